@@ -1,0 +1,3 @@
+"""toolwright: the tool runtime for AI agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,69 @@
+"""What observers are told, once per stage."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolwright.core.call import Outcome, Question, ToolCall
+from toolwright.core.errors import ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBegan:
+    """Every call was admitted; from here on a restart must not repeat one that is not idempotent."""
+
+    calls: tuple[ToolCall, ...]
+    digests: tuple[str, ...]
+    session_id: str = ""
+    turn_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionsRaised:
+    """Nothing has run; these must be answered first."""
+
+    questions: tuple[Question, ...]
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A tool is about to run."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgressed:
+    """A running tool reported something."""
+
+    call: ToolCall
+    progress: object
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetried:
+    """An attempt failed and another will follow."""
+
+    call: ToolCall
+    error: ToolError
+    attempt: int
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call has its outcome."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsChanged:
+    """A registry was changed."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+Event: TypeAlias = BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged

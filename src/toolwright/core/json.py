@@ -1,0 +1,85 @@
+"""JSON as Python values: the types, the frozen form, and the two ways we write it as text."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias, cast
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+
+def _refuse(self: object, *_: object, **__: object) -> NoReturn:
+    raise TypeError("this value is shared and frozen; take a copy with thaw() to change it")
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict nobody can change: compares, prints and serialises as one."""
+
+    __slots__ = ("_hash",)
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override] - frozen, so hashing is sound
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(frozenset(self.items()))
+            return self._hash
+
+    def __copy__(self) -> "FrozenDict":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "FrozenDict":
+        return self
+
+    def __reduce__(self) -> tuple[type["FrozenDict"], tuple[dict[str, Any]]]:
+        return FrozenDict, (dict(self),)
+
+
+class FrozenList(list[Any]):
+    """A list nobody can change: compares, prints and serialises as one."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = _refuse
+    pop = remove = clear = sort = reverse = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override] - frozen, so hashing is sound
+        return hash(tuple(self))
+
+    def __copy__(self) -> "FrozenList":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "FrozenList":
+        return self
+
+    def __reduce__(self) -> tuple[type["FrozenList"], tuple[list[Any]]]:
+        return FrozenList, (list(self),)
+
+
+def freeze(value: object) -> Any:
+    """Copy JSON into its frozen form; what is frozen already is returned as it is."""
+    if isinstance(value, (FrozenDict, FrozenList)):
+        return value
+    if isinstance(value, Mapping):
+        return FrozenDict({k: freeze(v) for k, v in cast(Mapping[str, object], value).items()})
+    if isinstance(value, (list, tuple)):
+        return FrozenList([freeze(item) for item in cast(Sequence[object], value)])
+    return value
+
+
+def thaw(value: object) -> Any:
+    """Copy JSON into plain dicts and lists that may be changed."""
+    if isinstance(value, Mapping):
+        return {k: thaw(v) for k, v in cast(Mapping[str, object], value).items()}
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in cast(Sequence[object], value)]
+    return value
+
+
+def compact(value: object) -> str:
+    """Write JSON without spaces, keys in the order they have."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonical(value: object) -> str:
+    """Write JSON so that equal values give equal text: the form digests are taken of."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True, allow_nan=False)
