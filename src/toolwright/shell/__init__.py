@@ -1,0 +1,5 @@
+"""What a bash line would do: proven to allow, over-approximated to deny."""
+
+from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
+
+__all__ = ["ShellPlan", "SimpleCommand", "Verdict", "worst"]
