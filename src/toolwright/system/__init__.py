@@ -1,0 +1,1 @@
+"""The machine underneath: paths, files, processes and what confines them."""
