@@ -1,0 +1,88 @@
+"""Modes: what happens where no rule speaks.
+
+            READ    WRITE   DESTROY   asks become
+    plan    allow   deny    deny
+    default allow   ask     ask
+    auto    allow   allow   ask
+    dontAsk allow   ask     ask       denials
+    bypass  allow   allow   allow     allows, unless firm
+"""
+
+from typing import Literal, TypeAlias, get_args
+
+from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, RunCommand, UseTool
+from toolwright.core.errors import UsageError
+from toolwright.core.spec import Effect
+from toolwright.policy.decide import Policy, Subject, Tier
+
+Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
+NetworkReads: TypeAlias = Literal["ask", "allow"]
+_ALIASES: dict[str, Mode] = {"acceptEdits": "auto", "bypassPermissions": "bypass", "manual": "default"}
+
+
+def mode_named(name: str) -> Mode:
+    """Return the mode of that name or of the other products' name for it."""
+    for mode in get_args(Mode):
+        if name == mode:
+            return mode
+    if name in _ALIASES:
+        return _ALIASES[name]
+    raise UsageError(f"there is no mode {name!r}; use one of {', '.join((*get_args(Mode), *_ALIASES))}")
+
+
+def effect_of(access: Access) -> Effect:
+    """How much an access can change, judged by its kind; a command's own claim does not count."""
+    match access:
+        case ReadPath():
+            return Effect.READ
+        case UseTool(effect=effect) | Reach(effect=effect):
+            return effect
+        case DeletePath() | RunCommand():
+            return Effect.DESTROY
+        case _:
+            return Effect.WRITE
+
+
+class ModeSwitch:
+    """The mode in force, which a person or the plan tools may change between calls."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: str = "default") -> None:
+        self.mode: Mode = mode_named(mode)
+
+
+class ByMode(Policy):
+    """Decides by the mode in force and the effect of an access."""
+
+    tier = Tier.MODE
+
+    def __init__(self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask") -> None:
+        self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
+        self.network_reads = network_reads
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        mode = self.switch.mode
+        effect = effect_of(access)
+        if mode == "plan" and effect > Effect.READ:
+            return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
+        if subject.spec.annotations.needs_approval:
+            return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
+        if isinstance(access, Reach) and effect is Effect.READ and self.network_reads == "ask":
+            return Ask(f"reaches the network: {access.url}", source=f"mode {mode}")
+        if effect is Effect.READ or (effect is Effect.WRITE and mode == "auto"):
+            return _ALLOWED[mode]
+        return Ask(_REASONS[effect], source=f"mode {mode}")
+
+    def settle(self, ask: Ask) -> Decision:
+        match self.switch.mode:
+            case "dontAsk":
+                return Deny(f"{ask.reason}, and this mode never asks", source="mode dontAsk")
+            case "bypass" if not ask.firm:
+                return _ALLOWED["bypass"]
+            case _:
+                return ask
+
+
+_ALLOWED = {mode: Allow(source=f"mode {mode}") for mode in get_args(Mode)}
+_REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}
