@@ -9,7 +9,7 @@ from toolwright.core.access import Access
 from toolwright.core.call import Outcome, ToolCall
 from toolwright.core.errors import UsageError
 from toolwright.core.json import JsonObject
-from toolwright.core.spec import ToolSpec
+from toolwright.core.spec import Annotations, Limits, ToolSpec
 
 Kept = TypeVar("Kept")
 
@@ -173,3 +173,27 @@ class Tool(Protocol):
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         """Check arguments and make them an invocation. Pure; raises `InvalidArguments`."""
         ...
+
+
+class LazyTool:
+    """A tool that can name itself before its schema has been derived."""
+
+    name: str
+    aliases: tuple[str, ...]
+
+    @property
+    def annotations(self) -> Annotations:
+        """As in the spec, without deriving the schema."""
+        raise NotImplementedError
+
+    @property
+    def limits(self) -> Limits:
+        """As in the spec, without deriving the schema."""
+        raise NotImplementedError
+
+
+def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
+    """Name and aliases of a tool, without deriving its schema where that can wait."""
+    if isinstance(tool, LazyTool):
+        return tool.name, tool.aliases
+    return tool.spec.name, tool.spec.aliases

@@ -1,0 +1,90 @@
+"""`SchemaTool`: a hand-written JSON Schema, kept to the letter."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+from toolwright.core.access import Access
+from toolwright.core.errors import InvalidArguments, UsageError
+from toolwright.core.json import JsonObject, thaw
+from toolwright.core.spec import ToolSpec
+from toolwright.tool.base import ToolContext
+from toolwright.tool.parse import as_text, clip_value, from_text, show_value
+from toolwright.tool.threads import threads
+
+Handler: TypeAlias = Callable[..., object | Awaitable[object]]
+"""Takes the arguments as a dict and, if it has a second parameter, the `ToolContext`; sync or async."""
+_SHOWN_ERRORS = 8
+
+
+class SchemaTool:
+    """A tool whose arguments are described by any JSON Schema, drafts 4 to 2020-12."""
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        handler: Handler,
+        *,
+        accesses: Callable[[JsonObject], Iterable[Access]] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.handler = handler
+        self.declare = accesses
+        try:
+            self.wants_context = len(inspect.signature(handler).parameters) > 1
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{spec.name}: the handler {handler!r} has no readable signature") from error
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
+        )
+        _ = self._validator  # a schema that is none is the author's mistake: say so now
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(thaw(self.spec.input_schema))
+        except (ValueError, jsonschema_rs.ValidationError) as error:
+            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {error}") from error
+
+    def bind(self, arguments: JsonObject | str | bytes) -> "SchemaInvocation":
+        """Check arguments against the schema and make them an invocation."""
+        text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
+        value = from_text(text)
+        if not isinstance(value, dict):
+            raise InvalidArguments(f"arguments: expected an object, got {show_value(value)}")
+        given = cast("dict[str, Any]", value)
+        if not self._validator.is_valid(given):
+            raise InvalidArguments(_explain(self._validator.iter_errors(given)))
+        return SchemaInvocation(self, given)
+
+
+class SchemaInvocation:
+    """One call of a `SchemaTool`, validated and ready to run."""
+
+    __slots__ = ("arguments", "tool")
+
+    def __init__(self, tool: SchemaTool, arguments: Mapping[str, Any]) -> None:
+        self.tool = tool
+        self.arguments: JsonObject = arguments
+
+    def accesses(self) -> Sequence[Access]:
+        return () if self.tool.declare is None else tuple(self.tool.declare(self.arguments))
+
+    async def run(self, context: ToolContext) -> object:
+        given = (self.arguments, context) if self.tool.wants_context else (self.arguments,)
+        if self.tool.is_async:
+            return await cast("Awaitable[object]", self.tool.handler(*given))
+        return await threads.run(lambda: self.tool.handler(*given))
+
+
+def _explain(errors: Iterable[Any]) -> str:
+    clauses: list[str] = []
+    for error in errors:
+        where = ".".join(str(step) for step in error.instance_path) or "arguments"
+        clauses.append(f"{where}: {clip_value(str(error.message))}")
+        if len(clauses) == _SHOWN_ERRORS:
+            break
+    return "; ".join(dict.fromkeys(clauses))
