@@ -197,3 +197,13 @@ def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
     if isinstance(tool, LazyTool):
         return tool.name, tool.aliases
     return tool.spec.name, tool.spec.aliases
+
+
+def annotations_of(tool: Tool) -> Annotations:
+    """What a tool claims about itself, without deriving its schema where that can wait."""
+    return tool.annotations if isinstance(tool, LazyTool) else tool.spec.annotations
+
+
+def limits_of(tool: Tool) -> Limits:
+    """A tool's limits, without deriving its schema where that can wait."""
+    return tool.limits if isinstance(tool, LazyTool) else tool.spec.limits

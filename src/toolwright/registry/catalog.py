@@ -1,0 +1,84 @@
+"""`Catalog`: the tools as they are for one turn. What was advertised is what can be called."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Protocol
+
+from toolwright.core.json import compact
+from toolwright.core.spec import ToolSpec
+from toolwright.core.tokens import estimate_tokens
+from toolwright.registry.names import wire_names
+from toolwright.tool.base import Tool, identify
+
+
+class Catalog:
+    """A frozen view of a toolset: looks names up, lists definitions, never changes."""
+
+    def __init__(self, tools: Mapping[str, Tool], revealed: Sequence[str] = ()) -> None:
+        self.tools = tools
+        self.revealed = tuple(revealed)
+
+    @cached_property
+    def _index(self) -> dict[str, Tool]:
+        found: dict[str, Tool] = {}
+        for tool in self.tools.values():
+            for alias in identify(tool)[1]:
+                found.setdefault(alias, tool)
+        found.update(self.tools)  # a name always beats an alias
+        return found
+
+    @cached_property
+    def _by_wire(self) -> dict[str, Tool]:
+        return {wire: self.tools[name] for name, wire in self.wire_names.items()}
+
+    @cached_property
+    def wire_names(self) -> Mapping[str, str]:
+        """The name each tool has at a provider's edge."""
+        return wire_names(self.tools)
+
+    @cached_property
+    def definitions(self) -> tuple[ToolSpec, ...]:
+        """What the model is shown: tools by name, then those that were revealed, in the order they were."""
+        shown = [tool.spec for _, tool in sorted(self.tools.items()) if not tool.spec.deferred]
+        later = [self.tools[name].spec for name in self.revealed if name in self.tools]
+        return (*shown, *(spec for spec in later if spec.deferred))
+
+    @cached_property
+    def definition_tokens(self) -> int:
+        """About how many tokens the definitions cost in every request."""
+        return sum(
+            estimate_tokens(spec.name + spec.description + compact(spec.input_schema)) for spec in self.definitions
+        )
+
+    def get(self, name: str) -> Tool | None:
+        """Find a tool by name, alias or wire name."""
+        return self._index.get(name) or self._by_wire.get(name)
+
+    def nearest(self, name: str, count: int = 3) -> list[str]:
+        """Names a model may have meant."""
+        folded = {known.lower().replace("-", "_"): known for known in sorted(self._index, reverse=True)}
+        close = get_close_matches(name.lower().replace("-", "_"), folded, n=count, cutoff=0.6)
+        return list(dict.fromkeys(identify(self._index[folded[match]])[0] for match in close))
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools.values())
+
+
+class Toolset(Protocol):
+    """Anything tools can be taken from: a registry, a view of one, a server's tools."""
+
+    @property
+    def changes(self) -> int:
+        """Counts up whenever the tools change."""
+        ...
+
+    def snapshot(self) -> Catalog:
+        """The tools as they are now; the same object until something changes."""
+        ...
