@@ -1,0 +1,233 @@
+"""Glob and gitignore patterns as regular expressions that cannot run away."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+Backslash: TypeAlias = Literal["escape", "literal", "separator"]
+
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\s",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_NEVER = "(?!)"
+
+
+class BadGlob(ValueError):
+    """The pattern cannot be read; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the characters of a pattern mean."""
+
+    crossing: bool = False
+    """Whether `*` and `?` also match a slash."""
+    braces: bool = True
+    empty_alternatives: bool = True
+    """Whether `{,x}` also stands for nothing, as in a shell."""
+    backslash: Backslash = "escape"
+    ignore_case: bool = False
+
+
+SHELL = Dialect()
+GITIGNORE = Dialect(braces=False)
+
+
+class _Token(NamedTuple):
+    kind: Literal["star", "fixed", "other", "slash", "deep"]
+    regex: str = ""
+
+
+def compile_glob(pattern: str, dialect: Dialect = SHELL) -> re.Pattern[str]:
+    """Turn a glob into an expression for `fullmatch`; raises `BadGlob`."""
+    return _compiled(pattern, dialect)
+
+
+def matches(pattern: str, path: str, dialect: Dialect = SHELL) -> bool:
+    """Whether a path fits a glob."""
+    if dialect.backslash == "separator":
+        path = path.replace("\\", "/")
+    return compile_glob(pattern, dialect).fullmatch(path) is not None
+
+
+def literal_folder(pattern: str) -> str:
+    """Return the leading folders of a glob that hold no wildcard: `src/app` of `src/app/**/*.py`."""
+    folders = pattern.split("/")[:-1]
+    for place, name in enumerate(folders):
+        if any(character in name for character in "*?[{\\") or name in {"", ".", ".."}:
+            return "/".join(folders[:place])
+    return "/".join(folders)
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str, dialect: Dialect) -> re.Pattern[str]:
+    flags = re.DOTALL | (re.IGNORECASE if dialect.ignore_case else 0)
+    if dialect.backslash == "separator":
+        pattern = pattern.replace("\\", "/")
+    return re.compile(glob_regex(pattern, dialect), flags)
+
+
+def glob_regex(pattern: str, dialect: Dialect = SHELL) -> str:
+    """Write a glob as the text of a regular expression; raises `BadGlob`."""
+    reader = _Reader(pattern, dialect)
+    tokens = reader.read()
+    if reader.place < len(pattern):
+        raise BadGlob(f"the glob {pattern!r} closes a brace that was never opened")
+    return ".*" if tokens == [_Token("deep")] else reader.emit(tokens)
+
+
+class _Reader:
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
+        self.pattern = pattern
+        self.dialect = dialect
+        self.place = 0
+        self.any = "." if dialect.crossing else "[^/]"
+
+    def read(self, depth: int = 0) -> list[_Token]:
+        """Read tokens up to the end, or inside braces up to the comma or brace that ends a branch."""
+        tokens: list[_Token] = []
+        while self.place < len(self.pattern):
+            character = self.pattern[self.place]
+            if self.dialect.braces and ((depth and character in ",}") or character == "}"):
+                break
+            self.place += 1
+            self._add(tokens, character, depth)
+        return tokens
+
+    def _add(self, tokens: list[_Token], character: str, depth: int) -> None:
+        match character:
+            case "*":
+                self._stars(tokens, depth)
+            case "?":
+                tokens.append(_Token("fixed", self.any))
+            case "/":
+                tokens.append(_Token("slash", "/"))
+            case "[":
+                tokens.append(self._class())
+            case "{" if self.dialect.braces:
+                tokens.append(_Token("other", self._branches(depth)))
+            case "\\" if self.dialect.backslash == "escape":
+                tokens.append(_Token("fixed", re.escape(self._escaped())))
+            case _:
+                tokens.append(_Token("fixed", re.escape(character)))
+
+    def _stars(self, tokens: list[_Token], depth: int) -> None:
+        began = self.place - 1
+        while self.pattern.startswith("*", self.place):
+            self.place += 1
+        ends = self.pattern[self.place : self.place + 1]
+        whole = (not tokens or tokens[-1].kind == "slash") and (ends in ("", "/") or (depth > 0 and ends in ",}"))
+        deep = self.place - began == 2 or (self.place - began > 2 and not self.dialect.braces)  # git takes *** for **
+        tokens.append(_Token("deep" if whole and deep else "star"))
+
+    def _escaped(self) -> str:
+        if self.place == len(self.pattern):
+            raise BadGlob(f"the glob {self.pattern!r} ends in a backslash; write \\\\ for a real one")
+        self.place += 1
+        return self.pattern[self.place - 1]
+
+    def _branches(self, depth: int) -> str:
+        branches: list[str] = []
+        while True:
+            tokens = self.read(depth + 1)
+            branches.append(self.emit(tokens))
+            if self.place == len(self.pattern):
+                raise BadGlob(f"the glob {self.pattern!r} opens a brace that it never closes")
+            self.place += 1
+            if self.pattern[self.place - 1] == "}":
+                break
+        kept = branches if self.dialect.empty_alternatives else [branch for branch in branches if branch]
+        return f"(?:{'|'.join(kept)})"
+
+    def _class(self) -> _Token:
+        negated = self.pattern.startswith(("!", "^"), self.place)
+        self.place += negated
+        body = self._members()
+        if not body:
+            return _Token("fixed", self.any if negated else _NEVER)
+        regex = f"[{'^' if negated else ''}{body}]"
+        if not self.dialect.crossing and (negated or not self.dialect.braces):
+            return _Token("fixed", f"(?!/){regex}")
+        # a class that may match a slash breaks the argument for the atomic groups below
+        return _Token("other" if re.match(regex, "/") else "fixed", regex)
+
+    def _members(self) -> str:
+        parts: list[str] = []
+        first = True
+        while True:
+            if self.place >= len(self.pattern):
+                raise BadGlob(f"the glob {self.pattern!r} opens a [ that it never closes")
+            if self.pattern[self.place] == "]" and not first:
+                self.place += 1
+                return "".join(parts)
+            first = False
+            parts.append(self._member())
+
+    def _member(self) -> str:
+        posix = re.compile(r"\[:(\w*):\]").match(self.pattern, self.place)
+        if posix:
+            if posix[1] not in _POSIX:
+                raise BadGlob(f"the glob {self.pattern!r} names the unknown class [:{posix[1]}:]")
+            self.place = posix.end()
+            return _POSIX[posix[1]]
+        low = self._character()
+        rest = self.pattern[self.place : self.place + 2]
+        if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
+            return re.escape(low)
+        self.place += 1
+        high = self._character()
+        return f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+
+    def _character(self) -> str:
+        self.place += 1
+        character = self.pattern[self.place - 1]
+        return self._escaped() if character == "\\" and self.dialect.backslash == "escape" else character
+
+    def emit(self, tokens: list[_Token]) -> str:
+        """Write tokens as one expression."""
+        parts: list[str] = []
+        place = 0
+        while place < len(tokens):
+            text, place = self._emit_one(tokens, place)
+            parts.append(text)
+        return "".join(parts)
+
+    def _emit_one(self, tokens: list[_Token], place: int) -> tuple[str, int]:
+        token = tokens[place]
+        if token.kind == "star":
+            return self._emit_star(tokens, place)
+        if token.kind == "deep":  # the first of a branch: deeper ones are reached through their slash
+            return ("(?:/?|.*/)", self._past_deep(tokens, place)) if place + 1 < len(tokens) else (".*", place + 1)
+        if token.kind == "slash" and place + 1 < len(tokens) and tokens[place + 1].kind == "deep":
+            end = self._past_deep(tokens, place + 1)
+            return ("(?:/|/.*/)", end) if end < len(tokens) or tokens[-1].kind == "slash" else ("/.*", end)
+        return token.regex, place + 1
+
+    @staticmethod
+    def _past_deep(tokens: list[_Token], place: int) -> int:
+        """Step over `**/`, and over `**/**/`, which says no more."""
+        while place < len(tokens) and tokens[place].kind == "deep":
+            place += 2
+        return min(place, len(tokens))
+
+    def _emit_star(self, tokens: list[_Token], place: int) -> tuple[str, int]:
+        end = place + 1
+        while end < len(tokens) and tokens[end].kind == "fixed":
+            end += 1
+        fixed = "".join(token.regex for token in tokens[place + 1 : end])
+        if end < len(tokens) and tokens[end].kind == "star":
+            # with another star behind it, the leftmost place is as good as any: no need to come back
+            return f"(?>{self.any}*?{fixed})", end
+        return f"{self.any}*{fixed}", end

@@ -1,0 +1,123 @@
+"""Which files .gitignore, .ignore and .rgignore hide, with ripgrep's precedence and git's pattern rules."""
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from toolwright.system.rules import Rule, RuleSet, parse_rules
+
+IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
+"""Strongest first: a rule of a stronger file beats one of a weaker file in a nearer folder."""
+
+_Layer: TypeAlias = tuple[tuple[int, RuleSet], ...]
+_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Why a path is hidden."""
+
+    path: str
+    """The path, or the folder above it, that a rule names."""
+    source: str
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.rule.line} ({self.rule.text})"
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreScope:
+    """The rules in force inside one folder. Folders without ignore files share their parent's scope."""
+
+    layers: tuple[_Layer, _Layer, _Layer] = ((), (), ())
+    """Per kind of ignore file, nearest folder first: where its folder's path ends, and its rules."""
+    repository: _Layer = ()
+    """.git/info/exclude and the user's global excludes: asked last."""
+
+    @classmethod
+    def of(cls, folder: Path, top: Path) -> "IgnoreScope":
+        """Gather what holds in a folder: inside a git repository everything above counts, else only up to `top`."""
+        chain = [folder, *folder.parents]
+        if not any((each / ".git").exists() for each in chain):
+            chain = [each for each in chain if each.is_relative_to(top)]
+        scope = cls(repository=_global_excludes(chain[-1]))
+        for each in reversed(chain):
+            scope = scope.enter(str(each), _present(each))
+        return scope
+
+    def enter(self, folder: str, names: Collection[str]) -> "IgnoreScope":
+        """Return the scope inside a folder that holds these names."""
+        found = [name in names for name in IGNORE_FILES]
+        boundary = ".git" in names
+        if not boundary and not any(found):
+            return self
+        above = self.layers if not boundary else (*self.layers[:2], ())
+        offset = len(folder.rstrip("/")) + 1
+        layers = tuple(
+            ((offset, _load(f"{folder}/{name}")), *layer) if here else layer
+            for name, here, layer in zip(IGNORE_FILES, found, above, strict=True)
+        )
+        assert len(layers) == len(IGNORE_FILES)
+        return IgnoreScope(layers, self._excludes(folder, offset) if boundary else self.repository)
+
+    def _excludes(self, folder: str, offset: int) -> _Layer:
+        shared = tuple((offset, rules) for _, rules in self.repository if not rules.source.endswith("info/exclude"))
+        local = f"{folder}/.git/info/exclude"
+        return ((offset, _load(local)), *shared) if os.path.isfile(local) else shared  # noqa: PTH113 - hot and textual
+
+    def verdict(self, path: str, *, folder: bool) -> Ignored | None:
+        """Say which rule hides an absolute path, judged by itself: the folders above it were judged before."""
+        name = path[path.rfind("/") + 1 :]
+        for layer in (*self.layers, self.repository):
+            for offset, rules in layer:
+                rule = rules.verdict(path[offset:], name, folder=folder)
+                if rule is not None:
+                    return Ignored(path, rules.source, rule) if rule.hides else None
+        return None
+
+    def hides(self, path: str, *, folder: bool) -> bool:
+        """Whether the rules hide an absolute path, judged by itself."""
+        if not self.repository and not any(self.layers):
+            return False
+        return self.verdict(path, folder=folder) is not None
+
+
+def why_ignored(path: Path, top: Path) -> Ignored | None:
+    """Say why a path is hidden from a search that starts at `top`, a folder above it counted; None if it is not."""
+    scope = IgnoreScope.of(top, top)
+    current = top
+    parts = path.relative_to(top).parts
+    for place, part in enumerate(parts, 1):
+        current = current / part
+        reason = scope.verdict(str(current), folder=place < len(parts) or current.is_dir())
+        if reason is not None:
+            return reason
+        scope = scope.enter(str(current), _present(current))
+    return None
+
+
+def _present(folder: Path) -> list[str]:
+    return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(folder / name)]
+
+
+def _load(path: str) -> RuleSet:
+    try:
+        text = Path(path).read_text("utf-8", "surrogateescape")
+    except OSError:  # unreadable, or a folder of that name: as if it were not there
+        text = ""
+    return RuleSet(parse_rules(text), path)
+
+
+def _global_excludes(top: Path) -> _Layer:
+    """The user's own excludes file, as git and ripgrep find it; its rules hold from the top of the search down."""
+    home = Path(os.environ.get("HOME") or "/")
+    configured = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    chosen = configured / "ignore"
+    for config in (configured / "config", home / ".gitconfig"):
+        if config.is_file() and (found := _EXCLUDES_FILE.search(config.read_text("utf-8", "replace"))):
+            chosen = Path(os.path.expanduser(found[1]))  # noqa: PTH111 - pathlib raises where there is no home
+    return ((len(str(top).rstrip("/")) + 1, _load(str(chosen))),) if chosen.is_file() else ()
