@@ -1,6 +1,47 @@
 """Who may touch what: modes, rules, guards, fences."""
 
-from toolwright.policy.decide import AllowEverything, Policies, Policy, Subject, Tier
-from toolwright.policy.mode import ByMode, Mode, ModeSwitch, mode_named
+from typing import TYPE_CHECKING
 
-__all__ = ["AllowEverything", "ByMode", "Mode", "ModeSwitch", "Policies", "Policy", "Subject", "Tier", "mode_named"]
+from toolwright.policy.command import JudgedCall, judge_command, standard_policies
+from toolwright.policy.decide import AllowEverything, Policies, Policy, Tier
+from toolwright.policy.fence import Fence
+from toolwright.policy.guards import Guards
+from toolwright.policy.mode import ByMode, Mode, ModeSwitch, mode_named
+from toolwright.policy.places import Surroundings
+from toolwright.policy.rule import Rule, parse_rule, rules_of
+from toolwright.policy.rules import Rules
+from toolwright.policy.subject import Subject
+
+if TYPE_CHECKING:
+    from toolwright.shell import analyse
+
+__all__ = [
+    "AllowEverything",
+    "ByMode",
+    "Fence",
+    "Guards",
+    "JudgedCall",
+    "Mode",
+    "ModeSwitch",
+    "Policies",
+    "Policy",
+    "Rule",
+    "Rules",
+    "Subject",
+    "Surroundings",
+    "Tier",
+    "analyse",
+    "judge_command",
+    "mode_named",
+    "parse_rule",
+    "rules_of",
+    "standard_policies",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "analyse":  # the parser behind it is loaded when somebody asks for it
+        from toolwright.shell import analyse
+
+        return analyse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

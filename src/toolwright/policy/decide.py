@@ -8,16 +8,17 @@
     what is still an ask                  the mode may settle it (dontAsk, bypass), unless it is firm
 
 A person's answer settles an ask before this is heard again; it never softens a deny. The strictest voice wins
-inside a tier, so the order of policies never matters.
+inside a tier, so the order of policies never matters. A shell line is decided part by part, each command and each
+thing it touches for itself, and runs only if all of them may.
 """
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from toolwright.core.access import Access, Allow, Ask, Decision, Deny
-from toolwright.core.json import JsonObject
-from toolwright.core.spec import ToolSpec
+from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from toolwright.policy.line import PartOfLine, parts_of
+from toolwright.policy.subject import Subject
 
 
 class Tier(IntEnum):
@@ -26,19 +27,6 @@ class Tier(IntEnum):
     GUARD = 0
     RULE = 1
     MODE = 2
-
-
-class Subject(Protocol):
-    """The call that is being judged, as it would run. It carries no description: policies never read prose."""
-
-    @property
-    def spec(self) -> ToolSpec: ...
-
-    @property
-    def arguments(self) -> JsonObject: ...
-
-    @property
-    def session_id(self) -> str: ...
 
 
 class Policy:
@@ -65,6 +53,7 @@ class AllowEverything(Policy):
 
 
 _ALLOWED = Allow(source="AllowEverything")
+_SHOWN = 3
 _UNDECIDED = Ask("no policy has an opinion", source="default")
 
 
@@ -86,6 +75,22 @@ def _rank(decision: Decision) -> int:
             return 0
 
 
+def _combined(decisions: Iterable[Decision]) -> Decision:
+    """Make one decision of the decisions on a line's parts, none of which is a deny."""
+    asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
+    if not asks:
+        allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
+        return Allow(_listed(a.reason for a in allowed), _listed(a.source for a in allowed))
+    ordered = sorted(asks, key=_rank, reverse=True)
+    return Ask(_listed(a.reason for a in ordered), _listed(a.source for a in ordered), any(a.firm for a in asks))
+
+
+def _listed(texts: Iterable[str]) -> str:
+    distinct = [text for text in dict.fromkeys(texts) if text]
+    more = [f"and {len(distinct) - _SHOWN} more"] if len(distinct) > _SHOWN else []
+    return "; ".join(distinct[:_SHOWN] + more)
+
+
 class Policies:
     """Several policies heard as one."""
 
@@ -95,6 +100,22 @@ class Policies:
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Hear everyone on one access. Changes nothing, so it may be asked again."""
+        if isinstance(access, RunCommand) and not isinstance(subject, PartOfLine):
+            return self._decide_line(access, subject)
+        return self._decide_one(access, subject)
+
+    def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
+        from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+        decisions = list[Decision]()
+        for part, view in parts_of(access, subject, analyse(access.line, access.cwd)):
+            decision = self._decide_one(part, view)
+            if isinstance(decision, Deny):
+                return decision
+            decisions.append(decision)
+        return _combined(decisions)
+
+    def _decide_one(self, access: Access, subject: Subject) -> Decision:
         guards, rules, modes = self._tiers
         if not guards and not rules and len(modes) == 1:  # the usual case of a library: one mode, nothing else
             return self._settled(modes[0].judge(access, subject) or _UNDECIDED)

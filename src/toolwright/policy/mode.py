@@ -1,19 +1,34 @@
 """Modes: what happens where no rule speaks.
 
-            READ    WRITE   DESTROY   asks become
-    plan    allow   deny    deny
-    default allow   ask     ask
-    auto    allow   allow   ask
-    dontAsk allow   ask     ask       denials
-    bypass  allow   allow   allow     allows, unless firm
+        READ    WRITE   DESTROY   asks become
+plan    allow   deny    deny
+default allow   ask     ask
+auto    allow   allow   ask
+dontAsk allow   ask     ask       denials
+bypass  allow   allow   allow     allows, unless firm
 """
 
 from typing import Literal, TypeAlias, get_args
 
-from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, RunCommand, UseTool
+from toolwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import Effect
-from toolwright.policy.decide import Policy, Subject, Tier
+from toolwright.policy.decide import Policy, Tier
+from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.subject import Subject
+from toolwright.shell.plan import Verdict
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
@@ -63,16 +78,16 @@ class ByMode(Policy):
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         mode = self.switch.mode
-        effect = effect_of(access)
+        effect = _effect(access, subject)
         if mode == "plan" and effect > Effect.READ:
             return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
         if subject.spec.annotations.needs_approval:
             return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
-        if isinstance(access, Reach) and effect is Effect.READ and self.network_reads == "ask":
-            return Ask(f"reaches the network: {access.url}", source=f"mode {mode}")
+        if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
+            return Ask(f"reads over the network: {_named(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ or (effect is Effect.WRITE and mode == "auto"):
             return _ALLOWED[mode]
-        return Ask(_REASONS[effect], source=f"mode {mode}")
+        return Ask(_reason(access, subject, effect), source=f"mode {mode}")
 
     def settle(self, ask: Ask) -> Decision:
         match self.switch.mode:
@@ -84,5 +99,51 @@ class ByMode(Policy):
                 return ask
 
 
+def _effect(access: Access, subject: Subject) -> Effect:
+    if not isinstance(subject, PartOfLine):
+        return effect_of(access)
+    verdict = subject.verdict
+    match access:
+        case RunCommand():
+            placed = subject.command is None or subject.command.accesses
+            # a command that writes, nobody knows where, cannot be held inside the workspace
+            return Effect.DESTROY if verdict is Verdict.WRITES and not placed else _EFFECTS[verdict]
+        case DeletePath() if verdict is Verdict.WRITES:
+            return Effect.WRITE  # moving a file takes it from its old place
+        case _:
+            return effect_of(access)
+
+
+def _reads_network(access: Access, subject: Subject) -> bool:
+    if isinstance(access, RunCommand):
+        return isinstance(subject, PartOfLine) and subject.verdict is Verdict.READS_NETWORK
+    return isinstance(access, Reach)
+
+
+def _named(access: Access, subject: Subject) -> str:
+    if isinstance(access, Reach):
+        return shown(access.url)
+    return shown(subject.command.text) if isinstance(subject, PartOfLine) and subject.command else ""
+
+
+def _reason(access: Access, subject: Subject, effect: Effect) -> str:
+    match access:
+        case RunCommand() if isinstance(subject, PartOfLine) and subject.reason:
+            return subject.reason
+        case WritePath(path):
+            return f"would write to {shown(path)}"
+        case DeletePath(path):
+            return f"would remove {shown(path)}"
+        case _:
+            return _REASONS[effect]
+
+
+_EFFECTS = {
+    Verdict.READ_ONLY: Effect.READ,
+    Verdict.READS_NETWORK: Effect.READ,
+    Verdict.WRITES: Effect.WRITE,
+    Verdict.DESTRUCTIVE: Effect.DESTROY,
+    Verdict.UNKNOWN: Effect.DESTROY,
+}
 _ALLOWED = {mode: Allow(source=f"mode {mode}") for mode in get_args(Mode)}
 _REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}

@@ -1,0 +1,66 @@
+"""A shell line's decision in one call, and the policies that make it: the executor uses the very same ones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+from toolwright.core.access import Decision, RunCommand
+from toolwright.core.json import FrozenDict, JsonObject
+from toolwright.core.spec import Annotations, Effect, ToolSpec
+from toolwright.policy.decide import Policies, Policy
+from toolwright.policy.fence import Fence
+from toolwright.policy.guards import Guards
+from toolwright.policy.mode import ByMode, ModeSwitch, NetworkReads
+from toolwright.policy.places import Surroundings
+from toolwright.policy.rule import Rule, rules_of
+from toolwright.policy.rules import Rules
+from toolwright.system.paths import Reads, Workspace
+
+_DESTROYS = Annotations(Effect.DESTROY)
+_SHELL = ToolSpec("bash", "Runs a shell line.", {"type": "object"}, annotations=_DESTROYS, group="shell")
+_NO_ARGUMENTS: JsonObject = FrozenDict()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """A call that exists only to be judged: for testers and for `judge_command`."""
+
+    spec: ToolSpec
+    arguments: JsonObject = _NO_ARGUMENTS
+    session_id: str = ""
+
+
+def standard_policies(
+    workspace: Workspace | str | PathLike[str],
+    *,
+    mode: str | ModeSwitch = "default",
+    rules: Iterable[Rule] = (),
+    cwd: str | PathLike[str] | None = None,
+    network_reads: NetworkReads = "ask",
+    more: Iterable[Policy] = (),
+) -> Policies:
+    """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
+    space = Workspace.of(workspace)
+    here = Surroundings.of(cwd or space.root, *space.roots)
+    by_mode = ByMode(mode, network_reads=network_reads)
+    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode, *more)
+
+
+def judge_command(
+    line: str,
+    *,
+    cwd: str | PathLike[str],
+    workspace: Workspace | str | PathLike[str],
+    mode: str = "default",
+    allow: Iterable[str] = (),
+    ask: Iterable[str] = (),
+    deny: Iterable[str] = (),
+    reads: Reads = "anywhere",
+    network_reads: NetworkReads = "ask",
+) -> Decision:
+    """Say whether a shell line may run, must be asked about or must not run. Runs nothing; no line makes it raise."""
+    space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
+    rules = rules_of(allow=allow, ask=ask, deny=deny)
+    policies = standard_policies(space, mode=mode, rules=rules, cwd=cwd, network_reads=network_reads)
+    subject = JudgedCall(_SHELL, FrozenDict({"command": line}))
+    return policies.decide(RunCommand(line, fspath(cwd)), subject)

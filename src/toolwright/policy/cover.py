@@ -1,0 +1,131 @@
+"""Command patterns against commands: narrowly to allow, through every disguise to deny."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from toolwright.policy.line import PartOfLine
+from toolwright.policy.names import words
+from toolwright.policy.patterns import CommandPattern, joined
+from toolwright.shell.plan import SimpleCommand, Verdict
+
+# these change how a program runs, not which: a rule about the program holds through them
+_TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
+# these pick a program from their arguments, so no wildcard may stand for what they run
+_LAUNCHERS = words(
+    "env sudo doas su watch setsid ionice flock find fd xargs parallel chroot unshare nsenter systemd-run strace ltrace"
+    " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
+    " source ."
+)
+_HARMLESS_VARIABLES = words(
+    "LANG LANGUAGE LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_NUMERIC LC_TIME TZ NO_COLOR FORCE_COLOR CLICOLOR COLUMNS"
+    " LINES TERM COLORTERM NODE_ENV CI DEBIAN_FRONTEND RUST_BACKTRACE RUST_LOG GOOS GOARCH CGO_ENABLED GO111MODULE"
+    " PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTEST_DISABLE_PLUGIN_AUTOLOAD GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS"
+    " CHARSET TIME_STYLE BLOCK_SIZE BLOCKSIZE QUOTING_STYLE"
+)
+_EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
+
+
+def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
+    """Whether an allow rule's pattern stands for this command and nothing more than a person could foresee."""
+    command = part.command
+    if pattern.anything:
+        return not part.plan.problem
+    if command is None or not part.plan.proven or not command.literal:
+        return False
+    if any(name not in _HARMLESS_VARIABLES for name, _ in command.assignments):
+        return _covers_assignments(pattern, command)
+    return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _allowed_layers(command))
+
+
+def _covers_assignments(pattern: CommandPattern, command: SimpleCommand) -> bool:
+    """A variable may change what a program does entirely, so only a rule that spells it out covers it."""
+    outer = command.wrapped[0] if command.wrapped else command.words
+    settings = tuple(f"{name}={value}" for name, value in command.assignments)
+    text = joined((*settings, *outer))
+    return not command.wrappers and pattern.exact and pattern.matches(text)
+
+
+def _allowed_layers(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield the words from outside in, each with what it launches, until a wrapper is not transparent."""
+    layers = (*command.wrapped, command.words)
+    for place, layer in enumerate(layers):
+        inner = layers[place + 1] if place + 1 < len(layers) else ()
+        yield layer, inner
+        if inner and not _transparent(command.wrappers[place : place + 1], layer, inner):
+            return
+
+
+def _transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    if not wrapper:
+        return False
+    return wrapper[0] in _TRANSPARENT or (wrapper[0] == "xargs" and layer[1:] == inner)
+
+
+def _covers_layer(
+    pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...], command: SimpleCommand
+) -> bool:
+    if not layer or not pattern.matches(joined(layer)):
+        return False
+    if pattern.exact:
+        return True
+    if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
+        return _names_launched(pattern, layer, inner)
+    return command.verdict is not Verdict.DESTRUCTIVE or _spells_destruction(pattern.spelled)
+
+
+def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    """`npx eslint *` names what npx runs; `npx *` would let the wildcard choose the program."""
+    if not inner or layer[0] in _LAUNCHERS or layer[-len(inner) :] != inner:
+        return False
+    named = joined(layer[: len(layer) - len(inner) + 1])
+    return f"{pattern.spelled} ".startswith(f"{named} ")
+
+
+@lru_cache(maxsize=1024)
+def _spells_destruction(spelled: str) -> bool:
+    """Whether the words before a rule's wildcard are destructive by themselves: `rm`, `git reset --hard`."""
+    from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    return any(analyse(line, "/nowhere").verdict is Verdict.DESTRUCTIVE for line in (spelled, f"{spelled} x"))
+
+
+def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
+    """Whether a deny or ask rule's pattern is found at any layer of a command, however it is spelled."""
+    return any(_matches_loosely(pattern, text) for layer in _feared_layers(command) for text in _spellings(layer))
+
+
+def _matches_loosely(pattern: CommandPattern, text: str) -> bool:
+    loose = CommandPattern(
+        tuple(dict.fromkeys(form.folded() for form in pattern.forms)), pattern.anything, pattern.bounded
+    )
+    return loose.matches(text) or loose.plain().matches(text.replace("\0", " "))
+
+
+def _feared_layers(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
+    settings = tuple(f"{name}={'' if value is None else value}" for name, value in command.assignments)
+    for layer in (*command.wrapped, command.words):
+        yield layer
+        if settings:
+            yield (*settings, *layer)
+        if layer and layer[0].rpartition("/")[2] in ("busybox", "toybox"):
+            yield layer[1:]
+
+
+def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
+    if not layer:
+        return
+    yield joined(layer).casefold()
+    name = layer[0].rpartition("/")[2].removesuffix(".exe")
+    if name != layer[0]:
+        yield joined((name, *layer[1:])).casefold()
+
+
+def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
+    """Whether a command that is not literal could turn out to be what a deny or ask rule names."""
+    if command.literal or not command.words:
+        return False
+    program = command.words[0].rpartition("/")[2].casefold()
+    if not _EXPANDS.isdisjoint(program):
+        return True
+    wanted = pattern.spelled.casefold().partition(" ")[0]
+    return not wanted or program.startswith(wanted) or wanted == program

@@ -1,0 +1,127 @@
+"""Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask."""
+
+import os
+from collections.abc import Iterable
+
+from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from toolwright.policy.decide import Policy, Tier
+from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.places import Places, Surroundings, places_of
+from toolwright.policy.sensitive import components_of, is_protected, is_secret
+from toolwright.policy.subject import Subject
+
+_CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
+_HOMES = ("/home", "/Users")
+_CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
+
+
+class Guards(Policy):
+    """Stops what destroys a machine, asks before secrets are read and before other programs are reconfigured."""
+
+    tier = Tier.GUARD
+
+    def __init__(self, here: Surroundings) -> None:
+        self.here = here
+        self._vital = _vital(here.home)
+        self._own = frozenset(_with_parents((here.cwd, *here.roots))) - self._vital
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        match access:
+            case RunCommand() if isinstance(subject, PartOfLine):
+                return self._judge_command(subject)
+            case ReadPath(path):
+                return self._judge_read(self._places(path, subject))
+            case WritePath(path):
+                return self._judge_write(self._places(path, subject), subject)
+            case DeletePath(path):
+                places = self._places(path, subject)
+                return self._judge_removal(places) or self._judge_read(places) or self._judge_write(places, subject)
+            case _:
+                return None
+
+    def _places(self, path: str, subject: Subject) -> Places:
+        return places_of(path, self.here, shell=isinstance(subject, PartOfLine))
+
+    def _judge_command(self, part: PartOfLine) -> Decision | None:
+        if part.plan.dangers and part.command is None:
+            return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
+        return None
+
+    def _judge_removal(self, places: Places) -> Decision | None:
+        for place in places.all:
+            whole = _whole_folder(place)
+            if _names_nothing(whole):
+                return Ask(f"would remove {shown(place)}, and nobody knows what that is", _CRITICAL, firm=True)
+            if whole in self._vital or _is_top_level(whole):
+                return Deny(
+                    f"refused to remove {shown(place)}: the machine or the home folder depends on it",
+                    _CRITICAL,
+                )
+            if whole in self._own:
+                return Ask(f"would remove the folder the work is done in: {shown(place)}", _CRITICAL, firm=True)
+        return None
+
+    def _judge_write(self, places: Places, subject: Subject) -> Decision | None:
+        for place in places.all:
+            if is_protected(self._names(place)):
+                return Ask(f"would change {shown(place)}, which configures other programs", _PROTECTED)
+            if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
+                return Deny(f"refused to change who may use all of {shown(place)}", _CRITICAL)
+        return None
+
+    def _judge_read(self, places: Places) -> Decision | None:
+        for place in places.all:
+            if is_secret(components_of(place)):
+                return Ask(f"would read {shown(place)}, which may hold a private key or a password", _SECRET, firm=True)
+        return None
+
+    def _names(self, place: str) -> tuple[str, ...]:
+        """Leave out where the workspace itself lies: working inside ~/.config/x is no reason to ask each time."""
+        for root in self.here.roots:
+            if place == root or place.startswith(root.rstrip("/") + "/"):
+                return components_of(place[len(root) :])
+        return components_of(place)
+
+
+def _vital(home: str) -> frozenset[str]:
+    return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
+
+
+def _with_parents(folders: Iterable[str]) -> Iterable[str]:
+    for folder in folders:
+        for each in {folder, os.path.realpath(folder)}:
+            while each != "/":
+                yield each
+                each = os.path.dirname(each)  # noqa: PTH120 - compared as text
+
+
+def _whole_folder(place: str) -> str:
+    """`/usr/*` is all of /usr: take off components that are nothing but wildcard."""
+    while place.startswith("/") and place != "/":
+        parent, _, last = place.rpartition("/")
+        if last.strip("*?.[]!^") and not last.startswith("["):
+            return place
+        place = parent or "/"
+    return place
+
+
+def _is_top_level(place: str) -> bool:
+    """A folder right below the root, or somebody's home; every file there belongs to the system."""
+    parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
+    return place.startswith("/") and (parent == "/" or parent in _HOMES)
+
+
+def _names_nothing(place: str) -> bool:
+    """A path that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
+    if place.startswith("/") or "$" not in place:
+        return False
+    tail = place.rstrip("/*.\"'").rpartition("/")[2]
+    return tail.startswith(("$", '"$'))
+
+
+def _changes_modes(subject: Subject) -> bool:
+    if not isinstance(subject, PartOfLine) or subject.command is None or not subject.command.words:
+        return False
+    flags = [word for word in subject.command.words[1:] if word.startswith("-")]
+    recursive = any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)
+    return recursive and subject.command.words[0].rpartition("/")[2] in _CHANGES_MODES

@@ -1,0 +1,81 @@
+"""How a shell line is taken apart for judging: its commands and what each of them touches, one by one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from toolwright.core.access import Access, RunCommand
+from toolwright.core.json import JsonObject
+from toolwright.core.spec import ToolSpec
+from toolwright.policy.subject import Subject
+from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfLine:
+    """The call that is being judged, seen from one command inside its shell line."""
+
+    call: Subject
+    plan: ShellPlan
+    command: SimpleCommand | None = None
+    """None: the line as a whole, or a redirect that belongs to no command."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the tool says about itself."""
+        return self.call.spec
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments of the whole call."""
+        return self.call.arguments
+
+    @property
+    def session_id(self) -> str:
+        """The conversation the call belongs to."""
+        return self.call.session_id
+
+    @property
+    def verdict(self) -> Verdict:
+        """How much this part can change; unknown wherever the line as a whole is not understood."""
+        if not self.plan.proven:
+            return Verdict.UNKNOWN
+        return self.command.verdict if self.command else self.plan.verdict
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict, naming the command it is about."""
+        if self.command is None or not self.plan.proven:
+            return self.plan.problem or self.plan.reason
+        return f"{shown(self.command.text)}: {self.command.reason}"
+
+
+def shown(text: str, *, chars: int = 120) -> str:
+    """Write a piece of a line so that nothing in it hides: control characters escaped, long text cut in its middle."""
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return visible if len(visible) <= chars else f"{visible[: chars // 2]} … {visible[-chars // 2 :]}"
+
+
+def parts_of(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
+    """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
+    owned = set[Access]()
+    for command in plan.commands:
+        part = PartOfLine(subject, plan, command)
+        yield access, part
+        for touched in command.accesses:
+            owned.add(touched)
+            yield touched, part
+    whole = PartOfLine(subject, plan)
+    if _needs_whole(plan, loose=len(owned) < len(plan.accesses)):
+        yield access, whole
+    for touched in plan.accesses:
+        if touched not in owned:
+            yield touched, whole
+
+
+def _needs_whole(plan: ShellPlan, *, loose: bool) -> bool:
+    """Whether the line says more than its commands do, such as when it was not understood."""
+    if not plan.proven or plan.dangers or not plan.commands:
+        return True
+    if plan.verdict is Verdict.WRITES and loose:  # a redirect, judged by where it leads
+        return False
+    return plan.verdict.rank > worst(*(command.verdict for command in plan.commands)).rank
