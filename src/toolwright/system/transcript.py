@@ -41,7 +41,7 @@ class Transcript:
         self._head = ""
         self._tail: deque[str] = deque()
         self._tail_chars = 0
-        self._early = bytearray()
+        self._early: bytearray | None = bytearray()
         self._spill: int | None = None
         self._lock = threading.Lock()
         self.path: Path | None = None
@@ -57,8 +57,7 @@ class Transcript:
     @property
     def text(self) -> str:
         """The output as it fits: whole, or its two ends around a note on what is missing and where it is."""
-        with self._lock:
-            return self._head + self._rendered(self._half)
+        return self.since(0)
 
     def feed(self, data: bytes) -> str:
         """Take in what was read and return it as text; a character cut in two waits for its other half."""
@@ -79,11 +78,15 @@ class Transcript:
                 self._spill = None
 
     def since(self, chars: int) -> str:
-        """Return what came after that many characters, shortened in the middle if it is too much."""
+        """Return what came after that many characters, with such a note where the middle is no longer in memory."""
         with self._lock:
-            if chars < len(self._head):
-                return self._head[chars:] + self._rendered(self._half)
-            return self._rendered(self.chars - chars)
+            tail = "".join(self._tail)[-self._half :]
+            tail_begins = self.chars - len(tail)
+            missing = tail_begins - max(chars, len(self._head))
+            if missing <= 0:
+                return self._head[chars:] + tail[max(0, chars - tail_begins) :]
+            whole = f"the whole output is in {self.path}" if self.path else "the whole output could not be saved"
+            return f"{self._head[chars:]}\n[{missing} characters left out here; {whole}]\n{tail}"
 
     def _append(self, text: str) -> None:
         self.chars += len(text)
@@ -98,22 +101,21 @@ class Transcript:
         while self._tail_chars - len(self._tail[0]) >= self._half:
             self._tail_chars -= len(self._tail.popleft())
 
-    def _rendered(self, wanted: int) -> str:
-        tail = "".join(self._tail)[-min(wanted, self._half) :] if wanted > 0 else ""
-        missing = min(wanted, self.chars - len(self._head)) - len(tail)
-        missing = self.chars - len(self._head) - len(tail) if wanted == self._half else missing
-        if missing <= 0:
-            return tail
-        return f"\n[{missing} characters left out here; the whole output is in {self.path}]\n{tail}"
-
     def _keep(self, data: bytes) -> None:
-        if self._spill is None:
+        if self._early is not None:
             self._early += data
             if len(self._early) <= self._caps.kept_chars:
                 return
-            data, self._early = bytes(self._early), bytearray()
+            data, self._early = bytes(self._early), None
             self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=private_folder())
             self.path = Path(name)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._spill, view) :]
+        if self._spill is not None:
+            self._write(self._spill, memoryview(data))
+
+    def _write(self, spill: int, view: memoryview) -> None:
+        try:
+            while view:
+                view = view[os.write(spill, view) :]
+        except OSError:  # a full disk must not end the command
+            os.close(spill)
+            self._spill = self.path = None
