@@ -1,0 +1,256 @@
+"""Strict mode and Gemini on generated schemas: no valid call is lost, and what is let in is owned up to in the notes."""
+
+import json
+from typing import Any
+
+import jsonschema_rs
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.formats import to_anthropic, to_gemini
+from toolwright.providers.strict import strict_form
+
+Schema = dict[str, Any]
+
+NAMES = st.sampled_from(
+    ["a", "b", "type", "title", "pattern", "format", "default", "properties", "required", "$ref", "items", "enum"]
+)
+_TEXTS = st.sampled_from(["", "x", "yes", "5", "null", "[]", "{}", '{"a":1}', "ünï"])
+_NUMBERS = st.integers(-3, 12) | st.sampled_from([0.5, -1.5, 4.0])
+_SCALARS = st.none() | st.booleans() | _NUMBERS | _TEXTS
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=6
+)
+
+
+def plain(value: Any) -> Any:
+    """Copy frozen JSON into what the validator reads."""
+    return json.loads(json.dumps(value))
+
+
+def accepts(schema: Any, value: Any) -> bool:
+    """Whether a value is valid, as an independent validator sees it."""
+    return jsonschema_rs.Draft202012Validator(plain(schema)).is_valid(plain(value))
+
+
+def _optional(**keywords: st.SearchStrategy[Any]) -> st.SearchStrategy[Schema]:
+    return st.fixed_dictionaries({}, optional=keywords)
+
+
+def _scalar_schemas() -> st.SearchStrategy[Schema]:
+    described = {"description": st.just("about it"), "title": st.just("Title")}
+    strings = _optional(minLength=st.integers(0, 2), pattern=st.sampled_from(["^x", "s$"]), format=st.just("uri"), **described)
+    numbers = _optional(minimum=st.integers(-2, 3), maximum=st.integers(3, 9), exclusiveMinimum=st.integers(-2, 2), **described)
+    return st.one_of(
+        strings.map(lambda keys: {"type": "string", **keys}),
+        numbers.map(lambda keys: {"type": "integer", **keys}),
+        numbers.map(lambda keys: {"type": "number", **keys}),
+        st.just({"type": "boolean"}),
+        st.just({"type": "null"}),
+        st.lists(_TEXTS | st.integers(0, 3), min_size=1, max_size=3, unique_by=repr).map(lambda v: {"enum": v}),
+        _SCALARS.map(lambda value: {"const": value}),
+        st.just({"type": ["string", "null"]}),
+        st.just({"type": ["integer", "null"], "default": None}),
+        st.just({"type": ["array", "integer"], "items": {"type": "integer"}}),
+        st.just({}),
+        st.just({"type": "object"}),
+        st.just({"type": "array"}),
+    )
+
+
+@st.composite
+def _object_schemas(draw: st.DrawFn, inner: st.SearchStrategy[Schema]) -> Schema:
+    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
+    required = [name for name in properties if draw(st.booleans())]
+    schema: Schema = {"type": "object", "properties": properties, "required": required}
+    more = draw(st.sampled_from(["closed", "silent", "open", "typed"]))
+    if more == "silent":
+        return schema
+    schema["additionalProperties"] = draw(inner) if more == "typed" else more == "open"
+    return schema
+
+
+def _nested(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
+    branches = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        _object_schemas(inner),
+        st.tuples(inner, st.integers(0, 2)).map(lambda t: {"type": "array", "items": t[0], "minItems": t[1]}),
+        inner.map(lambda value: {"type": "object", "additionalProperties": value}),
+        branches.map(lambda found: {"anyOf": found}),
+        branches.map(lambda found: {"oneOf": found, "description": "either"}),
+        inner.map(lambda value: {"allOf": [value]}),
+        st.tuples(inner, inner).map(
+            lambda pair: {"type": "array", "prefixItems": list(pair), "items": False, "minItems": 2}
+        ),
+        st.just({"$ref": "#/$defs/Tree"}),
+    )
+
+
+SCHEMAS = st.recursive(_scalar_schemas(), _nested, max_leaves=5)
+_TREE: Schema = {
+    "type": "object",
+    "properties": {"label": {"type": "string"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+
+
+@st.composite
+def tool_schemas(draw: st.DrawFn) -> Schema:
+    """Draw the input schema of a tool."""
+    return {**draw(_object_schemas(SCHEMAS)), "$defs": {"Tree": _TREE}}
+
+
+@st.composite
+def values_for(draw: st.DrawFn, schema: Any, depth: int = 0) -> Any:
+    """Draw a value that is meant for a schema; it is often valid, and never promised to be."""
+    if not isinstance(schema, dict) or draw(st.integers(0, 14)) == 0:
+        return draw(ANYTHING)
+    if "$ref" in schema:
+        return draw(values_for(_TREE, depth + 1))
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if keyword in schema:
+            return draw(values_for(draw(st.sampled_from(schema[keyword])), depth))
+    if "const" in schema or "enum" in schema:
+        return draw(st.sampled_from(schema.get("enum", [schema.get("const")])))
+    kind = schema.get("type", "any")
+    return draw(_of_kind(draw(st.sampled_from(kind)) if isinstance(kind, list) else kind, schema, depth))
+
+
+def _of_kind(kind: str, schema: Schema, depth: int) -> st.SearchStrategy[Any]:
+    if kind == "object":
+        return _objects(schema, depth)
+    if kind == "array":
+        return _lists(schema, depth)
+    simple: dict[str, st.SearchStrategy[Any]] = {
+        "string": _TEXTS,
+        "integer": st.integers(-3, 12),
+        "number": _NUMBERS,
+        "boolean": st.booleans(),
+        "null": st.none(),
+    }
+    return simple.get(kind, ANYTHING)
+
+
+@st.composite
+def _objects(draw: st.DrawFn, schema: Schema, depth: int) -> Any:
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
+    found = {
+        name: draw(values_for(value, depth + 1))
+        for name, value in properties.items()
+        if name in required or (depth < 4 and draw(st.booleans()))
+    }
+    more = schema.get("additionalProperties", True)
+    for name in draw(st.lists(NAMES, max_size=2)) if more is not False else []:
+        found.setdefault(name, draw(values_for(more, depth + 1)))
+    return found
+
+
+@st.composite
+def _lists(draw: st.DrawFn, schema: Schema, depth: int) -> Any:
+    if "prefixItems" in schema:
+        return [draw(values_for(item, depth + 1)) for item in schema["prefixItems"]]
+    size = draw(st.integers(0, 3 if depth < 4 else 0))
+    return [draw(values_for(schema.get("items", True), depth + 1)) for _ in range(size)]
+
+
+_SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+_NARROWING = ("closed:", "taken as")
+
+
+def _is_same_call(given_value: Any, read: Any) -> bool:
+    """Equal, but for a null that is written out where null is the declared default."""
+    if isinstance(given_value, dict) and isinstance(read, dict):
+        extra = [read[name] for name in read if name not in given_value]
+        return all(value is None for value in extra) and all(
+            name in read and _is_same_call(value, read[name]) for name, value in given_value.items()
+        )
+    if isinstance(given_value, list) and isinstance(read, list):
+        return len(given_value) == len(read) and all(map(_is_same_call, given_value, read))
+    return given_value == read and isinstance(given_value, bool) == isinstance(read, bool)
+
+
+@_SETTINGS
+@given(st.data())
+def test_a_valid_call_fits_strict_mode_and_comes_back_as_it_was(data: st.DataObject):
+    schema = data.draw(tool_schemas())
+    arguments = data.draw(values_for(schema))
+    assume(isinstance(arguments, dict) and accepts(schema, arguments))
+    form = strict_form(schema)
+    assume(form.schema is not None and not any(word in note for note in form.notes for word in _NARROWING))
+    written = form.outward(arguments)
+    assert accepts(form.schema, written), (plain(form.schema), written)
+    assert _is_same_call(arguments, plain(form.inward(written))), written
+
+
+@_SETTINGS
+@given(st.data())
+def test_what_strict_mode_lets_in_is_valid_where_nothing_was_noted(data: st.DataObject):
+    schema = data.draw(tool_schemas())
+    form = strict_form(schema)
+    assume(form.schema is not None and all("closed:" in note for note in form.notes))
+    written = data.draw(values_for(plain(form.schema)))
+    assume(isinstance(written, dict) and accepts(form.schema, written))
+    assert form.codec is not None
+    assume(form.codec.convert(written, "back").fits)  # text that is no JSON of the kind asked for is left to bind
+    assert accepts(schema, form.inward(written)), (plain(form.schema), written)
+
+
+@_SETTINGS
+@given(st.data())
+def test_strict_schemas_close_every_object_and_require_every_property(data: st.DataObject):
+    form = strict_form(data.draw(tool_schemas()))
+    assume(form.schema is not None)
+    _check_strict(plain(form.schema), root=True)
+
+
+def _check_strict(node: Any, *, root: bool = False) -> None:
+    known = {"type", "enum", "anyOf", "$ref", "properties", "required", "additionalProperties", "items", "description"}
+    known |= {"minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "format"}
+    assert set(node) <= known | {"multipleOf"} | ({"$defs"} if root else set[str]())
+    assert {"type", "anyOf", "$ref"} & set(node)
+    assert "$ref" not in node or set(node) == {"$ref"}
+    if "properties" in node:
+        assert node["required"] == list(node["properties"])
+        assert node["additionalProperties"] is False
+    children = [*node.get("properties", {}).values(), *node.get("anyOf", []), *node.get("$defs", {}).values()]
+    for child in children + ([node["items"]] if "items" in node else []):
+        _check_strict(child)
+
+
+@_SETTINGS
+@given(st.data())
+def test_gemini_reads_the_same_schema_or_a_wider_one_with_notes(data: st.DataObject):
+    schema = data.draw(tool_schemas())
+    arguments = data.draw(values_for(schema))
+    shape = to_gemini(ToolSpec("tool", "a tool", schema))
+    before, after = accepts(schema, arguments), accepts(shape.payload["parametersJsonSchema"], arguments)
+    assert after or not before
+    assert shape.notes or after == before
+
+
+@_SETTINGS
+@given(st.data())
+def test_converting_never_raises_on_any_arguments(data: st.DataObject):
+    form = strict_form(data.draw(tool_schemas()))
+    arguments = data.draw(st.dictionaries(NAMES, ANYTHING, max_size=4))
+    assert isinstance(form.outward(arguments), dict)
+    assert isinstance(form.inward(arguments), dict)
+
+
+@_SETTINGS
+@given(st.data())
+def test_alternatives_at_the_root_are_flattened_for_anthropic_without_losing_a_call(data: st.DataObject):
+    branches = data.draw(st.lists(_object_schemas(_scalar_schemas()), min_size=1, max_size=3))
+    assume(all(branch.get("additionalProperties") is False for branch in branches))
+    schema = {"type": "object", data.draw(st.sampled_from(["anyOf", "oneOf"])): branches}
+    arguments = data.draw(values_for(schema))
+    assume(isinstance(arguments, dict) and accepts(schema, arguments))
+    shape = to_anthropic(ToolSpec("tool", "a tool", schema))
+    sent: Any = shape.payload["input_schema"]
+    assert sent["type"] == "object"
+    assert not {"anyOf", "oneOf", "allOf"} & set(sent)
+    assert accepts(sent, arguments)
+    assert shape.notes
