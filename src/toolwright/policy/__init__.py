@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from toolwright.policy.command import JudgedCall, judge_command, standard_policies
+from toolwright.policy.check import Problem, check_rules
+from toolwright.policy.command import judge_command, standard_policies
 from toolwright.policy.decide import AllowEverything, Policies, Policy, Tier
 from toolwright.policy.fence import Fence
+from toolwright.policy.grants import Grants, Proposal, propose, save_rules
 from toolwright.policy.guards import Guards
+from toolwright.policy.load import LoadedRules, load_rules
 from toolwright.policy.mode import ByMode, Mode, ModeSwitch, mode_named
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, parse_rule, rules_of
@@ -19,22 +22,29 @@ __all__ = [
     "AllowEverything",
     "ByMode",
     "Fence",
+    "Grants",
     "Guards",
-    "JudgedCall",
+    "LoadedRules",
     "Mode",
     "ModeSwitch",
     "Policies",
     "Policy",
+    "Problem",
+    "Proposal",
     "Rule",
     "Rules",
     "Subject",
     "Surroundings",
     "Tier",
     "analyse",
+    "check_rules",
     "judge_command",
+    "load_rules",
     "mode_named",
     "parse_rule",
+    "propose",
     "rules_of",
+    "save_rules",
     "standard_policies",
 ]
 

@@ -1,33 +1,18 @@
 """A shell line's decision in one call, and the policies that make it: the executor uses the very same ones."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from os import PathLike, fspath
 
 from toolwright.core.access import Decision, RunCommand
-from toolwright.core.json import FrozenDict, JsonObject
-from toolwright.core.spec import Annotations, Effect, ToolSpec
 from toolwright.policy.decide import Policies, Policy
 from toolwright.policy.fence import Fence
 from toolwright.policy.guards import Guards
+from toolwright.policy.judged import shell_call
 from toolwright.policy.mode import ByMode, ModeSwitch, NetworkReads
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, rules_of
 from toolwright.policy.rules import Rules
 from toolwright.system.paths import Reads, Workspace
-
-_DESTROYS = Annotations(Effect.DESTROY)
-_SHELL = ToolSpec("bash", "Runs a shell line.", {"type": "object"}, annotations=_DESTROYS, group="shell")
-_NO_ARGUMENTS: JsonObject = FrozenDict()
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedCall:
-    """A call that exists only to be judged: for testers and for `judge_command`."""
-
-    spec: ToolSpec
-    arguments: JsonObject = _NO_ARGUMENTS
-    session_id: str = ""
 
 
 def standard_policies(
@@ -62,5 +47,4 @@ def judge_command(
     space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
     rules = rules_of(allow=allow, ask=ask, deny=deny)
     policies = standard_policies(space, mode=mode, rules=rules, cwd=cwd, network_reads=network_reads)
-    subject = JudgedCall(_SHELL, FrozenDict({"command": line}))
-    return policies.decide(RunCommand(line, fspath(cwd)), subject)
+    return policies.decide(RunCommand(line, fspath(cwd)), shell_call(line))

@@ -15,6 +15,7 @@ class PartOfLine:
     """The call that is being judged, seen from one command inside its shell line."""
 
     call: Subject
+    access: RunCommand
     plan: ShellPlan
     command: SimpleCommand | None = None
     """None: the line as a whole, or a redirect that belongs to no command."""
@@ -59,12 +60,12 @@ def parts_of(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[
     """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
     owned = set[Access]()
     for command in plan.commands:
-        part = PartOfLine(subject, plan, command)
+        part = PartOfLine(subject, access, plan, command)
         yield access, part
         for touched in command.accesses:
             owned.add(touched)
             yield touched, part
-    whole = PartOfLine(subject, plan)
+    whole = PartOfLine(subject, access, plan)
     if _needs_whole(plan, loose=len(owned) < len(plan.accesses)):
         yield access, whole
     for touched in plan.accesses:

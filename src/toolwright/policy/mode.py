@@ -61,10 +61,22 @@ def effect_of(access: Access) -> Effect:
 class ModeSwitch:
     """The mode in force, which a person or the plan tools may change between calls."""
 
-    __slots__ = ("mode",)
+    __slots__ = ("_before", "mode")
 
     def __init__(self, mode: str = "default") -> None:
         self.mode: Mode = mode_named(mode)
+        self._before: Mode = "default"
+
+    def enter_plan(self) -> None:
+        """Let nothing change any more; entering twice changes nothing."""
+        if self.mode != "plan":
+            self._before, self.mode = self.mode, "plan"
+
+    def exit_plan(self) -> Mode:
+        """Go back to the mode before plan mode and return it."""
+        if self.mode == "plan":
+            self.mode = self._before
+        return self.mode
 
 
 class ByMode(Policy):

@@ -1,0 +1,190 @@
+"""A person's yes that lasts: for this session or for always, never wider than what was shown."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from toolwright.core.access import Access, Allow, Decision, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.errors import UsageError
+from toolwright.policy.broad import prefix_words, why_not_saved
+from toolwright.policy.cover import covers
+from toolwright.policy.decide import Policy, Tier
+from toolwright.policy.judged import shell_call
+from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.patterns import command_pattern, escaped
+from toolwright.policy.places import Surroundings
+from toolwright.policy.rule import Rule, parse_rule
+from toolwright.policy.rules import Rules
+from toolwright.policy.subject import Subject
+from toolwright.shell.plan import SimpleCommand, Verdict
+
+_GLOB_CHARACTERS = frozenset("*?[]\\!#")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The rules a lasting yes would become, to be shown before it is given."""
+
+    rules: tuple[str, ...] = ()
+    """Exactly what would be saved; empty when only a yes for once can be offered."""
+    refusal: str = ""
+    """Why nothing lasting can be offered."""
+
+
+def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
+    """Say which rules would allow these accesses again: one for each command, file, host or tool.
+
+    With `prefix` a command's rule also covers other arguments, where that does not mean "anything".
+    """
+    texts = list[str]()
+    for access in accesses:
+        found = _for_line(access, prefix=prefix) if isinstance(access, RunCommand) else _for_thing(access)
+        if found.refusal:
+            return found
+        texts.extend(found.rules)
+    return Proposal(tuple(dict.fromkeys(texts)))
+
+
+def _for_thing(access: Access) -> Proposal:
+    match access:
+        case ReadPath(path):
+            return Proposal((f"Read({_path_text(path)})",))
+        case WritePath(path) | DeletePath(path):
+            return Proposal((f"Edit({_path_text(path)})",))
+        case Reach(url):
+            host = urlsplit(url).hostname or ""
+            return Proposal((f"WebFetch(domain:{host})",)) if host else Proposal(refusal=f"{shown(url)} names no host")
+        case UseTool(name):
+            return Proposal((name,))
+        case RunCommand():
+            return _for_line(access, prefix=False)
+
+
+def _path_text(path: str) -> str:
+    """Write a path as a pattern that matches it alone: gitignore's own characters are escaped."""
+    text = "".join(f"\\{character}" if character in _GLOB_CHARACTERS else character for character in path)
+    return f"/{text}" if text.startswith("/") else f"./{text}"
+
+
+def _for_line(access: RunCommand, *, prefix: bool) -> Proposal:
+    from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    plan = analyse(access.line, access.cwd)
+    if not plan.proven or plan.dangers or not plan.commands:
+        return Proposal(refusal=plan.problem or plan.reason or "the line is not fully understood")
+    texts = list[str]()
+    for command in plan.commands:
+        if command.verdict is Verdict.READ_ONLY:
+            continue
+        part = PartOfLine(shell_call(access.line), access, plan, command)
+        found = _for_command(part, command, prefix=prefix)
+        if found.refusal:
+            return found
+        texts.extend(found.rules)
+    return Proposal(tuple(dict.fromkeys(texts)))
+
+
+def _for_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> Proposal:
+    outer = command.wrapped[0] if command.wrapped else command.words
+    refusal = why_not_saved(outer, prefix=prefix) or why_not_saved(command.words, prefix=prefix)
+    chosen = prefix_words(outer) if prefix and not refusal else outer
+    if refusal or not chosen:
+        return Proposal(refusal=refusal or f"{shown(' '.join(outer))}: the rule would leave open what is run")
+    settings = () if prefix else tuple(f"{name}={value}" for name, value in command.assignments)
+    text = " ".join(_word_text(word) for word in (*settings, *chosen)) + (" *" if prefix else "")
+    pattern = command_pattern(text)
+    plain = command_pattern(" ".join(_word_text(word) for word in chosen) + (" *" if prefix else ""))
+    for each, written in ((plain, None), (pattern, text)):
+        if covers(each, part) and each.exact is not prefix:
+            return Proposal((f"Bash({written or text[text.index(_word_text(chosen[0])) :]})",))
+    return Proposal(refusal=f"{shown(' '.join(outer))} cannot be written as a rule")
+
+
+def _word_text(word: str) -> str:
+    text = escaped(word)
+    if not word or any(character in " '\"" for character in word):
+        quote = "'" if "'" not in word else '"'
+        return f"{quote}{text}{quote}"
+    return text
+
+
+class Grants(Policy):
+    """Remembers what a person allowed for a session: exact accesses, and rules that were shown to them."""
+
+    tier = Tier.RULE
+
+    def __init__(self, here: Surroundings) -> None:
+        self._here = here
+        self._exact: dict[str, set[Access]] = {}
+        self._rules = Rules((), here)
+
+    def grant(self, accesses: Iterable[Access], *, session: str) -> None:
+        """Allow exactly these accesses for the rest of a session."""
+        self._exact.setdefault(session, set()).update(_plain(access) for access in accesses)
+
+    def grant_rules(
+        self, texts: Iterable[str], *, session: str = "", written_in: str = "an answer"
+    ) -> tuple[Rule, ...]:
+        """Allow what the shown rules allow, in one session or in all of them."""
+        added = tuple(parse_rule("allow", text, written_in=written_in, session=session) for text in texts)
+        self._rules = Rules((*self._rules.rules, *added), self._here)
+        return added
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        whole = subject.access if isinstance(subject, PartOfLine) else access
+        if _plain(whole) in self._exact.get(subject.session_id, ()):
+            return Allow("a person allowed exactly this for the session", "answer for this session")
+        return self._rules.judge(access, subject)
+
+
+def _plain(access: Access) -> Access:
+    """A command's claim about itself is no part of what was allowed."""
+    return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
+
+
+def save_rules(file: str | Path, texts: Sequence[str]) -> None:
+    """Add allow rules to a settings file, keeping everything else in it; all of it or nothing is written."""
+    path = Path(os.path.realpath(file))
+    for text in texts:
+        parse_rule("allow", text)
+    settings = _settings(path)
+    permissions = settings.setdefault("permissions", {})
+    allowed = permissions.setdefault("allow", []) if isinstance(permissions, dict) else None
+    if not isinstance(allowed, list):
+        raise UsageError(f"permissions.allow in {path} is not a list; correct it by hand first")
+    known = cast("list[object]", allowed)
+    known.extend(text for text in dict.fromkeys(texts) if text not in known)
+    _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        content: object = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise UsageError(f"{path} is not valid JSON ({error}); correct it by hand first") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} does not hold an object; correct it by hand first")
+    return cast("dict[str, Any]", content)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)  # noqa: PTH105 - both names are text from here on
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 - as above
+        raise
