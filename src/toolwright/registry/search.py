@@ -1,0 +1,62 @@
+"""Finding tools by what somebody says: a lexical index that needs nothing but the standard library."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+from toolwright.core.errors import UsageError
+from toolwright.core.spec import ToolSpec
+from toolwright.registry.postings import Postings
+from toolwright.registry.query import read
+from toolwright.registry.rank import explain, rank
+from toolwright.registry.weigh import weigh
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A tool that was found."""
+
+    name: str
+    score: float
+    """Comparable within one search only."""
+    why: str
+    """The words that matched, for a person to read."""
+
+
+class ToolIndex:
+    """Searchable tools. The order in which they came does not matter; several threads may use it."""
+
+    __slots__ = ("_lock", "_pending", "_postings")
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        self._pending = {spec.name: spec for spec in specs}  # read by the first search: many sessions never search
+        self._postings = Postings()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._postings.tools.keys() | self._pending.keys())
+
+    def add(self, spec: ToolSpec) -> None:
+        """Make a tool findable, in place of one of the same name."""
+        with self._lock:
+            self._pending[spec.name] = spec
+
+    def remove(self, name: str) -> None:
+        """Make a tool unfindable."""
+        with self._lock:
+            if self._pending.pop(name, None) is None and name not in self._postings.tools:
+                raise UsageError(f"there is no tool {name!r} in the index to remove")
+            self._postings.forget(name)
+
+    def search(self, query: str, k: int = 10) -> list[Hit]:
+        """Return the k tools that fit best, best first; tools that share nothing with the query are left out."""
+        with self._lock:
+            self._settle()
+            request = read(query)
+            found = rank(self._postings, request, k)
+            return [Hit(name, score, explain(self._postings, request, name)) for name, score in found]
+
+    def _settle(self) -> None:
+        for spec in self._pending.values():
+            self._postings.learn(weigh(spec))
+        self._pending.clear()

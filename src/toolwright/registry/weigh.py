@@ -1,0 +1,113 @@
+"""How much each term says about a tool, by the place where it stands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from toolwright.core.spec import ToolSpec
+from toolwright.registry.words import split, term_of, terms
+
+_SATURATION = 1.2
+_DEEPEST = 6
+_BRANCHES = frozenset({"items", "anyOf", "oneOf", "allOf", "additionalProperties"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    weight: float
+    dilution: float = 0.0
+    """How fast a word loses weight as the field gets longer; a name or an enum does not dilute its words."""
+
+
+_NAME = _Field(2.0)
+_HINT = _Field(2.0)
+_GROUP = _Field(0.5)
+_DESCRIPTION = _Field(4.0, 0.3)
+_PARAMETER = _Field(1.4, 0.15)
+_PARAMETER_TEXT = _Field(0.8, 0.04)
+_CHOICE = _Field(0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A tool as search sees it; nothing in it depends on the other tools."""
+
+    spec: ToolSpec
+    impacts: dict[str, float]
+    """By term, between 0 and the saturation + 1: what it adds per unit of rarity."""
+    name: frozenset[str]
+    prose: tuple[tuple[str, ...], ...]
+    """The texts whose neighbouring words count as phrases."""
+
+
+def weigh(spec: ToolSpec) -> Weighed:
+    """Read everything a tool says about itself."""
+    sums: dict[str, float] = {}
+    name = terms(spec.name)
+    description = terms(spec.description)
+    hint = terms(spec.search_hint)
+    _add(sums, name, _NAME)
+    _add(sums, description, _DESCRIPTION)
+    _add(sums, hint, _HINT)
+    _add(sums, terms(spec.group), _GROUP)
+    _add(sums, list(_compounds(spec.name)), _NAME)
+    for alias in spec.aliases:
+        _add(sums, terms(alias), _NAME)
+    parameters = _Parameters()
+    parameters.read(spec.input_schema)
+    _add(sums, terms(" ".join(parameters.names)), _PARAMETER)
+    _add(sums, terms(" ".join(parameters.texts)), _PARAMETER_TEXT)
+    _add(sums, terms(" ".join(parameters.choices)), _CHOICE)
+    top = _SATURATION + 1
+    impacts = {term: top * weight / (weight + _SATURATION) for term, weight in sums.items()}
+    return Weighed(spec, impacts, frozenset(name), (tuple(name), tuple(description), tuple(hint)))
+
+
+def _add(sums: dict[str, float], found: list[str], field: _Field) -> None:
+    weight = field.weight / (1 + field.dilution * len(found))
+    for term in found:
+        sums[term] = sums.get(term, 0.0) + weight
+
+
+def _compounds(name: str) -> Iterator[str]:
+    """`screen_shot` is looked for as `screenshot` too."""
+    words = split(name)
+    return (term_of((first + second).lower()) for first, second in zip(words, words[1:]))
+
+
+class _Parameters:
+    """What a schema says in words, wherever it nests."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.texts: list[str] = []
+        self.choices: list[str] = []
+
+    def read(self, schema: object, depth: int = 0) -> None:
+        """Go through the properties of an object and of what it holds."""
+        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+            return
+        schema = cast(Mapping[str, object], schema)
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            for name, part in cast(Mapping[str, object], properties).items():
+                self.names.append(name)
+                self._describe(part, depth)
+        for key in _BRANCHES & schema.keys():
+            for branch in _several(schema[key]):
+                self._describe(branch, depth)
+
+    def _describe(self, part: object, depth: int) -> None:
+        if not isinstance(part, Mapping):
+            return
+        part = cast(Mapping[str, object], part)
+        text = part.get("description")
+        if isinstance(text, str):
+            self.texts.append(text)
+        if "enum" in part:
+            self.choices.extend(choice for choice in _several(part["enum"]) if isinstance(choice, str))
+        self.read(part, depth + 1)
+
+
+def _several(value: object) -> Sequence[object]:
+    return cast(Sequence[object], value) if isinstance(value, (list, tuple)) else (value,)
