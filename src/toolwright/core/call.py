@@ -116,19 +116,19 @@ class Decline:
     reason: str = ""
 
 
-Answer: TypeAlias = Approve | Decline
+Reply: TypeAlias = Approve | Decline
 
 
 class Answers:
     """A person's answers by question id. Each counts once, for its digest, until it expires."""
 
-    def __init__(self, given: Mapping[str, Answer] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Reply] | None = None) -> None:
         self._given = dict(given or {})
 
     def __len__(self) -> int:
         return len(self._given)
 
-    def __iter__(self) -> Iterator[tuple[str, Answer]]:
+    def __iter__(self) -> Iterator[tuple[str, Reply]]:
         return iter(self._given.items())
 
     @classmethod
@@ -148,7 +148,7 @@ class Answers:
         self._given[question.id] = Decline(reason)
         return self
 
-    def find(self, digest: str, call_id: str, *, now: float | None = None) -> tuple[str, Answer] | None:
+    def find(self, digest: str, call_id: str, *, now: float | None = None) -> tuple[str, Reply] | None:
         """Look up the unexpired answer given for exactly this digest and call, with its question's id."""
         stamp = time.time() if now is None else now
         for question_id, answer in self._given.items():

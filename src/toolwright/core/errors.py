@@ -7,6 +7,7 @@ ToolwrightError
     ├── InvalidArguments   invalid_input  model      never
     ├── Unsafe             safety         model      never
     ├── Denied             denied         user       never
+    │   └── Halted         denied         user       never; the whole run ends
     ├── ToolFailed         tool_failed    tool       never
     ├── Transient          transient      world      up to the retry policy's attempts
     ├── TimedOut           timed_out      world      only if the tool is idempotent
@@ -101,6 +102,12 @@ class Denied(ToolError):
     prefix = "denied: "
 
 
+class Halted(Denied):
+    """A hook ended the run; calls that were still to come get this."""
+
+    prefix = "halted: "
+
+
 class ToolFailed(ToolError):
     """The tool tried and says in its own words why it did not work."""
 
@@ -120,6 +127,8 @@ class Transient(ToolError):
         super().__init__(message)
         self.retry_after = retry_after
         """Seconds the other side asked us to wait."""
+        self.inferred = False
+        """Concluded from a broken connection, not said by the tool: repeated only where that is harmless."""
 
 
 class TimedOut(ToolError):
@@ -144,11 +153,12 @@ class Crashed(ToolError):
 
 
 class ApprovalRequired(ToolwrightError):
-    """Raised in `bind` or `accesses`: a person must agree before this call may run."""
+    """Raised in `accesses`, or in `bind` with the invocation that may run then: a person must agree first."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, invocation: object = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.invocation = invocation
 
 
 class AuthRequired(ToolwrightError):

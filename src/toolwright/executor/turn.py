@@ -1,0 +1,39 @@
+"""What belongs to one turn: whose it is, what it may call, how it is stopped, who is asked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolwright.core.call import Answers, Outcome, Question
+from toolwright.core.event import BatchBegan
+from toolwright.registry.catalog import Catalog
+from toolwright.tool.base import Cancellation, State
+
+AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
+Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The circumstances of a batch of calls; the default is a call outside of any conversation."""
+
+    session_id: str = ""
+    turn_id: str = ""
+    state: State | None = None
+    """Values the session's tools share; without one the executor's own is used."""
+    catalog: Catalog | None = None
+    """The tools as they were advertised; without one the registry's present ones."""
+    cancellation: Cancellation | None = None
+    ask: AskPerson | None = None
+    """Answers questions on the spot; without one they come back as `Interrupted`."""
+    journal: Journal | None = None
+    """Told what is about to run, and awaited; if it raises, nothing runs."""
+
+
+class TurnCancelled(asyncio.CancelledError):
+    """The task that was executing a turn was cancelled; every call still has its outcome here."""
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__("the turn was cancelled")
+        self.outcomes = list(outcomes)
