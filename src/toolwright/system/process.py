@@ -1,6 +1,7 @@
 """Running commands: streamed, bounded in time and memory, and outlived by nothing they start."""
 
 import asyncio
+import atexit
 import json
 import os
 import secrets
@@ -14,6 +15,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from weakref import WeakSet
 
 from toolwright.core.errors import ToolFailed
 from toolwright.system.keeper import KEEPER
@@ -27,7 +29,10 @@ _CHUNK = 64 * 1024
 _LAST_WORDS = 8 * 1024
 _TICK_SECONDS = 0.5
 _DRAIN_SECONDS = 0.1
-_STOP_SECONDS = 3.0
+_STOP_SECONDS = 2.0
+_EXIT_SECONDS = 1.0
+
+_alive: "WeakSet[Running]" = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class Running:
         self._future.set_running_or_notify_cancel()
         # a thread, not the loop: a background command outlives the loop it was started in, and disks can be slow
         threading.Thread(target=self._follow, name="toolwright-command", daemon=True).start()
+        _alive.add(self)
 
     @property
     def ended(self) -> Ended | None:
@@ -111,6 +117,17 @@ class Running:
     async def wait(self) -> Ended:
         """Wait for the end. Cancelling the wait does not stop the command."""
         return await asyncio.wrap_future(self._future)
+
+    async def wait_at_most(self, seconds: float) -> Ended | None:
+        """Wait for the end, but no longer than that."""
+        waiting = asyncio.wrap_future(self._future)
+        await asyncio.wait({waiting}, timeout=seconds)
+        waiting.cancel()
+        return self.ended
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Have something done after the end, from another thread."""
+        self._future.add_done_callback(lambda _: call())
 
     def wait_blocking(self, seconds: float | None = None) -> Ended:
         """Wait for the end in the caller's thread."""
@@ -289,3 +306,17 @@ def _hunt(mark: str) -> None:
             with suppress(OSError), open(f"/proc/{name}/environ", "rb") as environ:  # noqa: PTH123 - as above
                 if wanted in environ.read().split(b"\0"):
                     os.kill(int(name), signal.SIGKILL)
+
+
+def _stop_all() -> None:
+    # commands would end with us anyway; stopping them first spares the keeper a wait
+    deadline = time.monotonic() + _EXIT_SECONDS
+    running = [each for each in _alive if each.ended is None]
+    for each in running:
+        each.stop()
+    for each in running:
+        with suppress(Exception):  # nobody is left to be told
+            each.wait_blocking(max(0.0, deadline - time.monotonic()))
+
+
+atexit.register(_stop_all)

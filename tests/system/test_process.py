@@ -1,0 +1,329 @@
+"""Commands as processes: output, exit codes, time limits, and that nothing outlives them."""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from toolwright.system.process import Command, Ended, Running, run
+from toolwright.system.reap import REPORT_FD
+from toolwright.system.transcript import Caps
+
+# each names its processes after the test's own marker, so that what is left can be found
+DAEMONS = {
+    "left in the background": "{sleep} & echo ready",
+    "in a session of its own": "setsid {sleep} & echo ready",
+    "forked twice": "(setsid bash -c '{sleep} & exit 0' &) ; echo ready",
+    "deaf to TERM": "bash -c 'trap \"\" TERM HUP; while :; do {sleep}; done' & echo ready",
+    "with an empty environment": "setsid env -i bash -c '{sleep}; true' >/dev/null 2>&1 & echo ready",
+    "nohup": "nohup {sleep} >/dev/null 2>&1 & disown; echo ready",
+    "stopped": "{sleep} & kill -STOP $!; echo ready",
+    "hopping from fork to fork": "{hop} & echo ready",
+}
+ENDLESS = {
+    "sleeping": "{sleep}",
+    "deaf to TERM": "trap '' TERM; while :; do {sleep}; done",
+    "flooding": "yes {marker}",
+    "flooding with what is not text": "while :; do printf '\\xff\\xc3\\x28%1000s' {marker}; done",
+    "hiding behind a daemon": "(setsid env -i bash -c 'trap \"\" TERM; {sleep}; {sleep}' &); {sleep}",
+    "killing its warden": "kill -9 $PPID; {sleep}",
+}
+HOP = "import os,time\nwhile True:\n  if os.fork(): os._exit(0)\n  os.setsid(); time.sleep(0.001) #"
+
+
+def spell(line: str, marker: str) -> str:
+    return line.format(sleep=f"sleep 987.{marker}", hop=f"{sys.executable} -c '{HOP}{marker}'", marker=marker)
+
+
+def command(line: str, cwd: str = "/") -> Command:
+    return Command(("bash", "--noprofile", "--norc", "-c", line), cwd, {"PATH": os.environ["PATH"]})
+
+
+def new_marker() -> str:
+    return str(int.from_bytes(os.urandom(6), "big"))
+
+
+def processes_with(marker: str) -> list[str]:
+    found: list[str] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if marker.encode() in line:
+                found.append(line.decode(errors="replace"))
+    return found
+
+
+async def test_output_and_errors_come_interleaved_with_the_exit_code():
+    ended = await run(command("echo one; echo two >&2; echo three; exit 3"))
+    assert ended.transcript.text == "one\ntwo\nthree\n"
+    assert (ended.exit_code, ended.reason, ended.leftovers) == (3, "exited", 0)
+
+
+async def test_a_signal_is_told_as_a_shell_tells_it():
+    assert (await run(command("kill -SEGV $$"))).exit_code == 139
+
+
+async def test_there_is_no_input_and_no_terminal(tmp_path: Path):
+    ended = await run(command("cat; test -t 0 || echo none; ps -o tty= -p $$; pwd", str(tmp_path)))
+    assert ended.transcript.text.split() == ["none", "?", str(tmp_path)]
+
+
+async def test_a_command_leads_its_own_session_and_inherits_no_descriptor_but_the_report():
+    ended = await run(command("ps -o sid=,pgid=,pid= -p $$; ls /proc/self/fd"))
+    session, group, pid, *descriptors = ended.transcript.text.split()
+    assert session == group == pid
+    assert set(descriptors) - {"3"} == {"0", "1", "2", str(REPORT_FD)}  # 3 is the folder ls reads
+
+
+async def test_signals_are_at_their_defaults():
+    ended = await run(command("yes | head -1; kill -TERM $$; echo survived"))
+    assert ended.transcript.text == "y\n"
+    assert ended.exit_code == 143
+
+
+async def test_what_cannot_start_says_so_and_exits_with_127():
+    for broken in (Command(("no-such-program",), "/", {"PATH": "/bin"}), Command(("true",), "/no/such/folder", {})):
+        ended = await run(broken)
+        assert ended.exit_code == 127
+        assert "cannot start" in ended.transcript.text
+
+
+async def test_nothing_of_our_environment_is_added(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SECRET_OF_OURS", "1")
+    ended = await run(Command(("env",), "/", {"PATH": os.environ["PATH"], "GIVEN": "\udcff\n"}))
+    names = {line.partition("=")[0] for line in ended.transcript.text.splitlines() if "=" in line}
+    assert names == {"PATH", "GIVEN", "TOOLWRIGHT_COMMAND"}
+
+
+async def test_last_words_are_kept_apart_from_output():
+    ended = await run(command(f"echo said; pwd >&{REPORT_FD}", "/tmp"))
+    assert ended.transcript.text == "said\n"
+    assert ended.last_words == "/tmp\n"
+
+
+async def test_a_long_line_and_a_large_environment_arrive_whole():
+    ended = await run(
+        Command(("bash", "-c", 'echo "${#BIG}"; : ' + "x" * 100_000), "/", {"PATH": "/bin", "BIG": "y" * 120_000})
+    )
+    assert ended.transcript.text == "120000\n"
+
+
+async def test_output_is_streamed_while_the_command_runs():
+    seen: list[str] = []
+    running = Running(command("echo first; sleep 987"), on_output=seen.append)
+    while not seen:
+        await asyncio.sleep(0.005)
+    assert seen == ["first\n"]
+    assert running.ended is None
+    running.stop()
+    assert (await running.wait()).reason == "stopped"
+
+
+async def test_characters_cut_between_reads_are_put_together():
+    ended = await run(command(r"printf '\xe2\x82'; sleep 0.05; printf '\xac \xff \xe2\x82'"))
+    assert ended.transcript.text == "€ � �"
+
+
+async def test_what_is_about_to_finish_by_itself_may():
+    ended = await run(command("echo late > >(sleep 0.03; cat)"))
+    assert ended.transcript.text == "late\n"
+    assert ended.leftovers == 0
+
+
+async def test_a_pipe_held_open_by_a_daemon_does_not_hold_the_call():
+    began = time.monotonic()
+    ended = await run(command("sleep 987 & echo ready"))
+    assert ended.transcript.text == "ready\n"
+    assert ended.leftovers == 1
+    assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize("kind", DAEMONS)
+async def test_no_daemon_outlives_its_command(kind: str):
+    marker = new_marker()
+    ended = await run(command(spell(DAEMONS[kind], marker)), seconds=10)
+    assert (ended.transcript.text, ended.exit_code) == ("ready\n", 0)
+    assert ended.leftovers >= 1
+    assert processes_with(marker) == []
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+async def test_a_time_limit_ends_everything(kind: str):
+    marker = new_marker()
+    began = time.monotonic()
+    ended = await run(command(spell(ENDLESS[kind], marker)), seconds=0.2)
+    assert ended.reason == ("lost" if kind == "killing its warden" else "timed_out")
+    assert ended.exit_code in (137, 143)
+    assert time.monotonic() - began < 3
+    assert processes_with(marker) == []
+
+
+async def test_a_frozen_warden_is_replaced_by_the_keeper():
+    marker = new_marker()
+    ended = await run(command(f"kill -STOP $PPID; sleep 987.{marker}"), seconds=0.1)
+    assert ended.reason == "timed_out"
+    assert processes_with(marker) == []
+
+
+async def test_killing_warden_and_keeper_does_not_help_either():
+    marker = new_marker()
+    killing = "keeper=$(ps -o ppid= -p $PPID); kill -9 $keeper $PPID"
+    ended = await run(command(f"{killing}; sleep 987.{marker} & sleep 987.{marker}"), seconds=5)
+    assert ended.reason == "lost"
+    for _ in range(100):
+        if not processes_with(marker):
+            break
+        await asyncio.sleep(0.01)
+    assert processes_with(marker) == []
+    assert (await run(command("echo again"))).transcript.text == "again\n"
+
+
+async def test_a_command_may_clean_up_when_it_is_stopped(tmp_path: Path):
+    line = "trap 'echo cleaned > done; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
+    running = Running(command(line, str(tmp_path)))
+    while not running.transcript.chars:
+        await asyncio.sleep(0.005)
+    running.stop()
+    running.stop()
+    ended = await running.wait()
+    assert (ended.exit_code, ended.reason) == (5, "stopped")
+    assert (tmp_path / "done").read_text() == "cleaned\n"
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 3, 10, 40])
+async def test_cancelling_at_any_moment_leaves_nothing(milliseconds: int):
+    marker = new_marker()
+    task = asyncio.create_task(
+        run(command(f"trap '' TERM; sleep 987.{marker} & sleep 987.{marker}; sleep 987.{marker}"))
+    )
+    await asyncio.sleep(milliseconds / 1000)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert processes_with(marker) == []
+
+
+async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends():
+    marker = new_marker()
+    task = asyncio.create_task(run(command(f"trap '' TERM; echo; sleep 987.{marker}; sleep 987.{marker}")))
+    await asyncio.sleep(0.03)
+    began = time.monotonic()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - began < 0.15
+    for _ in range(100):
+        if not processes_with(marker):
+            break
+        await asyncio.sleep(0.02)
+    assert processes_with(marker) == []
+
+
+async def test_memory_stays_bounded_and_a_flood_is_stopped():
+    caps = Caps(kept_chars=1000, flood_bytes=40_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ended = await run(command("yes"), seconds=30, caps=caps)
+    assert ended.reason == "flooded"
+    assert len(ended.transcript.text) < 1300
+    assert ended.transcript.bytes < 45_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+async def test_commands_run_beside_each_other():
+    began = time.monotonic()
+    ends = await asyncio.gather(*(run(command(f"sleep 0.3; echo {number}")) for number in range(20)))
+    assert [ended.transcript.text for ended in ends] == [f"{number}\n" for number in range(20)]
+    assert time.monotonic() - began < 3
+
+
+async def test_the_loop_is_never_blocked_by_a_command():
+    longest, last = 0.0, time.monotonic()
+    task = asyncio.create_task(run(command("yes"), seconds=0.3, caps=Caps(flood_bytes=1 << 40)))
+    while not task.done():
+        await asyncio.sleep(0.001)
+        longest, last = max(longest, time.monotonic() - last), time.monotonic()
+    assert longest < 0.25
+
+
+def test_a_command_outlives_the_loop_that_started_it():
+    async def start() -> Running:
+        return Running(command("sleep 0.1; seq 1 200000 | tail -1"))
+
+    assert asyncio.run(start()).wait_blocking(20).transcript.text == "200000\n"
+
+
+@pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "os._exit(0)", "sys.exit(0)"])
+def test_commands_end_with_us_however_we_end(ending: str):
+    marker = new_marker()
+    program = f"""
+        import os, sys, time
+        from toolwright.system.process import Command, Running
+        line = "trap '' TERM; (setsid sleep 987.{marker} &); echo ready; sleep 987.{marker}; sleep 987.{marker}"
+        running = Running(Command(("bash", "-c", line), "/", {{"PATH": os.environ["PATH"]}}))
+        while not running.transcript.chars:
+            time.sleep(0.005)
+        {ending}
+    """
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False, timeout=20)
+    while processes_with(marker) and time.monotonic() - began < 10:
+        time.sleep(0.02)
+    assert processes_with(marker) == []
+
+
+def test_a_forked_child_gets_a_keeper_of_its_own():
+    program = """
+        import os
+        from toolwright.system.process import Command, Running
+        true = Command(("true",), "/", {"PATH": os.environ["PATH"]})
+        assert Running(true).wait_blocking(10).exit_code == 0
+        pid = os.fork()
+        if pid == 0:
+            os._exit(Running(true).wait_blocking(10).exit_code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert Running(true).wait_blocking(10).exit_code == 0
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
+
+
+async def storm(count: int) -> list[tuple[Ended, float, str]]:
+    """Commands of every kind, eight at a time; how each ended, how long it took, and its marker."""
+    lines = [*DAEMONS.values(), *ENDLESS.values()]
+    turns = asyncio.Semaphore(8)
+
+    async def one(number: int) -> tuple[Ended, float, str]:
+        async with turns:
+            marker, began = new_marker(), time.monotonic()
+            caps = Caps(kept_chars=1000, flood_bytes=20_000_000)
+            ended = await run(command(spell(lines[number % len(lines)], marker)), seconds=0.5, caps=caps)
+            return ended, time.monotonic() - began, marker
+
+    return await asyncio.gather(*(one(number) for number in range(count)))
+
+
+async def hold_out(count: int) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ends = await storm(count)
+    assert max(seconds for _, seconds, _ in ends) < 8
+    assert [left for _, _, marker in ends for left in processes_with(marker)] == []
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
+
+
+async def test_twenty_hostile_commands_end_in_time_and_leave_nothing():
+    await hold_out(20)
+
+
+@pytest.mark.slow
+async def test_two_hundred_hostile_commands_end_in_time_and_leave_nothing():
+    await hold_out(200)
