@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,6 +12,9 @@ from toolwright.system.rules import Rule, RuleSet, parse_rules
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 """Strongest first: a rule of a stronger file beats one of a weaker file in a nearer folder."""
+
+REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
+"""Never listed or searched, unless asked for by path: they hold history, not files."""
 
 _Layer: TypeAlias = tuple[tuple[int, RuleSet], ...]
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
@@ -44,9 +48,9 @@ class IgnoreScope:
         chain = [folder, *folder.parents]
         if not any((each / ".git").exists() for each in chain):
             chain = [each for each in chain if each.is_relative_to(top)]
-        scope = cls(repository=_global_excludes(chain[-1]))
+        scope = cls(repository=_global_rules(chain[-1]))
         for each in reversed(chain):
-            scope = scope.enter(str(each), _present(each))
+            scope = scope.enter(str(each), present(each))
         return scope
 
     def enter(self, folder: str, names: Collection[str]) -> "IgnoreScope":
@@ -79,11 +83,15 @@ class IgnoreScope:
                     return Ignored(path, rules.source, rule) if rule.hides else None
         return None
 
-    def hides(self, path: str, *, folder: bool) -> bool:
-        """Whether the rules hide an absolute path, judged by itself."""
-        if not self.repository and not any(self.layers):
-            return False
-        return self.verdict(path, folder=folder) is not None
+    def part(self, prefix: str, names: list[str], *, folders: bool) -> tuple[list[str], list[str]]:
+        """Part the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
+        if not names:
+            return names, []
+        joined = f"/{'/'.join(names)}/"
+        if not any(rules.may_match(names, joined) for layer in (*self.layers, self.repository) for _, rules in layer):
+            return names, []
+        hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
+        return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)
 
 
 def why_ignored(path: Path, top: Path) -> Ignored | None:
@@ -96,15 +104,26 @@ def why_ignored(path: Path, top: Path) -> Ignored | None:
         reason = scope.verdict(str(current), folder=place < len(parts) or current.is_dir())
         if reason is not None:
             return reason
-        scope = scope.enter(str(current), _present(current))
+        scope = scope.enter(str(current), present(current))
     return None
 
 
-def _present(folder: Path) -> list[str]:
-    return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(folder / name)]
+def present(folder: str | Path) -> list[str]:
+    """Which of the names that change the rules a folder holds."""
+    return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(f"{folder}/{name}")]
 
 
 def _load(path: str) -> RuleSet:
+    try:
+        state = os.stat(path)  # noqa: PTH116 - one call per ignore file and search
+    except OSError:
+        return RuleSet((), path)
+    return _parsed(path, state.st_ino, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(path: str, _inode: int, _mtime: int, _size: int) -> RuleSet:
+    """Parse a file once per state; compiling a long one takes milliseconds."""
     try:
         text = Path(path).read_text("utf-8", "surrogateescape")
     except OSError:  # unreadable, or a folder of that name: as if it were not there
@@ -112,12 +131,28 @@ def _load(path: str) -> RuleSet:
     return RuleSet(parse_rules(text), path)
 
 
-def _global_excludes(top: Path) -> _Layer:
-    """The user's own excludes file, as git and ripgrep find it; its rules hold from the top of the search down."""
+def global_excludes() -> Path | None:
+    """The user's own excludes file, found where git and ripgrep look for it."""
     home = Path(os.environ.get("HOME") or "/")
     configured = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     chosen = configured / "ignore"
     for config in (configured / "config", home / ".gitconfig"):
         if config.is_file() and (found := _EXCLUDES_FILE.search(config.read_text("utf-8", "replace"))):
             chosen = Path(os.path.expanduser(found[1]))  # noqa: PTH111 - pathlib raises where there is no home
-    return ((len(str(top).rstrip("/")) + 1, _load(str(chosen))),) if chosen.is_file() else ()
+    return chosen if chosen.is_file() else None
+
+
+def _global_rules(top: Path) -> _Layer:
+    """What the user always excludes holds from the top of the search down."""
+    excludes = global_excludes()
+    return ((len(str(top).rstrip("/")) + 1, _load(str(excludes))),) if excludes else ()
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The git work tree a folder lies in; None outside of one and inside the history itself."""
+    for each in (folder, *folder.parents):
+        if each.name == ".git":
+            return None
+        if os.path.lexists(each / ".git"):
+            return each
+    return None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from toolwright.system.globs import GITIGNORE, BadGlob, glob_regex
@@ -54,7 +55,7 @@ def _without_trailing_spaces(line: str) -> str:
 class RuleSet:
     """The rules of one file, arranged so that most paths are settled by a dictionary."""
 
-    __slots__ = ("_extensions", "_names", "_patterns", "_prefilter", "rules", "source")
+    __slots__ = ("_extensions", "_last_names", "_last_regex", "_names", "_patterns", "_prefilter", "rules", "source")
 
     def __init__(self, rules: Iterable[Rule], source: str = "") -> None:
         self.rules = list(rules)
@@ -64,6 +65,15 @@ class RuleSet:
         self._patterns: list[tuple[int, re.Pattern[str]]] = []
         texts = [text for place, rule in enumerate(self.rules) if (text := self._arrange(place, rule))]
         self._prefilter = re.compile("|".join(texts), re.DOTALL) if texts else None
+        lasts = {rule.pattern.rpartition("/")[2] for rule in self.rules}
+        self._last_names = frozenset(last for last in lasts if _PLAIN.fullmatch(last))
+        self._last_regex = _any_of(lasts - self._last_names)
+
+    def may_match(self, names: list[str], joined: str) -> bool:
+        """Whether any of the names in one folder, also given as `/a/b/`, may be meant by a rule: quick and generous."""
+        if not self._last_names.isdisjoint(names):
+            return True
+        return self._last_regex is not None and self._last_regex.search(joined) is not None
 
     def verdict(self, path: str, name: str, *, folder: bool) -> Rule | None:
         """Return the rule that decides about a path below the file's folder: the last one that matches."""
@@ -113,3 +123,12 @@ class RuleSet:
             if (folder or not self.rules[place].folders_only) and regex.fullmatch(path):
                 return place
         return last
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    """One expression that finds a name fitting any of the patterns in `/a/b/`: no wildcard crosses a slash."""
+    texts: list[str] = []
+    for pattern in patterns:
+        with suppress(BadGlob):
+            texts.append("[^/]*" if pattern == "**" else glob_regex(pattern, GITIGNORE))
+    return re.compile(f"/(?:{'|'.join(texts)})(?=/)") if texts else None

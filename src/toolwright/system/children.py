@@ -1,0 +1,107 @@
+"""Running ripgrep, git and our own search workers: no shell, no terminal, ended with the call that started them."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHUNK = 1 << 18
+_ERROR_BYTES = 1 << 16
+_UNWANTED = ("GIT_", "RIPGREP_")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a child said and how it ended."""
+
+    output: bytes
+    errors: str
+    code: int
+    cut: bool = False
+    """It had more to say and was stopped."""
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment without what would steer git or ripgrep elsewhere."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_UNWANTED)}
+    return {**kept, "LC_ALL": "C.UTF-8", **(extra or {})}
+
+
+@asynccontextmanager
+async def child(command: Sequence[str], folder: Path, *, stdin: int = DEVNULL) -> AsyncGenerator[Process, None]:
+    """Lend a running child; leaving, also by cancellation, kills it and everything it started."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
+        stdin=stdin,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+        limit=_CHUNK,
+    )
+    try:
+        yield process
+    finally:
+        await _end(process)
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    # reading to the end lets the transports close; a killed child has nothing more to say than its pipes hold
+    for stream in (process.stdout, process.stderr):
+        while stream is not None and await stream.read(_CHUNK):
+            pass
+    await process.wait()
+
+
+async def collect(command: Sequence[str], folder: Path, *, max_bytes: int = sys.maxsize, feed: bytes = b"") -> Finished:
+    """Run a child to its end, or to `max_bytes` of output, and hand over what it wrote."""
+    async with child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        feeding = asyncio.ensure_future(_feed(process, feed))
+        errors = asyncio.ensure_future(_drain(process.stderr))
+        try:
+            output, cut = await _read(process.stdout, max_bytes)
+            if cut:
+                return Finished(output, "", 0, cut=True)
+            return Finished(output, (await errors).decode("utf-8", "replace"), await process.wait())
+        finally:
+            for task in (feeding, errors):
+                task.cancel()
+            await asyncio.gather(feeding, errors, return_exceptions=True)
+
+
+async def _read(stream: asyncio.StreamReader, max_bytes: int) -> tuple[bytes, bool]:
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await stream.read(_CHUNK):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > max_bytes:
+            return b"".join(parts), True
+    return b"".join(parts), False
+
+
+async def _drain(stream: asyncio.StreamReader) -> bytes:
+    kept = b""
+    while chunk := await stream.read(_CHUNK):
+        kept += chunk[: _ERROR_BYTES - len(kept)]
+    return kept
+
+
+async def _feed(process: Process, feed: bytes) -> None:
+    if process.stdin is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(feed)
+        await process.stdin.drain()
+        process.stdin.close()

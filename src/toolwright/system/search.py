@@ -1,0 +1,150 @@
+"""Searching file contents: ripgrep where there is one, Python in worker processes where there is none."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from toolwright.core.errors import InvalidArguments
+from toolwright.system import matcher
+from toolwright.system.children import Finished, collect
+from toolwright.system.query import MAX_COLUMNS, MAX_OUTPUT_BYTES, Query
+from toolwright.system.ripgrep import find_ripgrep, run_ripgrep
+from toolwright.system.types import file_type
+from toolwright.system.walk import Walk, walk_files
+
+Result = TypeVar("Result")
+
+_LINE = re.compile(rb"([^\0\n]+)\0(\d+)([:-])(.*)")
+_BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
+_MAX_WORKERS = 8
+_FILES_PER_WORKER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file: one that matches, or its neighbour; the folder's path is not part of `path`."""
+
+    path: str
+    number: int
+    text: str
+    matched: bool
+    after_gap: bool
+    """Whether lines were left out before this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, in the order of paths. Of the three lists the query's mode fills one."""
+
+    files: Sequence[str] = ()
+    counts: Sequence[tuple[str, int]] = ()
+    lines: Sequence[Line] = ()
+    binary: Sequence[str] = ()
+    """Binary files that match; their lines are not shown."""
+    cut: bool = False
+    """There was more than a search may hold."""
+    engine: str = "ripgrep"
+
+
+async def search(query: Query) -> Found:
+    """Search; raises `InvalidArguments` for a pattern, glob or type the engine does not understand."""
+    program = None if query.foreign_rules else find_ripgrep()
+    done = await (run_ripgrep(program, query) if program else _run_python(query))
+    output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
+    binary = sorted(_shown(each) for each in _BINARY.findall(output))
+    engine = "ripgrep" if program else "python"
+    files, counts, lines = _read(query, output)
+    return Found(files, counts, lines, binary, done.cut, engine)
+
+
+def _read(query: Query, output: bytes) -> tuple[list[str], list[tuple[str, int]], list[Line]]:
+    if query.mode == "files":
+        return sorted(_shown(name) for name in output.split(b"\0")[:-1]), [], []
+    if query.mode == "count":
+        rows = (row.partition(b"\0") for row in output.split(b"\n") if b"\0" in row)
+        return [], sorted((_shown(name), int(count)) for name, _, count in rows), []
+    return [], [], sorted(_lines(output), key=lambda line: line.path)  # a stable sort keeps a file's lines in order
+
+
+def _lines(output: bytes) -> Iterator[Line]:
+    gap = False
+    for row in output.split(b"\n"):
+        found = _LINE.match(row)
+        if found is None:
+            gap = row == b"--"
+            continue
+        text = found[4].decode("utf-8", "replace").removesuffix("\r")
+        yield Line(_shown(found[1]), int(found[2]), text, found[3] == b":", gap)
+        gap = False
+
+
+def _shown(name: bytes) -> str:
+    return os.fsdecode(name.removeprefix(b"./"))
+
+
+async def _run_python(query: Query) -> Finished:
+    _check_pattern(query)
+    names = [query.name] if query.name else await _candidates(query)
+    workers = max(1, min(os.cpu_count() or 1, _MAX_WORKERS, len(names) // _FILES_PER_WORKER))
+    command = [sys.executable, "-I", "-S", str(Path(matcher.__file__))]
+    limit = MAX_OUTPUT_BYTES // workers
+    jobs = (_job(query, names[place::workers]) for place in range(workers))
+    done = await _together([collect(command, query.folder, max_bytes=limit, feed=job) for job in jobs])
+    return Finished(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
+
+
+async def _together(runs: Iterable[Coroutine[None, None, Finished]]) -> list[Finished]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run) for run in runs]
+    return [task.result() for task in tasks]
+
+
+def _check_pattern(query: Query) -> None:
+    try:
+        matcher.compile_pattern(query.pattern, ignore_case=query.ignore_case, multiline=query.multiline)
+    except re.error as error:
+        raise InvalidArguments(
+            f"pattern {query.pattern!r}: {error} (read as a Python expression, because ripgrep is not installed)"
+        ) from None
+    if not query.multiline and ("\n" in query.pattern or re.search(r"(?<!\\)(\\\\)*\\n", query.pattern)):
+        raise InvalidArguments("pattern: a line break is not allowed in it; set multiline to true to match over lines")
+
+
+def _job(query: Query, names: Iterable[str]) -> bytes:
+    job = {
+        "pattern": query.pattern,
+        "mode": query.mode,
+        "ignore_case": query.ignore_case,
+        "multiline": query.multiline,
+        "before": query.before,
+        "after": query.after,
+        "max_columns": MAX_COLUMNS,
+        "explicit": bool(query.name),
+    }
+    return json.dumps(job).encode() + b"\n" + b"\0".join(os.fsencode(name) for name in names)
+
+
+async def _candidates(query: Query) -> list[str]:
+    typed = file_type(query.type) if query.type else None
+    walk = Walk(query.folder, query.top, ignored=query.ignored)
+
+    def listed() -> list[str]:
+        names = (name for name in walk_files(walk) if typed is None or typed.accepts(name))
+        return [name for name in names if query.globs.accepts(name, name)]
+
+    return await in_thread(listed, walk.stop)
+
+
+async def in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
+    """Do blocking work in a thread; cancelled, tell it to stop and do not wait for it."""
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        stop.set()
