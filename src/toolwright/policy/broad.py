@@ -7,10 +7,9 @@ from toolwright.policy.patterns import CommandPattern
 _INTERPRETERS = words(
     "bash sh zsh dash ksh fish csh tcsh pwsh powershell cmd python python2 python3 pypy pypy3 ipython node nodejs tsx"
     " ts-node bun deno ruby irb perl php lua luajit tclsh rscript r julia groovy scala swift osascript awk gawk mawk"
-    " nawk ssh mosh telnet nc ncat socat eval exec source . env sudo doas su xargs parallel watch setsid ionice flock nohup"
-    " timeout nice stdbuf time find npx bunx pnpx uvx pipx script expect strace ltrace gdb busybox toybox chroot"
-    " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox"
-    " ld-linux-x86-64.so.2"
+    " nawk ssh mosh telnet nc ncat socat eval exec source . env sudo doas su xargs parallel watch setsid ionice flock"
+    " nohup timeout nice stdbuf time find npx bunx pnpx uvx pipx script expect strace ltrace gdb busybox toybox chroot"
+    " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox ld-linux-x86-64.so.2"
 )
 # these have subcommands: the program alone says nothing, and some subcommands run anything
 _DISPATCHERS = words(

@@ -39,15 +39,20 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
 
 def _covers_assignments(pattern: CommandPattern, command: SimpleCommand) -> bool:
     """A variable may change what a program does entirely, so only a rule that spells it out covers it."""
-    outer = command.wrapped[0] if command.wrapped else command.words
+    outer = outermost(command)
     settings = tuple(f"{name}={value}" for name, value in command.assignments)
     text = joined((*settings, *outer))
     return not command.wrappers and pattern.exact and pattern.matches(text)
 
 
+def outermost(command: SimpleCommand) -> tuple[str, ...]:
+    """Return the words as they stand in the line, before any wrapper is taken off."""
+    return command.wrapped[0] if command.wrappers and command.wrapped else command.words
+
+
 def _allowed_layers(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield the words from outside in, each with what it launches, until a wrapper is not transparent."""
-    layers = (*command.wrapped, command.words)
+    layers = (*command.wrapped[: len(command.wrappers)], command.words)
     for place, layer in enumerate(layers):
         inner = layers[place + 1] if place + 1 < len(layers) else ()
         yield layer, inner

@@ -12,7 +12,7 @@ inside a tier, so the order of policies never matters. A shell line is decided p
 thing it touches for itself, and runs only if all of them may.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import ClassVar
 
@@ -104,12 +104,16 @@ class Policies:
             return self._decide_line(access, subject)
         return self._decide_one(access, subject)
 
-    def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
+    def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
+        """Decide a line part by part, in the order of the line: what the decision on the whole is made of."""
         from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
 
-        decisions = list[Decision]()
         for part, view in parts_of(access, subject, analyse(access.line, access.cwd)):
-            decision = self._decide_one(part, view)
+            yield part, view, self._decide_one(part, view)
+
+    def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
+        decisions = list[Decision]()
+        for _, _, decision in self.parts(access, subject):
             if isinstance(decision, Deny):
                 return decision
             decisions.append(decision)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from toolwright.core.access import Access, Allow, Decision, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.errors import UsageError
 from toolwright.policy.broad import prefix_words, why_not_saved
-from toolwright.policy.cover import covers
+from toolwright.policy.cover import covers, outermost
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.judged import shell_call
 from toolwright.policy.line import PartOfLine, shown
@@ -91,7 +91,7 @@ def _for_line(access: RunCommand, *, prefix: bool) -> Proposal:
 
 
 def _for_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> Proposal:
-    outer = command.wrapped[0] if command.wrapped else command.words
+    outer = outermost(command)
     refusal = why_not_saved(outer, prefix=prefix) or why_not_saved(command.words, prefix=prefix)
     chosen = prefix_words(outer) if prefix and not refusal else outer
     if refusal or not chosen:

@@ -1,0 +1,143 @@
+"""Rule patterns match what a person would expect, in linear time."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.policy.patterns import command_pattern, domain_matches, escaped, joined, path_pattern, wildcard
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "expected"),
+    [
+        ("ls *", "ls", True),
+        ("ls *", "ls -la", True),
+        ("ls *", "lsof", False),
+        ("ls*", "lsof", True),
+        ("ls:*", "ls -la", True),
+        ("ls:*", "lsof", False),
+        ("git:* push", "git push", False),
+        ("git:* push", "git:x push", True),
+        ("npm run build", "npm run build", True),
+        ("npm run build", "npm run build --verbose", False),
+        ("npm   run  build", "npm run build", True),
+        ("* --help *", "npm --help install", True),
+        ("* --help *", "npm --help", True),
+        ("git * main", "git checkout main", True),
+        ("git * main", "git checkout dev", False),
+        ("*", "anything at all", True),
+        (r"grep \* x", "grep * x", True),
+        (r"grep \* x", "grep abc x", False),
+        ("echo 'a b' *", "echo a\0b c", True),
+        ("echo 'a b' *", "echo a b c", False),
+    ],
+)
+def test_a_command_pattern_matches_by_words(pattern: str, command: str, *, expected: bool) -> None:
+    assert command_pattern(pattern).matches(command) is expected
+
+
+def test_a_literal_space_never_matches_inside_a_word() -> None:
+    assert not command_pattern("git log").matches(joined(("git log",)))
+    assert command_pattern("git log").matches(joined(("git", "log")))
+
+
+@given(st.text(min_size=1))
+def test_escaped_text_matches_itself_and_nothing_else(text: str) -> None:
+    pattern = wildcard(escaped(text))
+    assert pattern.exact
+    assert pattern.matches(text)
+    assert not pattern.matches(text + "x")
+
+
+@given(st.lists(st.text(alphabet="ab*", max_size=6), max_size=4), st.text(alphabet="ab", max_size=12))
+def test_a_wildcard_agrees_with_a_plain_definition(pieces: list[str], text: str) -> None:
+    pattern = "*".join(pieces)
+    assert wildcard(pattern).matches(text) is _slowly(pattern, text)
+
+
+def _slowly(pattern: str, text: str) -> bool:
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return any(_slowly(pattern[1:], text[start:]) for start in range(len(text) + 1))
+    return bool(text) and text[0] == pattern[0] and _slowly(pattern[1:], text[1:])
+
+
+def test_many_wildcards_cost_no_more_than_one() -> None:
+    began = time.perf_counter()
+    assert not wildcard("*a" * 200 + "b").matches("a" * 20_000)
+    assert time.perf_counter() - began < 0.5
+
+
+def _path(pattern: str, path: str, *, wide: bool) -> bool:
+    return path_pattern(pattern, base="/w/settings", cwd="/w", home="/home/ann", wide=wide).matches(path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "allowed", "denied"),
+    [
+        ("//etc/hosts", "/etc/hosts", True, True),
+        ("//etc/hosts", "/w/etc/hosts", False, False),
+        ("~/notes/**", "/home/ann/notes/a/b", True, True),
+        ("~/notes/**", "/home/bob/notes/a", False, False),
+        ("/docs/*.md", "/w/settings/docs/a.md", True, True),
+        ("/docs/*.md", "/w/docs/a.md", False, False),
+        ("/docs/*.md", "/w/settings/docs/sub/a.md", False, False),
+        ("src/**", "/w/src/a/b.py", True, True),
+        ("src/**", "/w/lib/src/a.py", False, True),
+        ("./src/**", "/w/src/a.py", True, True),
+        ("src/**", "/w/srcs/a.py", False, False),
+        (".env", "/w/.env", True, True),
+        (".env", "/w/deep/er/.env", True, True),
+        (".env", "/elsewhere/.env", False, True),
+        (".env", "/w/.envrc", False, False),
+        ("*.pem", "/w/a/b.pem", True, True),
+        ("*.pem", "/w/a.pem.txt", False, False),
+        ("secrets", "/w/secrets/new/file", True, True),
+        ("secrets/", "/w/secrets/new", True, True),
+        ("secrets/", "/w/secrets", False, True),
+        ("**/key", "/w/a/b/key", True, True),
+        ("a/**/z", "/w/a/z", True, True),
+        ("a/**/z", "/w/a/b/c/z", True, True),
+        ("a?c", "/w/abc", True, True),
+        ("a?c", "/w/a/c", False, False),
+        ("a[bc]d", "/w/abd", True, True),
+        ("a[!b]d", "/w/abd", False, False),
+        (r"a\*b", "/w/a*b", True, True),
+        (r"a\*b", "/w/axb", False, False),
+        (".", "/w/anything", True, True),
+        ("../out/x", "/out/x", True, True),
+    ],
+)
+def test_a_path_pattern_is_anchored_where_its_first_characters_say(
+    pattern: str, path: str, *, allowed: bool, denied: bool
+) -> None:
+    assert _path(pattern, path, wide=False) is allowed
+    assert _path(pattern, path, wide=True) is denied
+
+
+def test_only_restricting_patterns_ignore_case_and_unicode_form() -> None:
+    assert _path("Secrets/**", "/w/sEcReTs/a", wide=True)
+    assert not _path("Secrets/**", "/w/secrets/a", wide=False)
+    assert _path("caf\u00e9", "/w/cafe\u0301", wide=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "expected"),
+    [
+        ("example.com", "example.com", True),
+        ("example.com", "EXAMPLE.com.", True),
+        ("example.com", "evil-example.com", False),
+        ("example.com", "example.com.evil.net", False),
+        ("*.example.com", "a.b.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "badexample.com", False),
+        ("api.*.example.com", "api.eu.example.com", True),
+        ("api.*.example.com", "api.eu.west.example.com", False),
+        ("*", "anything.net", True),
+    ],
+)
+def test_a_domain_is_compared_label_by_label(pattern: str, host: str, *, expected: bool) -> None:
+    assert domain_matches(pattern, host) is expected

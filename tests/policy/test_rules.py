@@ -1,0 +1,205 @@
+"""Rules about files, addresses and tools; rules about commands have tests of their own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, UseTool, WritePath
+from toolwright.core.errors import UsageError
+from toolwright.core.json import JsonObject
+from toolwright.core.spec import Annotations, Effect, ToolSpec
+from toolwright.policy import Rules, Surroundings, parse_rule, rules_of
+from toolwright.policy.judged import JudgedCall
+from toolwright.policy.rule import Rule, RuleKind
+
+
+def _call(
+    name: str, arguments: JsonObject | None = None, *, group: str = "", aliases: tuple[str, ...] = ()
+) -> JudgedCall:
+    spec = ToolSpec(
+        name, "test", {"type": "object"}, annotations=Annotations(Effect.WRITE), group=group, aliases=aliases
+    )
+    return JudgedCall(spec, arguments or {})
+
+
+def _judge(
+    rules: Sequence[Rule], access: Access, cwd: Path | str = "/w", call: JudgedCall | None = None
+) -> Decision | None:
+    return Rules(rules, Surroundings(str(cwd), "/home/ann")).judge(access, call or _call("read"))
+
+
+@pytest.mark.parametrize("text", ["", "Bash(", "Bash(rm -rf /)*", "(x)", "Ba sh(x)", "Bash)"])
+def test_a_rule_that_cannot_be_read_is_an_error_and_never_silence(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_rule("deny", text)
+
+
+def test_deny_beats_ask_beats_allow() -> None:
+    everything = rules_of(allow=["Read"], ask=["Read(a/**)"], deny=["Read(a/b/**)"])
+    assert isinstance(_judge(everything, ReadPath("/w/x")), Allow)
+    assert isinstance(_judge(everything, ReadPath("/w/a/x")), Ask)
+    assert isinstance(_judge(everything, ReadPath("/w/a/b/x")), Deny)
+
+
+def test_a_decision_names_the_rule_and_where_it_was_written() -> None:
+    rules = rules_of(deny=["Read(.env)"], written_in="settings.json")
+    decision = _judge(rules, ReadPath("/w/.env"))
+    assert decision is not None
+    assert decision.source == "deny rule Read(.env) in settings.json"
+
+
+def test_a_denied_read_is_a_denied_write_and_a_denied_removal_too() -> None:
+    rules = rules_of(deny=["Read(secrets/**)"])
+    assert isinstance(_judge(rules, WritePath("/w/secrets/new")), Deny)
+    assert isinstance(_judge(rules, DeletePath("/w/secrets/old")), Deny)
+
+
+def test_an_edit_rule_says_nothing_about_reading() -> None:
+    assert _judge(rules_of(deny=["Edit(a)"], allow=["Edit"]), ReadPath("/w/a")) is None
+
+
+def test_removing_a_folder_above_what_is_denied_is_denied() -> None:
+    rules = rules_of(deny=["Edit(//w/a/keep/**)"])
+    assert isinstance(_judge(rules, DeletePath("/w/a")), Deny)
+    assert _judge(rules, DeletePath("/w/b")) is None
+
+
+def test_a_deny_rule_fires_on_either_end_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "innocent").symlink_to(tmp_path / "secret")
+    rules = rules_of(deny=["Read(secret)"])
+    assert isinstance(_judge(rules, ReadPath(str(tmp_path / "innocent")), tmp_path), Deny)
+    rules = rules_of(deny=["Read(innocent)"])
+    assert isinstance(_judge(rules, ReadPath(str(tmp_path / "innocent")), tmp_path), Deny)
+
+
+def test_an_allow_rule_needs_both_ends_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "open" / "link").symlink_to(tmp_path / "closed")
+    rules = rules_of(allow=["Edit(open/**)"])
+    assert isinstance(_judge(rules, WritePath(str(tmp_path / "open" / "new")), tmp_path), Allow)
+    assert _judge(rules, WritePath(str(tmp_path / "open" / "link" / "new")), tmp_path) is None
+    assert _judge(rules, WritePath(str(tmp_path / "open" / ".." / "closed" / "x")), tmp_path) is None
+
+
+def test_a_link_followed_by_dots_is_judged_where_it_really_leads(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "deep").symlink_to(tmp_path / "a" / "b")
+    rules = rules_of(deny=["Read(//**/a/x)"])
+    assert isinstance(_judge(rules, ReadPath(f"{tmp_path}/deep/../x"), tmp_path), Deny)
+
+
+def test_relative_and_home_paths_are_the_same_files() -> None:
+    assert isinstance(_judge(rules_of(deny=["Read(//w/a)"]), ReadPath("a")), Deny)
+    assert isinstance(_judge(rules_of(deny=["Read(~/.x)"]), ReadPath("~/.x")), Deny)
+    assert isinstance(_judge(rules_of(deny=["Read(~/.x)"]), ReadPath("../home/ann/.x")), Deny)
+
+
+@pytest.mark.parametrize("name", ["Read", "read", "READ_FILE", "view", "ReadFile", "read_file"])
+def test_the_other_products_names_mean_the_same_tool(name: str) -> None:
+    assert isinstance(_judge(rules_of(deny=[f"{name}(.env)"]), ReadPath("/w/.env")), Deny)
+
+
+@pytest.mark.parametrize("name", ["Edit", "Write", "write_file", "MultiEdit", "apply_patch", "WriteFileTool"])
+def test_every_editor_is_an_editor(name: str) -> None:
+    assert isinstance(_judge(rules_of(deny=[f"{name}(.env)"]), WritePath("/w/.env"), call=_call("write")), Deny)
+
+
+def test_a_rule_about_a_search_tool_protects_like_one_about_reading() -> None:
+    assert isinstance(_judge(rules_of(deny=["Grep(.env)"]), ReadPath("/w/.env")), Deny)
+    assert isinstance(_judge(rules_of(deny=["Grep"]), ReadPath("/w/a"), call=_call("grep")), Deny)
+    assert _judge(rules_of(deny=["Grep"]), ReadPath("/w/a"), call=_call("read")) is None
+
+
+def test_a_domain_rule_is_about_the_host_alone() -> None:
+    rules = rules_of(allow=["WebFetch(domain:example.com)"])
+    assert isinstance(_judge(rules, Reach("https://example.com/a?b")), Allow)
+    for url in ("https://example.com.evil.net/", "https://evil.net/example.com", "https://example.com@evil.net/", "x"):
+        assert _judge(rules, Reach(url)) is None
+
+
+def test_mcp_tools_are_named_by_server_and_by_tool() -> None:
+    call = _call("create_issue", group="mcp:github")
+    access = UseTool("create_issue", Effect.DESTROY)
+    for text in ("mcp__github", "mcp__github__*", "mcp__github__create_issue", "MCP__GitHub__create_*"):
+        assert isinstance(_judge(rules_of(allow=[text]), access, call=call), Allow)
+    for text in ("mcp__git", "mcp__github__create", "create_issue"):
+        assert _judge(rules_of(allow=[text]), access, call=call) is None
+
+
+def test_a_remote_tool_cannot_borrow_the_trust_of_a_local_name() -> None:
+    call = _call("read", group="mcp:evil")
+    assert _judge(rules_of(allow=["Read"]), UseTool("read", Effect.DESTROY), call=call) is None
+
+
+def test_a_glob_over_tools_restricts_anything_but_allows_only_within_a_server() -> None:
+    access, call = UseTool("deploy", Effect.DESTROY), _call("deploy")
+    assert isinstance(_judge(rules_of(deny=["*"]), access, call=call), Deny)
+    assert _judge(rules_of(allow=["*", "dep*", "mcp__*"]), access, call=call) is None
+
+
+def test_a_group_names_all_its_tools() -> None:
+    call = _call("deploy", group="ops")
+    assert isinstance(_judge(rules_of(deny=["group:ops"]), UseTool("deploy", Effect.WRITE), call=call), Deny)
+    assert isinstance(_judge(rules_of(deny=["group:file"]), ReadPath("/w/a"), call=_call("read")), Deny)
+    assert _judge(rules_of(deny=["group:web"]), ReadPath("/w/a")) is None
+
+
+def test_an_alias_does_not_hide_a_tool_from_a_deny_rule() -> None:
+    call = _call("publish", aliases=("deploy",))
+    assert isinstance(_judge(rules_of(deny=["deploy"]), UseTool("publish", Effect.WRITE), call=call), Deny)
+
+
+def test_an_argument_can_be_named_with_its_value() -> None:
+    call = _call("agent", {"model": "Sonnet", "background": True})
+    access = UseTool("agent", Effect.WRITE)
+    for text in ("Agent(model:sonnet)", "Agent(model:son*)", "Agent(background:true)"):
+        assert isinstance(_judge(rules_of(deny=[text]), access, call=call), Deny)
+    for text in ("Agent(model:opus)", "Agent(background:false)", "Agent(other:x)"):
+        assert _judge(rules_of(deny=[text]), access, call=call) is None
+
+
+def test_a_skill_is_named_by_its_name() -> None:
+    call = _call("skill", {"name": "review pr"})
+    assert isinstance(_judge(rules_of(allow=["Skill(review *)"]), UseTool("skill", Effect.WRITE), call=call), Allow)
+    assert _judge(rules_of(allow=["Skill(deploy *)"]), UseTool("skill", Effect.WRITE), call=call) is None
+
+
+def test_what_may_not_be_read_is_hidden_from_listings() -> None:
+    rules = Rules(rules_of(deny=["Read(secrets/**)", "Edit(public/**)"]), Surroundings("/w", "/home/ann"))
+    assert rules.hides("/w/secrets/a")
+    assert not rules.hides("/w/public/a")
+
+
+def test_a_tool_denied_as_a_whole_need_not_be_shown() -> None:
+    rules = Rules(rules_of(deny=["WebFetch", "Bash(rm *)"]), Surroundings("/w", "/home/ann"))
+    assert rules.forbids_tool("web_fetch")
+    assert not rules.forbids_tool("bash")
+
+
+_KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
+_TEXTS = ("Read", "Read(a)", "Edit(a/**)", "Edit", "Read(//w/**)", "Write(b)", "*", "group:file", "Read(~/x)")
+_ACCESSES = (ReadPath("/w/a"), WritePath("/w/a/b"), DeletePath("/w/b"), ReadPath("/home/ann/x"), Reach("https://x.org"))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(_KINDS), st.sampled_from(_TEXTS)), max_size=8),
+    st.sampled_from(_ACCESSES),
+)
+def test_the_order_of_rules_never_matters(given_rules: list[tuple[RuleKind, str]], access: Access) -> None:
+    rules = [parse_rule(kind, text) for kind, text in given_rules]
+    shuffled = list(reversed(rules))
+    assert _judge(rules, access) == _judge(shuffled, access)
+    assert _judge([*rules, *rules], access) == _judge(sorted(rules, key=lambda rule: rule.text[::-1]), access)
+
+
+@given(st.lists(st.sampled_from(_TEXTS), max_size=5), st.lists(st.sampled_from(_TEXTS), max_size=5))
+def test_adding_allow_rules_never_lifts_a_deny(denied: list[str], allowed: list[str]) -> None:
+    for access in _ACCESSES:
+        before = _judge(rules_of(deny=denied), access)
+        after = _judge(rules_of(deny=denied, allow=allowed), access)
+        assert not isinstance(before, Deny) or isinstance(after, Deny)
