@@ -1,0 +1,130 @@
+"""Safety checks hold in every mode and against every rule."""
+
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
+from toolwright.policy import ByMode, Guards, Policies, Rules, Surroundings, rules_of
+from toolwright.policy.judged import call_of
+
+_HERE = Surroundings("/w/project", "/home/ann", ("/w/project",))
+_ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])
+_, _CALL = call_of("edit", "x", "/w/project")
+
+
+def _decide(access: Access, mode: str) -> Decision:
+    return Policies(Guards(_HERE), Rules(_ANYTHING, _HERE), ByMode(mode)).decide(access, _CALL)
+
+
+@pytest.mark.parametrize("mode", ["default", "auto", "bypass"])
+@pytest.mark.parametrize(
+    "path", ["/", "/etc", "/usr", "/home", "/home/ann", "/home/bob", "/root", "/x/../etc", "//", "~"]
+)
+def test_removing_what_the_machine_depends_on_is_refused(path: str, mode: str) -> None:
+    assert isinstance(_decide(DeletePath(path), mode), Deny)
+
+
+@pytest.mark.parametrize("mode", ["default", "auto", "bypass"])
+@pytest.mark.parametrize("path", ["/w/project", "/w/project/.", "."])
+def test_removing_the_folder_the_work_is_done_in_asks_whatever_the_mode(path: str, mode: str) -> None:
+    decision = _decide(DeletePath(path), mode)
+    assert isinstance(decision, Ask)
+    assert decision.firm
+
+
+def test_removing_something_inside_is_nobodys_emergency() -> None:
+    assert Guards(_HERE).judge(DeletePath("/w/project/build"), _CALL) is None
+
+
+_PROTECTED = [
+    ".git/config",
+    ".GIT/hooks/pre-commit",
+    "sub/.git/HEAD",
+    ".vscode/settings.json",
+    ".husky/pre-commit",
+    ".bashrc",
+    ".Zshrc",
+    ".npmrc",
+    ".mcp.json",
+    ".env",
+    ".env.production",
+    ".toolwright/settings.json",
+    "~/.config/git/config",
+    "~/.ssh/authorized_keys",
+    "lefthook.yml",
+    ".pre-commit-config.yaml",
+]
+
+
+@pytest.mark.parametrize("path", _PROTECTED)
+def test_writing_to_a_protected_path_asks_in_every_mode_but_bypass(path: str) -> None:
+    for mode in ("default", "auto"):
+        decision = _decide(WritePath(path), mode)
+        assert isinstance(decision, Ask)
+        assert "guard protected path" in decision.source
+    assert isinstance(_decide(WritePath(path), "dontAsk"), Deny)
+    assert isinstance(_decide(WritePath(path), "plan"), Deny)
+    assert isinstance(_decide(WritePath(path), "bypass"), Allow)
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "src/git/config", "env", ".env.example", ".gitignore", "git", ".github/x"]
+)
+def test_ordinary_files_are_not_protected(path: str) -> None:
+    assert Guards(_HERE).judge(WritePath(path), _CALL) is None
+
+
+_SECRETS = [
+    "~/.ssh/id_rsa",
+    "~/.ssh/work_key",
+    "/home/bob/.SSH/id_ed25519",
+    "id_rsa",
+    "~/.aws/credentials",
+    "~/.netrc",
+    ".env",
+    ".env.local",
+    "~/.gnupg/secring.gpg",
+    "~/.kube/config",
+    "~/.git-credentials",
+    "~/.docker/config.json",
+    "~/.config/gcloud/credentials.db",
+    "~/.mozilla/firefox/x.default/logins.json",
+    "~/.config/google-chrome/Default/Cookies",
+    "/etc/shadow",
+    "/proc/self/environ",
+    "server.key",
+    "~/.config/gh/hosts.yml",
+    "~/.pypirc",
+]
+
+
+@pytest.mark.parametrize("path", _SECRETS)
+@pytest.mark.parametrize("mode", ["plan", "default", "auto", "bypass"])
+def test_reading_a_secret_asks_whatever_the_mode(path: str, mode: str) -> None:
+    decision = _decide(ReadPath(path), mode)
+    assert isinstance(decision, Ask)
+    assert decision.firm
+
+
+@pytest.mark.parametrize(
+    "path", ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment"]
+)
+def test_what_only_looks_secret_may_be_read(path: str) -> None:
+    assert Guards(_HERE).judge(ReadPath(path), _CALL) is None
+
+
+def test_a_link_does_not_hide_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "notes").symlink_to(tmp_path / ".git")
+    (tmp_path / ".env").write_text("KEY=1")
+    (tmp_path / "readme").symlink_to(tmp_path / ".env")
+    guards = Guards(Surroundings(str(tmp_path), "/home/ann", (str(tmp_path.resolve()),)))
+    assert isinstance(guards.judge(WritePath("notes/config"), _CALL), Ask)
+    assert isinstance(guards.judge(ReadPath("readme"), _CALL), Ask)
+
+
+def test_where_the_workspace_lies_does_not_make_everything_in_it_protected() -> None:
+    root = "/home/ann/.config/git/project"
+    guards = Guards(Surroundings(root, "/home/ann", (root,)))
+    assert guards.judge(WritePath(f"{root}/a.py"), _CALL) is None
