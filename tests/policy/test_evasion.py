@@ -1,0 +1,180 @@
+"""A denied command stays denied however it is spelled, wrapped, nested or buried."""
+
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.access import Allow, Deny
+from toolwright.policy import judge_command
+
+_SPELLED = [
+    "touch x",
+    "  touch   x",
+    "'touch' x",
+    '"touch" x',
+    "t'ou'ch x",
+    r"\touch x",
+    r"t\ouch x",
+    "/usr/bin/touch x",
+    "/bin/../usr/bin/touch x",
+    "TOUCH x",
+    "$'touch' x",
+    "$'\\x74ouch' x",
+]
+_WRAPPED = [
+    "command touch x",
+    "builtin command touch x",
+    "env touch x",
+    "env -i A=1 touch x",
+    "env -S 'touch x'",
+    "/usr/bin/env touch x",
+    "A=1 touch x",
+    "PATH=/tmp touch x",
+    "A=1 B=$(id) touch x",
+    "timeout 5 touch x",
+    "timeout -k 1 5 nice -n 3 touch x",
+    "nohup touch x",
+    "stdbuf -o0 touch x",
+    "time touch x",
+    "time -p touch x",
+    "! touch x",
+    "sudo touch x",
+    "sudo -u root -- touch x",
+    "doas touch x",
+    "setsid touch x",
+    "ionice -c 3 touch x",
+    "watch touch x",
+    "flock lock touch x",
+    "exec touch x",
+    "busybox touch x",
+    "toybox touch x",
+    "xargs touch",
+    "echo x | xargs touch",
+    "echo x | xargs -I{} touch {}",
+    "find . -exec touch {} ;",
+    "find . -execdir touch {} +",
+    "bash -c 'touch x'",
+    "bash -lc 'touch x'",
+    "sh -c \"bash -c 'touch x'\"",
+    "eval touch x",
+    "eval 'touch x'",
+    'eval "$(echo y)"; touch x',
+    "coproc touch x",
+    "trap 'touch x' EXIT",
+    "nice env timeout 3 sudo touch x",
+]
+_PLACED = [
+    "ls && touch x",
+    "ls || touch x",
+    "ls; touch x",
+    "ls | touch x",
+    "ls |& touch x",
+    "ls & touch x",
+    "ls\ntouch x",
+    "ls # comment\ntouch x",
+    "(touch x)",
+    "{ touch x; }",
+    "if true; then touch x; fi",
+    "while touch x; do break; done",
+    "for i in 1; do touch $i; done",
+    "case a in a) touch x;; esac",
+    "f() { touch x; }; f",
+    "echo $(touch x)",
+    'echo "$(touch x)"',
+    "echo `touch x`",
+    "cat <(touch x)",
+    "tee >(touch x)",
+    "echo ${y:-$(touch x)}",
+    "echo $(( $(touch x) ))",
+    "a=$(touch x)",
+    "[[ $(touch x) ]]",
+    "cat <<E\n$(touch x)\nE",
+    "bash <<'E'\ntouch x\nE",
+    "bash <<< 'touch x'",
+    "touch x > /dev/null",
+    "> out touch x",
+    "touch x 2>&1",
+    "touch x <<< y",
+    "; ".join(["true"] * 60) + "; touch x",
+    " && ".join(["ls"] * 200) + " && touch x",
+]
+_UNDECIDABLE = [
+    "tou$@ch x",
+    "{touch,x}",
+    "$(echo touch) x",
+    "$CMD x",
+    "t?uch x",
+    "${z}touch x",
+    "/usr/bin/t*ch x",
+    "echo dG91Y2ggeA== | base64 -d | bash",
+    "touch\\\n x",
+    "to\\\nuch x",
+    "shopt -s expand_aliases\nalias ll='touch x'\nll",
+    "touch x &&& ls",
+    "touch x '",
+]
+
+
+@pytest.mark.parametrize("line", _SPELLED + _WRAPPED + _PLACED)
+def test_a_denied_command_is_denied_in_every_disguise(tmp_path: Path, line: str) -> None:
+    decision = judge_command(
+        line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Edit"], deny=["Bash(touch *)"]
+    )
+    assert isinstance(decision, Deny)
+
+
+@pytest.mark.parametrize("line", _UNDECIDABLE)
+def test_a_command_that_might_be_the_denied_one_is_never_allowed(tmp_path: Path, line: str) -> None:
+    for mode, allow in (("default", ["Bash"]), ("auto", []), ("bypass", ["Bash", "Edit"])):
+        decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, allow=allow, deny=["Bash(touch *)"])
+        assert not isinstance(decision, Allow)
+
+
+@pytest.mark.parametrize(
+    "line", ["echo touch x", "ls touch", "git log --grep 'touch x'", "cat touch", "echo 'touch x'", "grep touch x"]
+)
+def test_a_denied_name_that_is_only_an_argument_is_nobodys_business(tmp_path: Path, line: str) -> None:
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, deny=["Bash(touch *)"])
+    assert isinstance(decision, Allow)
+
+
+_READS_SECRET = [
+    "cat secret",
+    "cat ./secret",
+    "cat sub/../secret",
+    "cat < secret",
+    "head -n 1 secret",
+    "cat link",
+    "cat s*t",
+    "cat -- secret",
+    "grep a secret",
+    "sed -n 1p secret",
+    "cp secret other",
+    "mv secret other",
+    "cd sub && cat ../secret",
+    "bash -c 'cat secret'",
+    "echo $(cat secret)",
+    "echo $(<secret)",
+    "env cat secret",
+    "cat $PWD/secret",
+    "tail -f secret",
+    "wc -l secret",
+    "diff secret /dev/null",
+    "echo x > secret",
+    "echo x >> secret",
+    "tee secret",
+    "rm secret",
+    "cat <secret >/dev/null",
+]
+
+
+@pytest.mark.parametrize("line", _READS_SECRET)
+def test_a_denied_file_is_not_read_through_the_shell(tmp_path: Path, line: str) -> None:
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    for mode in ("default", "bypass"):
+        decision = judge_command(
+            line, cwd=tmp_path, workspace=tmp_path, mode=mode, allow=["Bash", "Edit", "Read"], deny=["Read(secret)"]
+        )
+        assert not isinstance(decision, Allow)

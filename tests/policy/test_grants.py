@@ -1,0 +1,145 @@
+"""A lasting yes becomes rules that are shown first and never wider than what was shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.errors import UsageError
+from toolwright.core.spec import Effect
+from toolwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
+from toolwright.policy.judged import JudgedCall, call_of, shell_call
+
+
+def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
+    return propose([RunCommand(line, "/w")], prefix=prefix).rules
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("npm run build", ("Bash(npm run build)",)),
+        ("npm run build && make all", ("Bash(npm run build)", "Bash(make all)")),
+        ("ls && make all", ("Bash(make all)",)),
+        ("foo 'a b'", ("Bash(foo 'a b')",)),
+        ('foo "it\'s"', ('Bash(foo "it\'s")',)),
+        ("foo 'a*b'", (r"Bash(foo a\*b)",)),
+    ],
+)
+def test_an_exact_rule_is_proposed_for_each_command(line: str, rules: tuple[str, ...]) -> None:
+    assert _rules(line) == rules
+
+
+@pytest.mark.parametrize(
+    "line", ["foo 'a*b'", "npm run build", "foo 'a b' c", "make -j4 all", "A=1 foo", 'foo "it\'s"']
+)
+def test_a_proposed_rule_allows_that_line_and_no_other(tmp_path: Path, line: str) -> None:
+    rules = _rules(line)
+    assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=rules), Allow)
+    for other in (line + " more", "foo aXb", "foo a b c", line.replace("o", "oo", 1), f"B=2 {line}"):
+        if other != line:
+            assert isinstance(judge_command(other, cwd=tmp_path, workspace=tmp_path, allow=rules), Ask)
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("pytest -x tests", ("Bash(pytest *)",)),
+        ("git commit -m x", ("Bash(git commit *)",)),
+        ("npm run build --fast", ("Bash(npm run build *)",)),
+    ],
+)
+def test_a_prefix_rule_spells_out_the_subcommand(line: str, rules: tuple[str, ...]) -> None:
+    assert _rules(line, prefix=True) == rules
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bash -c foo",
+        "python -c 'x'",
+        "python x.py",
+        "env foo",
+        "sudo foo",
+        "node -e x",
+        "git -C x foo",
+        "npm run",
+        "rm a",
+    ],
+)
+def test_no_prefix_that_means_anything_is_offered(line: str) -> None:
+    assert propose([RunCommand(line, "/w")], prefix=True).rules == ()
+    assert propose([RunCommand(line, "/w")], prefix=True).refusal
+
+
+@pytest.mark.parametrize("line", ["echo x | python", "xargs rm", "eval foo", "foo $X", "rm -rf /", "foo '", "$CMD"])
+def test_nothing_lasting_is_offered_for_what_is_decided_elsewhere(line: str) -> None:
+    proposal = propose([RunCommand(line, "/w")])
+    assert proposal.rules == ()
+    assert proposal.refusal
+
+
+def test_files_hosts_and_tools_are_proposed_exactly() -> None:
+    accesses: list[Access] = [
+        WritePath("/w/a[1]*.txt"),
+        ReadPath("/etc/hosts"),
+        Reach("https://example.com/a/b"),
+        UseTool("deploy", Effect.WRITE),
+    ]
+    assert propose(accesses).rules == (
+        r"Edit(//w/a\[1\]\*.txt)",
+        "Read(//etc/hosts)",
+        "WebFetch(domain:example.com)",
+        "deploy",
+    )
+
+
+def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> None:
+    grants = Grants(Surroundings("/w", "/home/ann"))
+    policies = Policies(grants, ByMode())
+    grants.grant([WritePath("/w/a")], session="one")
+    access, call = call_of("edit", "/w/a", "/w")
+    one, two = (JudgedCall(call.spec, call.arguments, session) for session in ("one", "two"))
+    assert isinstance(policies.decide(access, one), Allow)
+    assert isinstance(policies.decide(access, two), Ask)
+    assert isinstance(policies.decide(WritePath("/w/b"), one), Ask)
+
+
+def test_a_granted_line_is_granted_with_all_its_parts() -> None:
+    grants = Grants(Surroundings("/w", "/home/ann"))
+    policies = Policies(grants, ByMode())
+    call = shell_call("make > log")
+    grants.grant([RunCommand("make > log", "/w")], session="")
+    assert isinstance(policies.decide(RunCommand("make > log", "/w"), call), Allow)
+    assert isinstance(policies.decide(RunCommand("make > log", "/x"), call), Ask)
+    assert isinstance(policies.decide(RunCommand("make > log2", "/w"), call), Ask)
+
+
+def test_granted_rules_hold_in_their_session_only() -> None:
+    grants = Grants(Surroundings("/w", "/home/ann"))
+    policies = Policies(grants, ByMode())
+    grants.grant_rules(["deploy"], session="one")
+    access, call = call_of("deploy", "x", "/w")
+    assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="one")), Allow)
+    assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="two")), Ask)
+
+
+def test_rules_are_saved_beside_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / ".toolwright" / "settings.local.json"
+    save_rules(file, ["Bash(make)"])
+    settings = json.loads(file.read_text())
+    settings["model"] = "x"
+    file.write_text(json.dumps(settings))
+    save_rules(file, ["Bash(make)", "Edit(//w/a)"])
+    assert json.loads(file.read_text()) == {"permissions": {"allow": ["Bash(make)", "Edit(//w/a)"]}, "model": "x"}
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"permissions": {"allow": "x"}}', '{"permissions": 1}'])
+def test_a_settings_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(text)
+    with pytest.raises(UsageError):
+        save_rules(file, ["Bash(make)"])
+    assert file.read_text() == text

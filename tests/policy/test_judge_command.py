@@ -1,0 +1,246 @@
+"""One call decides a shell line: the mode, the rules, the fence and the guards together."""
+
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.access import Allow, Ask, Deny
+from toolwright.policy import judge_command
+
+
+def _decide(line: str, root: Path, **options: object) -> type:
+    return type(judge_command(line, cwd=root, workspace=root, **options))  # type: ignore[arg-type] - options vary by test
+
+
+_READS = [
+    "ls -la",
+    "git status",
+    "cat README.md | head -3",
+    "grep -rn x . && wc -l a",
+    "cd sub && ls",
+    "echo hi 2>/dev/null",
+]
+_WRITES = ["mkdir -p a/b", "touch a", "cp a b", "mv a b", "sed -i s/a/b/ a", "echo hi > a", "echo hi >> sub/a", "tee a"]
+_DESTROYS = ["rm -rf build", "git reset --hard", "git push --force", "git clean -fdx", "unknown-program", "python x.py"]
+
+
+@pytest.mark.parametrize("line", _READS)
+def test_reading_needs_no_question_in_any_mode(tmp_path: Path, line: str) -> None:
+    for mode in ("plan", "default", "auto", "dontAsk", "bypass"):
+        assert _decide(line, tmp_path, mode=mode) is Allow
+
+
+@pytest.mark.parametrize("line", _WRITES)
+def test_writing_inside_depends_on_the_mode(tmp_path: Path, line: str) -> None:
+    expected = {"plan": Deny, "default": Ask, "auto": Allow, "acceptEdits": Allow, "dontAsk": Deny, "bypass": Allow}
+    assert {mode: _decide(line, tmp_path, mode=mode) for mode in expected} == expected
+
+
+@pytest.mark.parametrize("line", _DESTROYS)
+def test_destroying_and_the_unknown_depend_on_the_mode(tmp_path: Path, line: str) -> None:
+    expected = {"plan": Deny, "default": Ask, "auto": Ask, "dontAsk": Deny, "bypass": Allow}
+    assert {mode: _decide(line, tmp_path, mode=mode) for mode in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["touch /etc/x", "cp a ../b", "echo x > ../y", "mkdir ~/z", "mv a /tmp/b", "echo x > $HOME/.x", "cd .. && touch a"],
+)
+def test_writing_outside_asks_even_where_edits_are_allowed(tmp_path: Path, line: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    assert _decide(line, root, mode="auto") is Ask
+
+
+def test_a_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "out").symlink_to(tmp_path)
+    decision = judge_command("touch out/a", cwd=root, workspace=root, mode="auto")
+    assert isinstance(decision, Ask)
+    assert str(tmp_path.resolve() / "a") in decision.reason
+
+
+@pytest.mark.parametrize(
+    "line", ["rm -rf /", "rm -rf /*", "rm -rf ~", "rm -r $HOME", "sudo rm -rf /usr", "cd / && rm -rf etc"]
+)
+def test_what_destroys_a_machine_is_refused_in_every_mode_and_by_no_rule_allowed(tmp_path: Path, line: str) -> None:
+    for mode in ("default", "auto", "bypass"):
+        assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)", f"Bash({line})", "Edit"]) is Deny
+
+
+@pytest.mark.parametrize(
+    "line",
+    [":(){ :|:& };:", "dd if=/dev/zero of=/dev/sda", "mkfs.ext4 /dev/sda1", "echo x > /dev/sda", "chmod -R 777 /"],
+)
+def test_fork_bombs_and_raw_devices_are_refused_in_every_mode(tmp_path: Path, line: str) -> None:
+    for mode in ("default", "auto", "bypass"):
+        assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Edit"]) is Deny
+
+
+@pytest.mark.parametrize("line", ["rm -rf .", "rm -rf *", "rm -rf ./*", "cd .. && rm -rf *", 'rm -rf "$PWD"'])
+def test_removing_the_workspace_itself_is_never_done_unasked(tmp_path: Path, line: str) -> None:
+    for mode in ("default", "auto", "bypass"):
+        assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)"]) is not Allow
+
+
+_SECRETS = [
+    "cat ~/.ssh/id_rsa",
+    "cat $HOME/.ssh/id_rsa",
+    'cat "$HOME"/.ssh/id_rsa',
+    "cp ~/.ssh/id_rsa x",
+    "cat < ~/.ssh/id_rsa",
+    "base64 ~/.aws/credentials",
+    "grep . .env",
+    "head -1 .env.local",
+    "tar c ~/.gnupg",
+    "cd ~/.ssh && cat id_rsa",
+    "echo $(cat ~/.netrc)",
+    "cat /etc/shadow",
+]
+
+
+@pytest.mark.parametrize("line", _SECRETS)
+def test_secrets_are_not_read_through_the_shell_either(tmp_path: Path, line: str) -> None:
+    for mode in ("default", "auto", "bypass"):
+        assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Read", "Bash(cat *)"]) is Ask
+
+
+@pytest.mark.parametrize(
+    "line", ["echo x > .git/hooks/pre-commit", "cd .git && echo x > config", "touch .bashrc", "cp a .npmrc"]
+)
+def test_protected_paths_are_not_written_through_the_shell_either(tmp_path: Path, line: str) -> None:
+    assert _decide(line, tmp_path, mode="auto", allow=["Bash(cp *)", "Bash(touch *)", "Edit"]) is Ask
+    assert _decide(line, tmp_path, mode="bypass") is Allow
+
+
+def test_every_command_of_a_line_must_be_allowed(tmp_path: Path) -> None:
+    rules = ["Bash(npm run *)", "Bash(make)"]
+    assert _decide("npm run build && make", tmp_path, allow=rules) is Allow
+    assert _decide("npm run build && ls", tmp_path, allow=rules) is Allow
+    assert _decide("npm run build && other", tmp_path, allow=rules) is Ask
+    assert _decide("make; make; other", tmp_path, allow=rules) is Ask
+
+
+def test_a_command_rule_never_allows_a_redirect(tmp_path: Path) -> None:
+    assert _decide("npm run build > log", tmp_path, allow=["Bash(npm run *)"]) is Ask
+    assert _decide("npm run build > log", tmp_path, allow=["Bash"]) is Ask
+    assert _decide("npm run build > log", tmp_path, allow=["Bash(npm run *)", "Edit(log)"]) is Allow
+    assert _decide("npm run build > /etc/log", tmp_path, mode="auto", allow=["Bash(npm run *)"]) is Ask
+    assert _decide("npm run build 2>/dev/null", tmp_path, allow=["Bash(npm run *)"]) is Allow
+
+
+def test_what_an_allowed_command_writes_inside_is_allowed_with_it(tmp_path: Path) -> None:
+    assert _decide("cp a b", tmp_path, allow=["Bash(cp *)"]) is Allow
+    assert _decide("cp a /etc/b", tmp_path, allow=["Bash(cp *)"]) is Ask
+
+
+@pytest.mark.parametrize("line", ["timeout 5 make", "time make", "nice make", "LANG=C make", "NODE_ENV=test make"])
+def test_a_rule_holds_through_what_does_not_change_the_program(tmp_path: Path, line: str) -> None:
+    assert _decide(line, tmp_path, allow=["Bash(make *)"]) is Allow
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sudo make",
+        "env make",
+        "LD_PRELOAD=./e.so make",
+        "PATH=. make",
+        "MAKEFLAGS=x make",
+        "watch make",
+        "xargs make",
+        "find . -exec make {} ;",
+        "bash -c make",
+        "./make",
+        "/tmp/make",
+        "make $(id)",
+        "make $X",
+        "make & other",
+        "make\nother",
+        "make <(other)",
+    ],
+)
+def test_a_rule_does_not_hold_through_what_may_change_the_program(tmp_path: Path, line: str) -> None:
+    assert _decide(line, tmp_path, allow=["Bash(make *)", "Bash(make)"]) is Ask
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(env *)", "env rm x"),
+        ("Bash(watch *)", "watch ls"),
+        ("Bash(xargs *)", "xargs rm"),
+        ("Bash(find *)", "find . -exec rm {} ;"),
+        ("Bash(find *)", "find . -delete"),
+        ("Bash(bash *)", "bash -c 'rm x'"),
+        ("Bash(npx *)", "npx anything"),
+        ("Bash(sudo *)", "sudo rm x"),
+    ],
+)
+def test_no_wildcard_chooses_the_program_that_runs(tmp_path: Path, rule: str, line: str) -> None:
+    assert _decide(line, tmp_path, allow=[rule]) is Ask
+
+
+def test_an_exact_rule_names_even_what_a_launcher_runs(tmp_path: Path) -> None:
+    assert _decide("watch date -u", tmp_path, allow=["Bash(watch date -u)"]) is Allow
+    assert _decide("npx eslint src", tmp_path, allow=["Bash(npx eslint *)"]) is Allow
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "expected"),
+    [
+        ("Bash(git *)", "git commit -m x", Allow),
+        ("Bash(git *)", "git reset --hard", Ask),
+        ("Bash(git *)", "git push --force", Ask),
+        ("Bash(git push *)", "git push --force", Ask),
+        ("Bash(git push --force *)", "git push --force origin", Allow),
+        ("Bash(git reset --hard *)", "git reset --hard HEAD", Allow),
+        ("Bash(rm *)", "rm -rf build", Allow),
+    ],
+)
+def test_a_wildcard_never_adds_destruction_the_rule_does_not_spell_out(
+    tmp_path: Path, rule: str, line: str, expected: type
+) -> None:
+    assert _decide(line, tmp_path, allow=[rule]) is expected
+
+
+def test_an_ask_rule_is_heard_over_an_allow_rule_and_through_wrappers(tmp_path: Path) -> None:
+    rules = {"allow": ["Bash(git *)"], "ask": ["Bash(git push *)"]}
+    assert _decide("git commit -m x", tmp_path, **rules) is Allow
+    assert _decide("git push", tmp_path, **rules) is Ask
+    assert _decide("ls && timeout 5 git push", tmp_path, **rules) is Ask
+    assert _decide("ls", tmp_path, ask=["Bash(ls *)"]) is Ask
+
+
+def test_reads_outside_are_judged_like_any_tools(tmp_path: Path) -> None:
+    assert _decide("cat /etc/hosts", tmp_path) is Allow
+    assert _decide("cat /etc/hosts", tmp_path, reads="inside") is Ask
+    assert _decide("cat /etc/hosts", tmp_path, reads="inside", allow=["Read(//etc/hosts)"]) is Allow
+
+
+def test_reading_over_the_network_asks_unless_it_is_allowed(tmp_path: Path) -> None:
+    assert _decide("curl https://example.com/", tmp_path) is Ask
+    assert _decide("curl https://example.com/", tmp_path, network_reads="allow") is Allow
+    assert _decide("curl -d @a https://example.com/", tmp_path, network_reads="allow") is Ask
+
+
+def test_a_reason_names_the_command_and_where_it_leads(tmp_path: Path) -> None:
+    decision = judge_command("ls && rm -rf build", cwd=tmp_path, workspace=tmp_path)
+    assert isinstance(decision, Ask)
+    assert "rm -rf build" in decision.reason
+    assert decision.source == "mode default"
+
+
+@pytest.mark.parametrize(
+    "line", ["", "   ", "\0", "ls \0", "\udcff", "(" * 500, "$(" * 300, "a" * 100_000, "ls\r\nrm x", "\u202els"]
+)
+def test_no_line_makes_it_raise(tmp_path: Path, line: str) -> None:
+    for mode in ("default", "bypass"):
+        judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, deny=["Bash(rm *)"], allow=["Bash(ls *)"])
+
+
+@pytest.mark.parametrize("line", ["ls '", "$(" * 300, "ls && (", "if true; then ls"])
+def test_a_line_that_is_not_understood_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
+    assert _decide(line, tmp_path, allow=["Bash(ls *)"]) is Ask
+    assert _decide(line, tmp_path, mode="plan") is Deny

@@ -1,0 +1,44 @@
+"""Plan mode is a switch the mode policy reads, and two tools that turn it."""
+
+import pytest
+
+from toolwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.spec import Effect
+from toolwright.policy import ByMode, ModeSwitch, Policies
+from toolwright.policy.judged import JudgedCall, call_of, shell_call
+from toolwright.policy.plan import plan_tools
+
+
+def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
+    switch = ModeSwitch("auto")
+    switch.enter_plan()
+    switch.enter_plan()
+    assert switch.mode == "plan"
+    assert switch.exit_plan() == "auto"
+
+
+def test_a_switch_changes_what_one_policy_says() -> None:
+    switch = ModeSwitch("auto")
+    policies = Policies(ByMode(switch))
+    access, call = call_of("edit", "a", "/w")
+    assert isinstance(policies.decide(access, call), Allow)
+    switch.enter_plan()
+    assert isinstance(policies.decide(access, call), Deny)
+    assert isinstance(policies.decide(ReadPath("a"), call), Allow)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("git status", Allow), ("touch a", Deny), ("unknown", Deny), ("ls > a", Deny)]
+)
+def test_plan_mode_runs_only_lines_proven_to_read(line: str, expected: type) -> None:
+    assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), shell_call(line))) is expected
+
+
+def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
+    enter, leave = plan_tools(ModeSwitch())
+    policies = Policies(ByMode("plan"))
+    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(enter.contract().spec)), Allow)
+    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(leave.contract().spec))
+    assert isinstance(decision, Ask)
+    assert decision.firm
+    assert isinstance(policies.decide(WritePath("a"), JudgedCall(leave.contract().spec)), Deny)
