@@ -1,6 +1,7 @@
 """Which tools say which term, and how rare a term is: all that ranking needs to know of the collection."""
 
-from math import log
+from itertools import chain, pairwise
+from math import fsum, log  # fsum does not depend on the order of a set
 
 from toolwright.registry.spelling import Spelling
 from toolwright.registry.weigh import Weighed
@@ -13,12 +14,13 @@ _NEARLY = 0.5
 class Postings:
     """The collection by term, kept up to date tool by tool."""
 
-    __slots__ = ("_called", "_impacts", "_meanings", "_rarities", "_spelling", "tools")
+    __slots__ = ("_called", "_impacts", "_meanings", "_names", "_phrases", "_rarities", "_spelling", "tools")
 
     def __init__(self) -> None:
         self.tools: dict[str, Weighed] = {}
         self._impacts: dict[str, dict[str, float]] = {}
         self._called: dict[str, dict[str, None]] = {}
+        self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
         self._forget_derived()
 
     def learn(self, tool: Weighed) -> None:
@@ -40,6 +42,7 @@ class Postings:
         tool = self.tools.pop(name, None)
         if tool is None:
             return
+        self._phrases.pop(name, None)
         for term in tool.impacts:
             _discard(self._impacts, term, name)
         for spelling in _spellings(tool):
@@ -62,6 +65,20 @@ class Postings:
             rarity = self._rarities[term] = log(1 + (len(self.tools) - having + 0.5) / (having + 0.5))
         return rarity
 
+    def name_rarity(self, name: str) -> float:
+        """Return what it says to say the whole name of a tool."""
+        rarity = self._names.get(name)
+        if rarity is None:
+            rarity = self._names[name] = fsum(map(self.rarity, self.tools[name].name))
+        return rarity
+
+    def phrases(self, name: str) -> frozenset[tuple[str, str]]:
+        """Return the neighbouring terms in what a tool says."""
+        phrases = self._phrases.get(name)
+        if phrases is None:
+            phrases = self._phrases[name] = frozenset(chain.from_iterable(map(pairwise, self.tools[name].prose)))
+        return phrases
+
     def meanings(self, term: str) -> list[tuple[str, float]]:
         """Return the known terms somebody may mean by a term, each with how surely."""
         known = self._meanings.get(term)
@@ -79,6 +96,7 @@ class Postings:
 
     def _forget_derived(self) -> None:
         self._rarities: dict[str, float] = {}
+        self._names: dict[str, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
 

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from toolwright.registry.words import split, spoken, term_of, terms
+from toolwright.registry.words import split, spoken, term_of
 
 _SENTENCE_END = re.compile(r"[.!?;:\n]+(?:\s+|$)")
-_AROUND_NAMES = "`'\"()[]{}<>.,:;?!"
+_IDENTIFIER = re.compile(r"[A-Za-z0-9]*(?:[A-Za-z0-9][_.-]+(?=[A-Za-z0-9])|[a-z](?=[A-Z]))[\w.-]*[A-Za-z0-9]")
 _LONGEST_CHARS = 20_000
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,22 @@ class Query:
 def read(text: str) -> Query:
     """Take a request apart."""
     text = text[:_LONGEST_CHARS]
-    sentences = tuple(tuple(terms(part)) for part in _SENTENCE_END.split(text) if part.strip())
-    worded = tuple(sentence for sentence in sentences if sentence)
-    phrases = frozenset(pair for sentence in worded for pair in zip(sentence, sentence[1:], strict=False))
-    words = {term_of(word) or word.lower(): word for word in reversed(split(text))}
-    return Query(worded, phrases, words, _called(text))
+    words: dict[str, str] = {}
+    sentences = [sentence for part in _SENTENCE_END.split(text) if (sentence := _sentence(part, words))]
+    if not sentences and (silent := split(text)):  # a tool may be called `help`
+        sentences, words = [tuple(silent)], dict(zip(silent, silent, strict=True))
+    phrases = frozenset(pair for sentence in sentences for pair in pairwise(sentence))
+    return Query(tuple(sentences), phrases, words, _called(text))
+
+
+def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
+    said = [(term, word) for word in split(text) if (term := term_of(word))]
+    for term, word in said:
+        words.setdefault(term, word)
+    return tuple(term for term, _ in said)
 
 
 def _called(text: str) -> frozenset[str]:
     """Only the whole request, or a word that is built like an identifier: `search` in a sentence is a verb."""
-    tokens = (token.strip(_AROUND_NAMES) for token in text.split())
-    compound = {spoken(token) for token in tokens if len(split(token)) > 1}
-    return frozenset(compound | {spoken(text.strip())})
+    whole = [text.strip()] if len(text) <= _LONGEST_NAME else []
+    return frozenset(map(spoken, whole + _IDENTIFIER.findall(text)))

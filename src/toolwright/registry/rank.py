@@ -1,73 +1,37 @@
-"""The order of the tools found: BM25 over weighted fields, then phrases and names.
+"""The order of the tools found: BM25 over weighted fields, every sentence heard, then phrases and names.
 
-score = (sum over terms + the best sentence's sum) / 2, plus phrases, times the share of the tool's name that was said
+rarest terms ──► candidates ──► (whole request + best sentence) / 2 + phrases, x the share of the name that was said
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
+from math import fsum  # its sum does not depend on the order of a set
+from operator import mul
 
 from toolwright.registry.postings import Postings
 from toolwright.registry.query import Query
-from toolwright.registry.weigh import Weighed
-from toolwright.registry.words import split, term_of
 
 _PHRASE = 0.4
 _NAME_SAID = 0.4
 _CANDIDATES = 50
-_CLOSE = 0.3
-_WORDS_SHOWN = 8
+_POSTINGS_READ = 1_000
 
 
 def rank(postings: Postings, query: Query, k: int) -> list[tuple[str, float]]:
     """Return the best k names with their scores; tools called by their name come first."""
     if k < 1:
         return []
-    scores = _scores(postings, query)
     weights = _weights(postings, (term for sentence in query.sentences for term in sentence))
     called = {name for spelling in query.called for name in postings.called(spelling)}
-    finals = {name: _refined(postings, query, weights, name, scores.get(name, 0.0)) for name in called}
-    for name, score in _leading(scores, max(k, _CANDIDATES)):
-        finals[name] = _refined(postings, query, weights, name, score)
-    best = max(finals.values(), default=0.0)
+    candidates = called.union(_promising(postings, weights, max(k, _CANDIDATES)))
+    scores = _heard(postings, query, weights, sorted(candidates))
+    for name in scores:
+        scores[name] = _refined(postings, query, weights, name, scores[name])
+    best = max(scores.values(), default=0.0)
     for name in called:
-        finals[name] += best + 1
-    return sorted(finals.items(), key=lambda found: (-found[1], found[0]))[:k]
-
-
-def explain(postings: Postings, query: Query, name: str) -> str:
-    """Say which words of the query a tool answers to, and where it says them."""
-    tool = postings.tools[name]
-    said: dict[str, None] = {}
-    also: dict[str, None] = {}
-    for term, word in query.words.items():
-        meant = next((known for known, _ in postings.meanings(term) if known in tool.impacts), None)
-        if meant is not None:
-            shown = word if meant == term else f"{word} ~ {_as_written(tool, meant)}"
-            (said if meant in tool.name else also)[shown.lower()] = None
-    parts = [f"{place}: {', '.join(list(words)[:_WORDS_SHOWN])}" for place, words in (("name", said), ("text", also)) if words]
-    return "; ".join(parts)
-
-
-def _as_written(tool: Weighed, term: str) -> str:
-    words = split(f"{tool.spec.name} {tool.spec.description}")
-    return next((word for word in words if term_of(word) == term), term)
-
-
-def _scores(postings: Postings, query: Query) -> dict[str, float]:
-    """Score by the whole request and by its best sentence, so that no part of a long request drowns the others."""
-    totals = _sums(postings, _weights(postings, (term for sentence in query.sentences for term in sentence)))
-    if len(query.sentences) < 2:
-        return totals
-    parts = [sums for sentence in query.sentences if (sums := _sums(postings, _weights(postings, sentence)))]
-    heights = [max(part.values()) for part in parts]
-    best: dict[str, float] = {}
-    for part, height in zip(parts, heights, strict=True):
-        scale = (max(heights) / height) ** 0.5  # a terse sentence asks for a tool as much as a long one
-        for name, score in part.items():
-            if score * scale > best.get(name, 0.0):
-                best[name] = score * scale
-    return {name: (total + best[name]) / 2 for name, total in totals.items()}
+        scores[name] += best + 1
+    return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:k]
 
 
 def _weights(postings: Postings, said: Iterable[str]) -> dict[str, float]:
@@ -80,28 +44,57 @@ def _weights(postings: Postings, said: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _sums(postings: Postings, weights: Mapping[str, float]) -> dict[str, float]:
+def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[str]:
+    """Pick candidates by the weightiest terms: the common ones cost most to read and say least."""
     sums: dict[str, float] = {}
     before = sums.get
-    for term, weight in weights.items():
-        for name, impact in postings.impacts(term).items():
+    unread = max(_POSTINGS_READ, len(postings.tools) // 3)
+    for term in sorted(weights, key=lambda term: (-weights[term], term)):
+        weight = weights[term]
+        impacts = postings.impacts(term)
+        unread -= len(impacts)
+        if unread < 0 and len(sums) >= count:
+            break
+        for name, impact in impacts.items():
             sums[name] = before(name, 0.0) + weight * impact
-    return sums
+    if len(sums) <= count:
+        return sums
+    floor = nlargest(count, sums.values())[-1]
+    return [name for name, total in sums.items() if total >= floor]
 
 
-def _leading(scores: Mapping[str, float], count: int) -> list[tuple[str, float]]:
-    floor = _CLOSE * max(scores.values(), default=0.0)
-    close = [found for found in scores.items() if found[1] >= floor]
-    if len(close) < count:
-        close = list(scores.items())
-    return close if len(close) <= count else nlargest(count, close, key=lambda found: (found[1], found[0]))
+def _heard(postings: Postings, query: Query, weights: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """Score by the whole request and by the best sentence, so that no part of a long request drowns the others."""
+    places = _places(postings, query)
+    totals: dict[str, float] = {}
+    rows: dict[str, list[float]] = {}
+    for name in names:
+        impacts = postings.tools[name].impacts
+        shared = [(term, impacts[term]) for term in sorted(weights.keys() & impacts.keys())]
+        totals[name] = sum(weights[term] * impact for term, impact in shared)
+        row = rows[name] = [0.0] * len(query.sentences)
+        for term, impact in shared:
+            for sentence, weight in places[term]:
+                row[sentence] += weight * impact
+    scales = _scales([max(column) for column in zip(*rows.values(), strict=True)])
+    return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
+
+
+def _places(postings: Postings, query: Query) -> dict[str, list[tuple[int, float]]]:
+    places: dict[str, list[tuple[int, float]]] = {}
+    for number, sentence in enumerate(query.sentences):
+        for term, weight in _weights(postings, sentence).items():
+            places.setdefault(term, []).append((number, weight))
+    return places
+
+
+def _scales(heights: list[float]) -> list[float]:
+    """Lift terse sentences half-way to the fullest one: they ask for a tool as much as it does."""
+    return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
 def _refined(postings: Postings, query: Query, weights: Mapping[str, float], name: str, score: float) -> float:
-    tool = postings.tools[name]
-    shared = {pair for text in tool.prose for pair in zip(text, text[1:], strict=False) if pair in query.phrases}
-    for first, second in shared:
+    for first, second in sorted(query.phrases & postings.phrases(name)):
         score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
-    whole = sum(map(postings.rarity, tool.name))
-    said = sum(postings.rarity(term) for term in tool.name if term in weights)
-    return score * (1 + _NAME_SAID * said / whole) if whole else score
+    said = [postings.rarity(term) for term in postings.tools[name].name if term in weights]
+    return score * (1 + _NAME_SAID * fsum(said) / postings.name_rarity(name)) if said else score

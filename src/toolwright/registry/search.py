@@ -7,8 +7,9 @@ from threading import Lock
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
 from toolwright.registry.postings import Postings
+from toolwright.registry.heard import Heard
 from toolwright.registry.query import read
-from toolwright.registry.rank import explain, rank
+from toolwright.registry.rank import rank
 from toolwright.registry.weigh import weigh
 
 
@@ -53,8 +54,8 @@ class ToolIndex:
         with self._lock:
             self._settle()
             request = read(query)
-            found = rank(self._postings, request, k)
-            return [Hit(name, score, explain(self._postings, request, name)) for name, score in found]
+            heard = Heard(self._postings, request)
+            return [Hit(name, score, heard.why(name)) for name, score in rank(self._postings, request, k)]
 
     def _settle(self) -> None:
         for spec in self._pending.values():

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from toolwright.registry.words import term_of
+
 _SHORTEST = 4
 _MOST = 4
 
@@ -9,10 +11,11 @@ _MOST = 4
 class Spelling:
     """A frozen vocabulary that forgives one wrong, missing, doubled or swapped letter."""
 
-    __slots__ = ("_joined", "_without_one")
+    __slots__ = ("_joined", "_known", "_without_one")
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
-        known = sorted(word for word in vocabulary if len(word) >= _SHORTEST and word.isalpha())
+        self._known = frozenset(vocabulary)
+        known = sorted(word for word in self._known if len(word) >= _SHORTEST and word.isalpha())
         self._joined = "\n" + "\n".join(known) + "\n"
         self._without_one: dict[str, list[str]] = {}
         for word in known:
@@ -25,7 +28,16 @@ class Spelling:
             return []
         slips = {known for variant in _variants(word) for known in self._without_one.get(variant, ())}
         found = sorted(slips, key=lambda known: (known[0] != word[0], abs(len(known) - len(word)), known))
-        return (found or sorted(self._containing(word), key=lambda known: (len(known), known)))[:_MOST]
+        found = found or self._halves(word) or sorted(self._containing(word), key=lambda known: (len(known), known))
+        return found[:_MOST]
+
+    def _halves(self, word: str) -> list[str]:
+        """`screenshot` is `screen_shot` to some."""
+        for place in range(_SHORTEST - 1, len(word) - _SHORTEST + 2):
+            halves = [term_of(word[:place]), term_of(word[place:])]
+            if self._known.issuperset(halves):
+                return halves
+        return []
 
     def _containing(self, part: str) -> Iterator[str]:
         place = self._joined.find(part)

@@ -1,15 +1,15 @@
 """How much each term says about a tool, by the place where it stands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from toolwright.core.spec import ToolSpec
-from toolwright.registry.words import split, term_of, terms
+from toolwright.registry.words import terms
 
 _SATURATION = 1.2
 _DEEPEST = 6
-_BRANCHES = frozenset({"items", "anyOf", "oneOf", "allOf", "additionalProperties"})
+_BRANCHES = ("items", "anyOf", "oneOf", "allOf", "additionalProperties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,6 @@ def weigh(spec: ToolSpec) -> Weighed:
     _add(sums, description, _DESCRIPTION)
     _add(sums, hint, _HINT)
     _add(sums, terms(spec.group), _GROUP)
-    _add(sums, list(_compounds(spec.name)), _NAME)
     for alias in spec.aliases:
         _add(sums, terms(alias), _NAME)
     parameters = _Parameters()
@@ -69,12 +68,6 @@ def _add(sums: dict[str, float], found: list[str], field: _Field) -> None:
         sums[term] = sums.get(term, 0.0) + weight
 
 
-def _compounds(name: str) -> Iterator[str]:
-    """`screen_shot` is looked for as `screenshot` too."""
-    words = split(name)
-    return (term_of((first + second).lower()) for first, second in zip(words, words[1:]))
-
-
 class _Parameters:
     """What a schema says in words, wherever it nests."""
 
@@ -85,22 +78,23 @@ class _Parameters:
 
     def read(self, schema: object, depth: int = 0) -> None:
         """Go through the properties of an object and of what it holds."""
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        if not isinstance(schema, dict) or depth > _DEEPEST:  # a spec's schema is frozen: all mappings are dicts
             return
-        schema = cast(Mapping[str, object], schema)
+        schema = cast(dict[str, object], schema)
         properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            for name, part in cast(Mapping[str, object], properties).items():
+        if isinstance(properties, dict):
+            for name, part in cast(dict[str, object], properties).items():
                 self.names.append(name)
                 self._describe(part, depth)
-        for key in _BRANCHES & schema.keys():
-            for branch in _several(schema[key]):
-                self._describe(branch, depth)
+        for key in _BRANCHES:
+            if key in schema:
+                for branch in _several(schema[key]):
+                    self._describe(branch, depth)
 
     def _describe(self, part: object, depth: int) -> None:
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             return
-        part = cast(Mapping[str, object], part)
+        part = cast(dict[str, object], part)
         text = part.get("description")
         if isinstance(text, str):
             self.texts.append(text)

@@ -3,18 +3,22 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 from toolwright.registry.stem import stem
 
 _WORD = re.compile(
-    r"[A-Z]{2,}s(?![a-z])"  # URLs: one word, not UR and Ls
+    r"[a-z]{3,}|[A-Z][a-z]{2,}"
     r"|[A-Za-z]{1,2}\d+"  # s3, mp4, v2: the letters alone say nothing
+    r"|[A-Z]{2,}s(?![a-z])"  # URLs: one word, not UR and Ls
     r"|[A-Z]+(?![a-z])"  # HTTP of HTTPServer
-    r"|[A-Z]?[^\W\d_A-Z]+"
+    r"|[A-Z]?[a-z]+"
     r"|\d+"
+    r"|[^\W\d_A-Za-z]+"
 )
+_ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
-_REMEMBERED = 200_000
+_REMEMBERED = 100_000
 
 _SILENT = frozenset(
     """
@@ -76,24 +80,28 @@ _SAME = """
 """
 
 
-class _Terms(dict[str, str]):
-    """Every spelling met so far and its term; an empty term is a word to leave out."""
+class _Chunks(dict[str, tuple[str, ...]]):
+    """The terms of every run without spaces met so far: texts repeat themselves, and looking up beats splitting."""
 
-    def __missing__(self, word: str) -> str:
-        lowered = word.lower()
-        term = "" if lowered in _SILENT else stem(lowered)
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
         if len(self) >= _REMEMBERED:  # queries bring ids and numbers without end
             self.clear()
-        self[word] = term
-        return term
+        found = self[chunk] = tuple(term for word in split(chunk) if (term := term_of(word)))
+        return found
 
 
-_term_of = _Terms().__getitem__
+_chunks = _Chunks()
 
 
 def split(text: str) -> list[str]:
-    """Cut text and identifiers into words as they are written: `getHTTPStatus_v2` is get, HTTP, Status, v2."""
-    return _WORD.findall(text if text.isascii() else _folded(text))
+    """Cut text and identifiers into lower-case words: `getHTTPStatus_v2` is get, http, status, v2."""
+    return [word.lower() for word in _WORD.findall(text if text.isascii() else _folded(text))]
+
+
+@lru_cache(_REMEMBERED)
+def term_of(word: str) -> str:
+    """Return what the inflections of a word share; empty for a word that says nothing."""
+    return "" if word in _SILENT else stem(word)
 
 
 def terms(text: str) -> list[str]:
@@ -101,24 +109,17 @@ def terms(text: str) -> list[str]:
 
     A text of silent words only keeps them: a tool may be called `help`.
     """
-    words = split(text)
-    return [term for word in words if (term := _term_of(word))] or [word.lower() for word in words]
+    return [term for chunk in text.split() for term in _chunks[chunk]] or split(text)
 
 
 def spoken(name: str) -> str:
     """Return the words of a name, so that `readFile`, `read_file` and `read file` are equal."""
-    return " ".join(split(name)).lower() or name
-
-
-def term_of(word: str) -> str:
-    """Return the term of one word of `split`; empty for a word that says nothing."""
-    return _term_of(word)
+    return " ".join(split(name)) or name
 
 
 def _folded(text: str) -> str:
     """Drop accents; cut writing without spaces into overlapping pairs."""
-    apart = unicodedata.normalize("NFKD", text)
-    bare = unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
+    bare = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
     return _UNSPACED.sub(lambda run: " ".join(_pairs(run[0])), bare)
 
 
@@ -134,6 +135,9 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
             known[term] = (*known.get(term, ()), *(other for other in group if other != term))
     return known
 
+
+WRITTEN = {stem(word): word for word in reversed(_SAME.split())}
+"""A word to show for the term of a synonym."""
 
 SYNONYMS = _synonyms()
 """Terms that mean the same on any list of tools, by term."""
