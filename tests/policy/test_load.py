@@ -1,6 +1,7 @@
 """Rules are checked when they are loaded, not when they fail to protect."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from toolwright.core.errors import UsageError
 from toolwright.policy import check_rules, load_rules, rules_of
 
 
-def _problems(*, tools: tuple[str, ...] = (), **lists: list[str]) -> dict[str, str]:
-    return {problem.rule.text: problem.kind for problem in check_rules(rules_of(**lists), tools)}
+def _problems(
+    *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), tools: Sequence[str] = ()
+) -> dict[str, str]:
+    rules = rules_of(allow=allow, ask=ask, deny=deny)
+    return {problem.rule.text: problem.kind for problem in check_rules(rules, tools)}
 
 
 def test_an_unknown_tool_in_a_deny_rule_is_reported_unless_it_exists() -> None:

@@ -6,11 +6,12 @@ from toolwright.policy.check import Problem, check_rules
 from toolwright.policy.command import judge_command, standard_policies
 from toolwright.policy.decide import AllowEverything, Policies, Policy, Tier
 from toolwright.policy.fence import Fence
-from toolwright.policy.grants import Grants, Proposal, propose, save_rules
+from toolwright.policy.grants import Grants, save_rules
 from toolwright.policy.guards import Guards
 from toolwright.policy.load import LoadedRules, load_rules
 from toolwright.policy.mode import ByMode, Mode, ModeSwitch, mode_named
 from toolwright.policy.places import Surroundings
+from toolwright.policy.propose import Proposal, propose
 from toolwright.policy.rule import Rule, parse_rule, rules_of
 from toolwright.policy.rules import Rules
 from toolwright.policy.subject import Subject

@@ -31,18 +31,18 @@ class Problem:
 def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[Problem, ...]:
     """Look at rules together; `tools` are the names that exist beside the usual ones."""
     known = frozenset(canonical(name) for name in tools)
-    found = list[Problem]()
-    for rule in rules:
-        for kind, text in (
-            ("unknown tool", _unknown(rule, known)),
-            ("never matches", _never(rule)),
-            ("unreachable", _unreachable(rule, rules)),
-            ("too broad", _too_broad(rule)),
-        ):
-            if text:
-                found.append(Problem(kind, rule, text))
-                break
-    return tuple(found)
+    found = (_first_problem(rule, rules, known) for rule in rules)
+    return tuple(problem for problem in found if problem is not None)
+
+
+def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> Problem | None:
+    checks: tuple[tuple[ProblemKind, str], ...] = (
+        ("unknown tool", _unknown(rule, known)),
+        ("never matches", _never(rule)),
+        ("unreachable", _unreachable(rule, rules)),
+        ("too broad", _too_broad(rule)),
+    )
+    return next((Problem(kind, rule, text) for kind, text in checks if text), None)
 
 
 def _unknown(rule: Rule, known: frozenset[str]) -> str:

@@ -38,6 +38,11 @@ class Policy:
         """Say what should happen to one access; None is no opinion. Changes nothing, so it may be asked again."""
         return None
 
+    @property
+    def standing(self) -> str | None:
+        """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
+        return None
+
     def settle(self, ask: Ask) -> Decision:
         """Answer a question in the person's place, where that is this policy's office (modes only)."""
         return ask
@@ -47,6 +52,7 @@ class AllowEverything(Policy):
     """Allows whatever nobody else forbids: for tests and for people who mean it."""
 
     tier = Tier.MODE
+    standing = "always"
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         return _ALLOWED
@@ -97,6 +103,12 @@ class Policies:
     def __init__(self, *policies: Policy) -> None:
         self.policies = policies
         self._tiers = tuple(tuple(p for p in policies if p.tier is tier) for tier in Tier)
+        self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
+
+    @property
+    def standing(self) -> str | None:
+        """As for one policy; several may know each other's minds less well, so they are always asked."""
+        return None if self._only is None else self._only.standing
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Hear everyone on one access. Changes nothing, so it may be asked again."""
@@ -121,8 +133,6 @@ class Policies:
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         guards, rules, modes = self._tiers
-        if not guards and not rules and len(modes) == 1:  # the usual case of a library: one mode, nothing else
-            return self._settled(modes[0].judge(access, subject) or _UNDECIDED)
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)
         mode = _strictest(policy.judge(access, subject) for policy in modes)

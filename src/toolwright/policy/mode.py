@@ -47,15 +47,17 @@ def mode_named(name: str) -> Mode:
 
 def effect_of(access: Access) -> Effect:
     """How much an access can change, judged by its kind; a command's own claim does not count."""
-    match access:
-        case ReadPath():
-            return Effect.READ
-        case UseTool(effect=effect) | Reach(effect=effect):
-            return effect
-        case DeletePath() | RunCommand():
-            return Effect.DESTROY
-        case _:
-            return Effect.WRITE
+    if isinstance(access, (UseTool, Reach)):
+        return access.effect
+    return _EFFECT_OF_KIND[type(access)]
+
+
+_EFFECT_OF_KIND = {
+    ReadPath: Effect.READ,
+    WritePath: Effect.WRITE,
+    DeletePath: Effect.DESTROY,
+    RunCommand: Effect.DESTROY,
+}
 
 
 class ModeSwitch:
@@ -87,6 +89,10 @@ class ByMode(Policy):
     def __init__(self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask") -> None:
         self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
         self.network_reads = network_reads
+
+    @property
+    def standing(self) -> str | None:
+        return self.switch.mode
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         mode = self.switch.mode

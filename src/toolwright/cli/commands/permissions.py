@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from toolwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
 from toolwright.core.errors import UsageError
 from toolwright.policy import LoadedRules, Policies, Rule, load_rules, rules_of, standard_policies
 from toolwright.policy.judged import JudgedCall, call_of
@@ -105,7 +117,15 @@ def _verb(access: Access) -> str:
 
 
 def _target(access: Access) -> str:
-    return str(getattr(access, access.__slots__[0]))
+    match access:
+        case RunCommand(line):
+            return line
+        case ReadPath(path) | WritePath(path) | DeletePath(path):
+            return path
+        case Reach(url):
+            return url
+        case UseTool(name):
+            return name
 
 
 def _readable(report: dict[str, Any]) -> str:
