@@ -62,15 +62,6 @@ def matches(pattern: str, path: str, dialect: Dialect = SHELL) -> bool:
     return compile_glob(pattern, dialect).fullmatch(path) is not None
 
 
-def literal_folder(pattern: str) -> str:
-    """Return the leading folders of a glob that hold no wildcard: `src/app` of `src/app/**/*.py`."""
-    folders = pattern.split("/")[:-1]
-    for place, name in enumerate(folders):
-        if any(character in name for character in "*?[{\\") or name in {"", ".", ".."}:
-            return "/".join(folders[:place])
-    return "/".join(folders)
-
-
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, dialect: Dialect) -> re.Pattern[str]:
     flags = re.DOTALL | (re.IGNORECASE if dialect.ignore_case else 0)

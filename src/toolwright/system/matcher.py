@@ -84,9 +84,7 @@ class _Matcher:
             start = text.rfind("\n", 0, found.start()) + 1
             if start == len(text) and start:
                 return
-            end = self._end(
-                text, found.end() if self.job["multiline"] and found.end() > found.start() else found.start()
-            )
+            end = self._end(text, found)
             # a match may run over the line's end where ripgrep's would not: the line alone decides
             if self.job["multiline"] or self.regex.search(text[start:end].removesuffix("\r")):
                 yield start, end
@@ -105,7 +103,7 @@ class _Matcher:
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()
-        matched = {number for start, end in spans for number in _numbers(text, start, end)}
+        matched = set(_numbers(text, spans))
         shown = {
             near
             for number in matched
@@ -125,9 +123,12 @@ class _Matcher:
         return b"%b\0%d%b%b\n" % (name, number, mark, line.encode("utf-8", "surrogateescape"))
 
 
-def _numbers(text: str, start: int, end: int) -> range:
-    first = text.count("\n", 0, start) + 1
-    return range(first, first + text.count("\n", start, end) + 1)
+def _numbers(text: str, spans: list[tuple[int, int]]) -> Iterator[int]:
+    number, counted = 1, 0
+    for start, end in spans:
+        number += text.count("\n", counted, start)
+        counted = start
+        yield from range(number, number + text.count("\n", start, end) + 1)
 
 
 def _read(name: bytes) -> bytes | None:

@@ -8,10 +8,11 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from toolwright.core.errors import InvalidArguments
+from toolwright.core.errors import InvalidArguments, ToolFailed
 from toolwright.system import matcher
 from toolwright.system.children import Finished, collect
 from toolwright.system.query import MAX_COLUMNS, MAX_OUTPUT_BYTES, Query
@@ -21,22 +22,26 @@ from toolwright.system.walk import Walk, walk_files
 
 Result = TypeVar("Result")
 
-_LINE = re.compile(rb"([^\0\n]+)\0(\d+)([:-])(.*)")
+_MARK = re.compile(rb"([:-])")
 _BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
 _MAX_WORKERS = 8
 _FILES_PER_WORKER = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a file: one that matches, or its neighbour; the folder's path is not part of `path`."""
+class Line(NamedTuple):
+    """A line of a file: one that matches, or its neighbour. Read only when shown: a search may find many."""
 
     path: str
-    number: int
-    text: str
-    matched: bool
+    """Relative to the searched folder."""
+    raw: bytes
+    """Number, mark and text as the engine wrote them."""
     after_gap: bool
     """Whether lines were left out before this one."""
+
+    def read(self) -> tuple[int, bool, str]:
+        """Return the line's number, whether it matches, and its text."""
+        number, mark, text = _MARK.split(self.raw, maxsplit=1)
+        return int(number), mark == b":", text.decode("utf-8", "replace").removesuffix("\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +75,19 @@ def _read(query: Query, output: bytes) -> tuple[list[str], list[tuple[str, int]]
     if query.mode == "count":
         rows = (row.partition(b"\0") for row in output.split(b"\n") if b"\0" in row)
         return [], sorted((_shown(name), int(count)) for name, _, count in rows), []
-    return [], [], sorted(_lines(output), key=lambda line: line.path)  # a stable sort keeps a file's lines in order
+    return [], [], sorted(_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
 
 
 def _lines(output: bytes) -> Iterator[Line]:
-    gap = False
+    gap, last, path = False, b"", ""
     for row in output.split(b"\n"):
-        found = _LINE.match(row)
-        if found is None:
+        name, found, raw = row.partition(b"\0")
+        if not found:
             gap = row == b"--"
             continue
-        text = found[4].decode("utf-8", "replace").removesuffix("\r")
-        yield Line(_shown(found[1]), int(found[2]), text, found[3] == b":", gap)
+        if name != last:
+            last, path = name, _shown(name)
+        yield Line(path, raw, gap)
         gap = False
 
 
@@ -97,6 +103,8 @@ async def _run_python(query: Query) -> Finished:
     limit = MAX_OUTPUT_BYTES // workers
     jobs = (_job(query, names[place::workers]) for place in range(workers))
     done = await _together([collect(command, query.folder, max_bytes=limit, feed=job) for job in jobs])
+    if errors := "".join(each.errors for each in done):
+        raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
     return Finished(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
 
 

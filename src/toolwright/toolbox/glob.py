@@ -1,0 +1,219 @@
+"""The `glob` tool: find files by the shape of their path, newest first."""
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from toolwright.core.access import Access, ReadPath
+from toolwright.core.content import Output
+from toolwright.core.errors import InvalidArguments, ToolFailed
+from toolwright.core.spec import Effect
+from toolwright.system.globs import BadGlob, compile_glob
+from toolwright.system.ignore import why_ignored
+from toolwright.system.paths import Workspace
+from toolwright.system.search import in_thread
+from toolwright.system.walk import Folder, Walk, walk_folders
+from toolwright.tool.base import ToolContext
+from toolwright.tool.schema import Arguments
+from toolwright.tool.typed import TypedTool, describe
+from toolwright.toolbox.looking import Hidden, Lookout, counted
+
+_ENTRIES_PROBED = 20_000
+"""How far into ignored folders we look for the note that something was hidden there."""
+
+
+class GlobArguments(Arguments):
+    """What `glob` takes."""
+
+    pattern: str = Field(min_length=1)
+    """A glob such as **/*.py or src/**/*.{ts,tsx}; * stays inside one folder, ** crosses folders."""
+    path: str = Field(default=".", validation_alias=AliasChoices("path", "dir_path", "directory", "cwd"))
+    """The folder to start from."""
+    ignored: bool = Field(default=False, validation_alias=AliasChoices("ignored", "no_ignore", "include_ignored"))
+    """Include files that .gitignore or .ignore hide."""
+    limit: int = Field(default=100, ge=1, le=10_000, validation_alias=AliasChoices("limit", "head_limit"))
+    """How many files to name at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    root: Path
+    pattern: str
+    shown: str
+    """The pattern as it was given."""
+    walk: Walk
+    lookout: Lookout
+
+    def accepts(self) -> Callable[[str], object]:
+        """Return the test for paths relative to the root whose names end as the walk demands."""
+        if self.pattern.removesuffix(self.walk.suffix) in {"**", "**/*"}:
+            return lambda _: True
+        return compile_glob(self.pattern).fullmatch
+
+
+@dataclass(slots=True)
+class _Result:
+    files: list[str] = field(default_factory=list[str])
+    ignored_files: list[str] = field(default_factory=list[str])
+    ignored_folders: list[str] = field(default_factory=list[str])
+
+
+class Glob(TypedTool[GlobArguments]):
+    """Finds files by pattern below a folder of the workspace."""
+
+    spec = describe(
+        "glob",
+        "Find files by glob pattern (**, *, ?, [a-z], {a,b}), newest first. Dotfiles are included; files that"
+        " .gitignore or .ignore hide are not, unless ignored is true. Use grep to search inside files.",
+        effect=Effect.READ,
+        group="file",
+        aliases=("Glob", "find_files", "file_search", "search_files", "glob_search"),
+        search_hint="find files by name pattern",
+    )
+
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
+        self._lookout = Lookout(Workspace.of(workspace), hidden)
+
+    def accesses(self, arguments: GlobArguments) -> Sequence[Access]:
+        """A glob reads the folder its pattern starts in."""
+        return [ReadPath(str(self._start(arguments)[0]))]
+
+    async def run(self, arguments: GlobArguments, context: ToolContext) -> Output:
+        """Walk, sort by time, and say what was left out."""
+        root, pattern = self._start(arguments)
+        root = self._lookout.find(str(root))
+        if not root.is_dir():
+            raise ToolFailed(f"{arguments.path!r} is a file; give the folder it is in")
+        stop = threading.Event()
+        walk = Walk(root, self._lookout.top(root), arguments.ignored, _suffix(pattern), stop)
+        search = _Search(root, pattern, arguments.pattern, walk, self._lookout)
+        return await in_thread(lambda: _find(search, arguments.limit), stop)
+
+    def _start(self, arguments: GlobArguments) -> tuple[Path, str]:
+        """Where the walk begins, the pattern's own leading folders included, and what is left of the pattern."""
+        pattern = arguments.pattern.removeprefix("./")
+        try:
+            compile_glob(pattern)
+        except BadGlob as error:
+            raise InvalidArguments(f"pattern: {error}") from None
+        base = self._lookout.workspace.resolve(arguments.path)
+        if pattern.startswith(("/", "~/")):
+            folder = _leading(pattern) or "/"
+            return self._lookout.workspace.resolve(folder), pattern[len(folder) :].lstrip("/")
+        folder = _leading(pattern)
+        rest = pattern[len(folder) :].lstrip("/") if folder else pattern
+        return (self._lookout.workspace.resolve(folder, base=base) if folder else base), rest
+
+
+def _leading(pattern: str) -> str:
+    """The folders before the first wildcard, `..` and a leading slash included."""
+    start = "/" if pattern.startswith("/") else ""
+    parts = pattern[len(start) :].split("/")[:-1]
+    kept: list[str] = []
+    for part in parts:
+        if any(character in part for character in "*?[{\\"):
+            break
+        kept.append(part)
+    return start + "/".join(kept)
+
+
+def _suffix(pattern: str) -> str:
+    """The letters every matching name must end in."""
+    return re.split(r"[*?\]}\\]", pattern)[-1].rpartition("/")[2]
+
+
+def _find(search: _Search, limit: int) -> Output:
+    result = _collect(search)
+    names = search.lookout.visible(search.root, result.files)
+    newest = _newest_first(search.root, names)
+    prefix = search.lookout.prefix(search.root)
+    lines = [prefix + name for name in newest[:limit]]
+    notes = list(_notes(search, result, len(newest), limit))
+    text = "\n".join([*lines, *([""] if lines and notes else []), *notes])
+    return Output(text, {"files": lines, "total": len(newest)})
+
+
+def _collect(search: _Search) -> _Result:
+    accepts, result = search.accepts(), _Result()
+    for folder in walk_folders(search.walk):
+        result.files += _fitting(folder, folder.files, accepts)
+        if folder.hidden_files:
+            result.ignored_files += _fitting(folder, folder.hidden_files, accepts)
+        result.ignored_folders += [folder.path + name for name in folder.hidden_folders]
+    return result
+
+
+def _fitting(folder: Folder, names: list[str], accepts: Callable[[str], object]) -> Iterator[str]:
+    return (path for name in names if accepts(path := folder.path + name))
+
+
+def _newest_first(root: Path, names: list[str]) -> list[str]:
+    start = f"{root}/"
+    dated: list[tuple[int, str]] = []
+    for name in names:
+        try:
+            state = os.lstat(start + name)
+        except OSError:  # gone since it was listed
+            continue
+        if stat.S_ISREG(state.st_mode):
+            dated.append((-state.st_mtime_ns, name))
+    return [name for _, name in sorted(dated)]
+
+
+def _notes(search: _Search, result: _Result, total: int, limit: int) -> Iterator[str]:
+    if not total:
+        where = search.lookout.prefix(search.root).rstrip("/") or "the workspace"
+        yield f"no files match {search.shown!r} in {where}{_deeper(search)}"
+    if total > limit:
+        yield f"({limit:,} newest of {total:,} files; narrow the pattern or raise limit to see more)"
+    elif hidden := _hidden_by_rules(search, result):
+        yield hidden
+    reason = None if search.root == search.walk.top else why_ignored(search.root, search.walk.top)
+    if reason is not None and not search.walk.ignored:
+        yield f"(the folder itself is ignored by {reason}; what other rules hide in it is left out)"
+
+
+def _deeper(search: _Search) -> str:
+    if "/" in search.pattern or search.pattern.startswith("**"):
+        return ""
+    deeper = _Search(search.root, f"**/{search.pattern}", search.shown, search.walk, search.lookout)
+    found = search.lookout.visible(search.root, _collect(deeper).files)
+    return f"; {counted(len(found), 'file')} deeper down: use '**/{search.pattern}'" if found else ""
+
+
+def _hidden_by_rules(search: _Search, result: _Result) -> str:
+    seen = search.lookout.visible(search.root, result.ignored_files)
+    number, example, more = len(seen), next(iter(seen), ""), False
+    for path, beyond in _in_ignored_folders(search, result.ignored_folders):
+        more = beyond
+        if path and not search.lookout.hides(search.root / path):
+            number, example = number + 1, example or path
+    if not number:
+        return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
+    many = f"{'at least ' if more else ''}{counted(number, 'more file')}"
+    verb = "matches" if number == 1 and not more else "match"
+    return f"({many} {verb} but .gitignore or .ignore hides them, such as {example}; ignored=true includes them)"
+
+
+def _in_ignored_folders(search: _Search, folders: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield matching files in ignored folders; at the end, whether there was more than we were willing to look at."""
+    accepts, probed = search.accepts(), 0
+    for ignored in folders:
+        walk = Walk(
+            search.root / ignored, search.walk.top, ignored=True, suffix=search.walk.suffix, stop=search.walk.stop
+        )
+        for folder in walk_folders(walk):
+            probed += 1 + len(folder.files)
+            if probed > _ENTRIES_PROBED:
+                yield "", True
+                return
+            for name in folder.files:
+                if accepts(path := f"{ignored}/{folder.path}{name}"):
+                    yield path, False
