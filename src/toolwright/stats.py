@@ -87,18 +87,14 @@ class Stats:
             tally.chars_out += len(outcome.error.message)
         else:
             ending = "interrupted"
+            tally.outcomes[ending] = tally.outcomes.get(ending, 0) + 1
+            return
         tally.outcomes[ending] = tally.outcomes.get(ending, 0) + 1
-        if ending != "interrupted":
-            self._time(tally, outcome)
-
-    def _time(self, tally: _Tally, outcome: Outcome) -> None:
-        if isinstance(outcome, (Completed, Failed)):
-            seconds = outcome.seconds
-            tally.attempts += outcome.attempts
-            tally.seconds += seconds
-            tally.durations.append(seconds)
-            if seconds > tally.longest:
-                tally.longest = seconds
+        tally.attempts += outcome.attempts
+        tally.seconds += outcome.seconds
+        tally.durations.append(outcome.seconds)
+        if outcome.seconds > tally.longest:
+            tally.longest = outcome.seconds
 
     def __getitem__(self, name: str) -> ToolStats:
         tally = self._tallies.get(name) or _Tally()

@@ -3,7 +3,6 @@
 look up ─► bind ─► before-hooks ─► accesses ─► policies ─► answers
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 
@@ -20,156 +19,196 @@ from toolwright.core.errors import (
     UnknownTool,
 )
 from toolwright.core.json import FrozenDict, JsonObject
-from toolwright.core.spec import Annotations, Effect, Limits, ToolSpec
-from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Refuse, Rewrite, Verdict, settled
+from toolwright.core.spec import ToolSpec
+from toolwright.executor.deadline import Deadlines
+from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Refuse, Rewrite, Verdict
 from toolwright.policy.decide import Policies
 from toolwright.registry.catalog import Catalog
-from toolwright.tool.base import Invocation, Tool, annotations_of, limits_of
+from toolwright.tool.base import Invocation, Tool
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _SUMMARY_CHARS = 200
-_UNFITTING: Annotations = Annotations(Effect.READ)
+
+
+class Lane:
+    """What is known of a tool before any call of it: looked up once, not per call."""
+
+    __slots__ = ("annotations", "bind", "granted", "limits", "name", "spec", "use")
+
+    def __init__(self, tool: Tool) -> None:
+        self.spec = tool.spec
+        self.bind = tool.bind
+        self.name = self.spec.name
+        self.annotations = self.spec.annotations
+        self.limits = self.spec.limits
+        self.use: tuple[Access, ...] = (UseTool(self.name, self.annotations.effect),)
+        self.granted: str | None = None
+        """The policies' standing when they last allowed the tool as such."""
 
 
 class Admitted:
-    """A call that has been through admission, with whatever came of it."""
+    """A call on its way through admission, with whatever came of it; what policies see of the call."""
 
-    __slots__ = ("_digest", "accesses", "answered", "call", "error", "invocation", "questions", "session_id", "spent", "tool")
+    # Defaults on the class, not in __init__: most calls keep most of them, and this stands on the path of every call.
+    invocation: Invocation | None = None
+    accesses: Sequence[Access] = ()
+    asks: tuple[Ask, ...] = ()
+    answered: Output | None = None
+    """A hook's output: only the run is skipped."""
+    error: ToolError | None = None
+    questions: tuple[Question, ...] = ()
+    spent: str = ""
+    """The question whose answer let this call through."""
+    _digest: str = ""
 
-    def __init__(self, call: ToolCall, tool: Tool | None, session_id: str) -> None:
+    def __init__(self, call: ToolCall, lane: Lane | None, session_id: str) -> None:
         self.call = call
-        self.tool = tool
+        self.lane = lane
         self.session_id = session_id
-        self.invocation: Invocation | None = None
-        self.accesses: Sequence[Access] = ()
-        self.answered: Output | None = None
-        """A hook's output: only the run is skipped."""
-        self.error: ToolError | None = None
-        self.questions: tuple[Question, ...] = ()
-        self.spent: str = ""
-        """The question whose answer let this call through."""
-        self._digest = ""
+
+    @property
+    def name(self) -> str:
+        """The tool's own name; the model's word for it where there is no such tool."""
+        return self.call.name if self.lane is None else self.lane.name
+
+    @property
+    def known(self) -> Lane:
+        """The tool's lane, for a call that has one."""
+        if self.lane is None:
+            raise LookupError(f"{self.call.name} is not a tool")
+        return self.lane
 
     @property
     def spec(self) -> ToolSpec:
-        return self._known.spec
-
-    @property
-    def annotations(self) -> Annotations:
-        return _UNFITTING if self.error is not None else annotations_of(self._known)
-
-    @property
-    def limits(self) -> Limits:
-        return limits_of(self._known)
-
-    @property
-    def _known(self) -> Tool:
-        if self.tool is None:
-            raise LookupError(f"{self.call.name} is not a tool")
-        return self.tool
+        return self.known.spec
 
     @property
     def arguments(self) -> JsonObject:
         return _NO_ARGUMENTS if self.invocation is None else self.invocation.arguments
 
-    def rebind(self) -> None:
-        """Forget what was derived from other arguments."""
-        self._digest = ""
-        self.accesses = ()
-
     @property
     def digest(self) -> str:
         """Names exactly what would run."""
         if not self._digest:
-            name = self.call.name if self.tool is None else self.spec.name
-            self._digest = digest_of(name, self.arguments, self.accesses, session_id=self.session_id)
+            self._digest = digest_of(self.name, self.arguments, self.accesses, session_id=self.session_id)
         return self._digest
+
+    def bind(self, arguments: JsonObject | str | bytes) -> None:
+        """Bind arguments; a tool may ask for a person's word here, handing over what would run with it."""
+        self._digest = ""
+        try:
+            self.invocation = self.known.bind(arguments)
+        except ApprovalRequired as error:
+            if not isinstance(error.invocation, Invocation):
+                raise Crashed(f"{self.name} asked for approval in bind without an invocation to run") from error
+            self.invocation = error.invocation
+            self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
 
 
 class Gate:
-    """Admits calls: one tool lookup, one binding, every hook, every policy."""
+    """Admits calls in three stages: `bind`, `consult` (hooks, if there are any), `judge`."""
 
     def __init__(self, policies: Policies, hooks: Sequence[Hook], *, question_seconds: float | None = 3600.0) -> None:
         self.policies = policies
         self.question_seconds = question_seconds
-        self._before = tuple(hook for hook in hooks if type(hook).before is not Hook.before)
-        self._uses: dict[tuple[str, Effect], tuple[Access, ...]] = {}
+        self.hooks = tuple(hook for hook in hooks if type(hook).before is not Hook.before)
         self._spent: set[str] = set()
+        self._catalog: Catalog | None = None
+        self._lanes: dict[str, Lane] = {}
 
-    async def admit(
-        self, call: ToolCall, catalog: Catalog, *, session_id: str = "", turn_id: str = "", answers: Answers | None = None
-    ) -> Admitted:
-        """Judge a call. Changes nothing, so it may be asked again."""
-        tool = catalog.get(call.name)
-        admitted = Admitted(call, tool, session_id)
-        if tool is None:
-            admitted.error = UnknownTool(call.name, catalog.nearest(call.name))
-            return admitted
+    def bind(self, call: ToolCall, catalog: Catalog, session_id: str) -> Admitted:
+        """Look the tool up and check the arguments."""
+        admitted = Admitted(call, self._lane(call.name, catalog), session_id)
         try:
-            asks = _bind(admitted, tool, call.arguments)
-            if self._before:
-                asks = (*asks, *await self._consult(admitted, turn_id))
-            asks = (*asks, *self._judge(admitted))
+            if admitted.lane is None:
+                raise UnknownTool(call.name, catalog.nearest(call.name))
+            admitted.bind(call.arguments)
+        except AuthRequired as error:
+            admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)
+        except Exception as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
+            admitted.error = error if isinstance(error, ToolError) else _crash(error)
+        return admitted
+
+    def _lane(self, name: str, catalog: Catalog) -> Lane | None:
+        if catalog is not self._catalog:
+            self._catalog, self._lanes = catalog, {}
+        lane = self._lanes.get(name)
+        if lane is None:
+            tool = catalog.get(name)
+            if tool is None:
+                return None
+            lane = self._lanes[name] = Lane(tool)
+        return lane
+
+    async def consult(self, admitted: Admitted, turn_id: str, deadlines: Deadlines) -> None:
+        """Ask every hook, each seeing what the ones before it rewrote."""
+        try:
+            for hook in self.hooks:
+                if admitted.error is not None or admitted.questions:
+                    return
+                verdict = await _ask_hook(hook, pending_call(admitted, turn_id), deadlines)
+                self._heed(admitted, verdict)
+        except Exception as error:  # noqa: BLE001 - a hook that fails, fails its call: nothing ran
+            admitted.error = error if isinstance(error, ToolError) else _crash(error)
+
+    def _heed(self, admitted: Admitted, verdict: Verdict | None) -> None:
+        match verdict:
+            case Rewrite(arguments):
+                admitted.bind(arguments)
+            case Refuse(reason):
+                raise Denied(reason)
+            case Halt(reason):
+                raise Halted(reason)
+            case Answer(output):
+                admitted.answered = Output(output) if isinstance(output, str) else output
+            case Ask():
+                admitted.asks = (*admitted.asks, verdict)
+            case _:
+                pass
+
+    def judge(self, admitted: Admitted, answers: Answers | None) -> None:
+        """Hear the policies on everything the final arguments would touch, then the person's answers."""
+        if admitted.error is not None or admitted.questions:
+            return
+        try:
+            asks = self._decide(admitted)
             if asks:
                 self._settle(admitted, asks, answers)
-        except ToolError as error:
-            admitted.error = error
         except AuthRequired as error:
             self._sign_in(admitted, error, answers)
-        except Exception as error:  # noqa: BLE001 - a tool that fails to say what it wants fails its own call only
-            admitted.error = _crash(error)
-        return admitted
+        except Exception as error:  # noqa: BLE001 - a tool that fails to say what it touches fails its own call only
+            admitted.error = error if isinstance(error, ToolError) else _crash(error)
 
     def spend(self, admitted: Sequence[Admitted]) -> None:
         """Use up the answers that let these calls through: each counts once."""
         self._spent.update(item.spent for item in admitted if item.spent)
 
-    async def _consult(self, admitted: Admitted, turn_id: str) -> tuple[Ask, ...]:
-        asks: list[Ask] = []
-        for hook in self._before:
-            pending = pending_call(admitted, turn_id)
-            verdict = await _ask_hook(hook, pending)
-            match verdict:
-                case Rewrite(arguments) if admitted.tool is not None:
-                    asks.extend(_bind(admitted, admitted.tool, arguments))
-                case Refuse(reason):
-                    raise Denied(reason)
-                case Halt(reason):
-                    raise Halted(reason)
-                case Answer(output):
-                    admitted.answered = Output(output) if isinstance(output, str) else output
-                case Ask():
-                    asks.append(verdict)
-                case _:
-                    pass
-        return tuple(asks)
-
-    def _judge(self, admitted: Admitted) -> tuple[Ask, ...]:
-        invocation, tool = admitted.invocation, admitted.tool
-        if invocation is None or tool is None:
-            return ()
-        asks: tuple[Ask, ...] = ()
+    def _decide(self, admitted: Admitted) -> tuple[Ask, ...]:
+        invocation, lane = admitted.invocation, admitted.known
+        if invocation is None:
+            raise Crashed("the call was never bound to a tool")
+        asks = admitted.asks
         try:
-            admitted.accesses = tuple(invocation.accesses())
+            accesses = invocation.accesses()
         except ApprovalRequired as error:
-            admitted.accesses, asks = (), (Ask(error.reason, source=f"tool {tool.spec.name}"),)
+            accesses, asks = (), (*asks, Ask(error.reason, source=f"tool {lane.name}"))
+        if accesses:
+            admitted.accesses = tuple(accesses)
+        elif lane.granted is not None and lane.granted == self.policies.standing:
+            return asks  # the same question got the same answer before
         denied: Deny | None = None
-        for access in admitted.accesses or self._use(tool):
+        allowed = True
+        for access in accesses or lane.use:
             decision = self.policies.decide(access, admitted)
             if isinstance(decision, Deny):
                 denied = denied or decision
             elif isinstance(decision, Ask):
-                asks = (*asks, decision)
+                asks, allowed = (*asks, decision), False
         if denied is not None:  # only now, so that every access has been heard
             raise Denied(f"{denied.reason} ({denied.source})" if denied.source else denied.reason)
+        if allowed and not accesses:
+            lane.granted = self.policies.standing
         return asks
-
-    def _use(self, tool: Tool) -> tuple[Access, ...]:
-        key = (tool.spec.name, annotations_of(tool).effect)
-        found = self._uses.get(key)
-        if found is None:
-            found = self._uses[key] = (UseTool(*key),)
-        return found
 
     def _settle(self, admitted: Admitted, asks: Sequence[Ask], answers: Answers | None) -> None:
         """A person's answer settles an ask, if it was given for exactly this; else the question is raised."""
@@ -190,9 +229,9 @@ class Gate:
     def _patch(self, admitted: Admitted, arguments: JsonObject) -> None:
         """Other arguments are judged again; what was not in the question needs a question of its own."""
         shown = set(admitted.accesses)
-        if admitted.tool is None:
-            return
-        asks = (*_bind(admitted, admitted.tool, arguments), *self._judge(admitted))
+        admitted.asks, admitted.accesses = (), ()
+        admitted.bind(arguments)
+        asks = self._decide(admitted)
         if asks and not (admitted.accesses and shown.issuperset(admitted.accesses)):
             admitted.spent = ""
             admitted.questions = (self._question(admitted, asks),)
@@ -205,7 +244,7 @@ class Gate:
         admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)
 
     def _question(self, admitted: Admitted, asks: Sequence[Ask], *, auth: AuthRequired | None = None) -> Question:
-        name = admitted.spec.name
+        name = admitted.name
         seconds = self.question_seconds
         return Question(
             call_id=admitted.call.id,
@@ -226,23 +265,9 @@ def pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
     return PendingCall(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
 
 
-def _bind(admitted: Admitted, tool: Tool, arguments: JsonObject | str | bytes) -> tuple[Ask, ...]:
-    """Bind arguments; a tool may ask for a person's word here, handing over what would run with it."""
-    admitted.rebind()
+async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> Verdict | None:
     try:
-        admitted.invocation = tool.bind(arguments)
-    except ApprovalRequired as error:
-        if not isinstance(error.invocation, Invocation):
-            raise Crashed(f"{tool.spec.name} asked for approval in bind without an invocation to run") from error
-        admitted.invocation = error.invocation
-        return (Ask(error.reason, source=f"tool {tool.spec.name}"),)
-    return ()
-
-
-async def _ask_hook(hook: Hook, pending: PendingCall) -> Verdict | None:
-    try:
-        async with asyncio.timeout(hook.seconds):
-            return await settled(hook.before(pending))
+        return await deadlines.limit(hook.seconds, hook.before(pending))
     except ToolError:
         raise
     except TimeoutError as error:

@@ -8,12 +8,15 @@ from typing import Any
 
 from toolwright.core.call import Failed, Outcome
 from toolwright.core.errors import Crashed
+from toolwright.core.spec import Annotations, Effect
 from toolwright.executor.admit import Admitted
 from toolwright.executor.schedule import waits
 
 Perform = Callable[[Admitted], Coroutine[Any, Any, Outcome]]
 Stopped = Callable[[Admitted, bool], Outcome]
 _GRACE_SECONDS = 5.0
+_harmless = Annotations(Effect.READ)
+"""A call that failed in admission runs nothing, so it conflicts with nothing."""
 
 
 class Batch:
@@ -30,7 +33,10 @@ class Batch:
         self._held: dict[str, deque[int]] = {}
         self._busy: dict[str, int] = {}
         self._stopping = False
-        before = waits((item.annotations, item.accesses) for item in admitted)
+        before = waits(
+            (_harmless if item.error or item.lane is None else item.lane.annotations, item.accesses)
+            for item in admitted
+        )
         self._left = [len(others) for others in before]
         self._followers: list[list[int]] = [[] for _ in admitted]
         for place, others in enumerate(before):
@@ -81,10 +87,10 @@ class Batch:
     def _take(self, place: int) -> bool:
         """A tool at its own limit waits aside, so that it does not take other tools' places."""
         item = self._admitted[place]
-        limit = None if item.tool is None else item.limits.concurrency
+        limit = None if item.lane is None else item.lane.limits.concurrency
         if limit is None:
             return True
-        name = item.spec.name
+        name = item.name
         if self._busy.get(name, 0) >= limit:
             self._held.setdefault(name, deque()).append(place)
             return False
@@ -105,8 +111,8 @@ class Batch:
 
     def _release(self, place: int) -> None:
         item = self._admitted[place]
-        name = "" if item.tool is None or item.limits.concurrency is None else item.spec.name
-        if name:
+        name = item.name
+        if name in self._busy:
             self._busy[name] -= 1
             if self._held.get(name):
                 self._ready.appendleft(self._held[name].popleft())

@@ -1,6 +1,8 @@
 """Time limits for many calls with one timer: a timer of its own would cost each call more than its checks."""
 
 import asyncio
+import inspect
+from typing import Any
 
 
 class Deadline:
@@ -27,17 +29,15 @@ class Deadline:
 class Deadlines:
     """The limits of all calls running in one event loop."""
 
-    __slots__ = ("_armed", "_loop", "_pending", "_timer")
+    __slots__ = ("_armed", "_loop", "_pending", "_timer", "now")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.now = loop.time
+        """The event loop's time, which deadlines are counted in."""
         self._pending: dict[Deadline, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed = float("inf")
-
-    def now(self) -> float:
-        """The event loop's time, which deadlines are counted in."""
-        return self._loop.time()
 
     def start(self, when: float) -> Deadline:
         """Limit the current task to a point of event-loop time."""
@@ -49,6 +49,20 @@ class Deadlines:
         if when < self._armed:  # calls mostly have the same limit, so later ones seldom get here
             self._arm(when)
         return deadline
+
+    async def limit(self, seconds: float, value: Any) -> Any:
+        """Await a value, if it needs awaiting, for at most that long; raise `TimeoutError` after."""
+        if not inspect.isawaitable(value):
+            return value
+        deadline = self.start(self.now() + seconds)
+        try:
+            return await value
+        except asyncio.CancelledError:
+            if deadline.caused():
+                raise TimeoutError from None
+            raise
+        finally:
+            self.stop(deadline)
 
     def stop(self, deadline: Deadline) -> None:
         """Lift a limit; the timer finds nothing to do when it comes."""

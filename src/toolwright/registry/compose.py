@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from toolwright.core.json import JsonObject
-from toolwright.core.spec import Annotations, Limits, ToolSpec, check_name
+from toolwright.core.spec import ToolSpec, check_name
 from toolwright.registry.catalog import Catalog, Toolset
-from toolwright.tool.base import Invocation, LazyTool, Tool, annotations_of, identify, limits_of
+from toolwright.tool.base import Invocation, LazyTool, Tool, identify
 
 
 class Renamed(LazyTool):
@@ -21,14 +21,6 @@ class Renamed(LazyTool):
     @cached_property
     def spec(self) -> ToolSpec:
         return replace(self.inner.spec, name=self.name, aliases=self.aliases)
-
-    @property
-    def annotations(self) -> Annotations:
-        return annotations_of(self.inner)
-
-    @property
-    def limits(self) -> Limits:
-        return limits_of(self.inner)
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         return self.inner.bind(arguments)

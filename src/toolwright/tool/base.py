@@ -9,7 +9,7 @@ from toolwright.core.access import Access
 from toolwright.core.call import Outcome, ToolCall
 from toolwright.core.errors import UsageError
 from toolwright.core.json import JsonObject
-from toolwright.core.spec import Annotations, Limits, ToolSpec
+from toolwright.core.spec import ToolSpec
 
 Kept = TypeVar("Kept")
 
@@ -82,27 +82,28 @@ class Scope(Protocol):
 class ToolContext:
     """What a running tool may know and do. It never exposes the loop."""
 
-    __slots__ = ("_scope", "attempt", "call", "deadline", "depth", "holding")
+    __slots__ = ("_scope", "attempt", "call", "deadline", "parent")
 
     def __init__(
         self,
         call: ToolCall,
         scope: Scope,
-        *,
         attempt: int = 1,
-        depth: int = 0,
         deadline: float | None = None,
-        holding: tuple[str, ...] = (),
+        parent: "ToolContext | None" = None,
     ) -> None:
         self.call = call
         self.attempt = attempt
-        self.depth = depth
-        """How many tools are between the model and this one."""
         self.deadline = deadline
         """Event-loop time by which this call must be done."""
-        self.holding = holding
-        """Tools with a concurrency limit that this call runs inside of."""
+        self.parent = parent
+        """The call this one was made from, for a tool that calls tools."""
         self._scope = scope
+
+    @property
+    def depth(self) -> int:
+        """How many tools are between the model and this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def call_id(self) -> str:
@@ -181,29 +182,9 @@ class LazyTool:
     name: str
     aliases: tuple[str, ...]
 
-    @property
-    def annotations(self) -> Annotations:
-        """As in the spec, without deriving the schema."""
-        raise NotImplementedError
-
-    @property
-    def limits(self) -> Limits:
-        """As in the spec, without deriving the schema."""
-        raise NotImplementedError
-
 
 def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
     """Name and aliases of a tool, without deriving its schema where that can wait."""
     if isinstance(tool, LazyTool):
         return tool.name, tool.aliases
     return tool.spec.name, tool.spec.aliases
-
-
-def annotations_of(tool: Tool) -> Annotations:
-    """What a tool claims about itself, without deriving its schema where that can wait."""
-    return tool.annotations if isinstance(tool, LazyTool) else tool.spec.annotations
-
-
-def limits_of(tool: Tool) -> Limits:
-    """A tool's limits, without deriving its schema where that can wait."""
-    return tool.limits if isinstance(tool, LazyTool) else tool.spec.limits

@@ -1,7 +1,7 @@
 """`@tool`: a typed function as a tool."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, cast, overload
@@ -51,6 +51,9 @@ class FunctionTool(LazyTool):
         self._context = self._contract.shape.context
         self._positional = tuple(p.name for p in self._contract.shape.parameters if p.positional)
         self._kind = _kind_of(function)
+        self._simple = not (self._context or self._positional or self._contract.defaults)
+        self.direct = function if self._simple and self._kind == "async" else None
+        """The function itself, where calling it is all there is to do."""
         if self._kind == "async" and traits.isolation == "process":
             raise UsageError(f"{self.name}: isolation='process' is for synchronous functions; this one is async")
         if not traits.description and not (function.__doc__ or "").strip():
@@ -86,14 +89,6 @@ class FunctionTool(LazyTool):
             metadata=traits.metadata,
         )
 
-    @property
-    def annotations(self) -> Annotations:
-        return self.traits.annotations
-
-    @property
-    def limits(self) -> Limits:
-        return self.traits.limits
-
     @cached_property
     def _parse(self) -> Callable[[JsonObject | str | bytes], dict[str, Any]]:
         return self._contract.parser.parse
@@ -110,19 +105,22 @@ class FunctionTool(LazyTool):
 
     def start(self, values: dict[str, Any], context: ToolContext) -> Any:
         """Call the function: a value, or for async functions something to await."""
+        if self._simple:
+            return self.function(**values)
         if self._contract.defaults:
             values = {**self._contract.defaults, **values}
         if self._context:
             values = {**values, self._context: context}
-        if not self._positional:
-            return self.function(**values)
         given = [values.pop(name) for name in self._positional if name in values]
         return self.function(*given, **values)
 
-    async def perform(self, values: dict[str, Any], context: ToolContext) -> object:
+    def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function the way its kind wants to be run."""
         if self._kind == "async":
-            return await self.start(values, context)
+            return self.start(values, context)
+        return self._elsewhere(values, context)
+
+    async def _elsewhere(self, values: dict[str, Any], context: ToolContext) -> object:
         if self._kind == "stream":
             return await _last(self.start(values, context), context)
         if self.traits.isolation == "inline":
@@ -154,8 +152,10 @@ class Bound:
         declare = self.tool.traits.accesses
         return () if declare is None else tuple(declare(self.arguments))
 
-    async def run(self, context: ToolContext) -> object:
-        return await self.tool.perform(self.values, context)
+    def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
+        """The function's own coroutine where it is async: a layer between would cost each call."""
+        direct = self.tool.direct
+        return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
 
 
 def _kind_of(function: Callable[..., Any]) -> Literal["async", "stream", "sync"]:

@@ -59,7 +59,9 @@ def _about_parameters(spec: ToolSpec) -> Iterator[Finding]:
             yield Finding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
     depth = _depth(spec.input_schema)
     if depth > _DEEPEST:
-        yield Finding("NESTED", f"{spec.name}: arguments are nested {depth} deep; models get more than {_DEEPEST} wrong")
+        yield Finding(
+            "NESTED", f"{spec.name}: arguments are nested {depth} deep; models get more than {_DEEPEST} wrong"
+        )
 
 
 def _about_hint(spec: ToolSpec) -> Iterator[Finding]:

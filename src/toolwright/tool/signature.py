@@ -82,7 +82,9 @@ def _hints(function: Callable[..., object], name: str) -> Mapping[str, object]:
     try:
         return get_type_hints(target, include_extras=True)
     except NameError as error:
-        raise UsageError(f"{name}: annotation {error.name!r} is not defined where the tool is; import it there") from error
+        raise UsageError(
+            f"{name}: annotation {error.name!r} is not defined where the tool is; import it there"
+        ) from error
 
 
 def _refuse_variadic(name: str, parameter: inspect.Parameter) -> None:

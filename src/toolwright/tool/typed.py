@@ -84,7 +84,9 @@ class TypedTool(Generic[Given]):
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
         if not isinstance(described, Described):
-            raise UsageError(f'{cls.__name__} says nothing about itself; write spec = describe("name", "what it is for")')
+            raise UsageError(
+                f'{cls.__name__} says nothing about itself; write spec = describe("name", "what it is for")'
+            )
         validator, schema, fields, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
         return _Contract(described.complete(schema), Parser(validator, fields), adapter.dump_python)
 
@@ -94,7 +96,9 @@ class TypedTool(Generic[Given]):
             for parent in vars(base).get("__orig_bases__", ()):
                 if get_origin(parent) is TypedTool and not isinstance(get_args(parent)[0], TypeVar):
                     return get_args(parent)[0]
-        raise UsageError(f"{cls.__name__} does not name its arguments; write class {cls.__name__}(TypedTool[MyArguments])")
+        raise UsageError(
+            f"{cls.__name__} does not name its arguments; write class {cls.__name__}(TypedTool[MyArguments])"
+        )
 
     def bind(self, arguments: JsonObject | str | bytes) -> "TypedInvocation[Given]":
         """Check arguments and make them an invocation."""

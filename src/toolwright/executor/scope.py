@@ -1,0 +1,224 @@
+"""One turn on its way through the executor: admitted, asked about, performed."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from toolwright.clip import Outputs, clip_turn
+from toolwright.core.call import Answers, Failed, Interrupted, Outcome, Question, ToolCall
+from toolwright.core.errors import Halted, ToolFailed
+from toolwright.core.event import BatchBegan, CallProgressed, Event, QuestionsRaised
+from toolwright.executor.admit import Admitted, Gate
+from toolwright.executor.batch import Batch
+from toolwright.executor.deadline import Deadlines
+from toolwright.executor.perform import Observe, Runner
+from toolwright.executor.turn import Turn, TurnCancelled
+from toolwright.registry.catalog import Toolset
+from toolwright.tool.base import State, ToolContext
+
+
+@dataclass(slots=True)
+class LoopParts:
+    """What must not be shared between event loops."""
+
+    loop: asyncio.AbstractEventLoop
+    deadlines: Deadlines
+    limits: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
+
+
+class Bounded(Protocol):
+    """The limits a turn keeps to."""
+
+    width: int
+    depth: int
+    turn_chars: int
+
+
+class Machine(Protocol):
+    """The executor as a turn sees it."""
+
+    registry: Toolset
+    gate: Gate
+    runner: Runner
+    outputs: Outputs
+    state: State
+    observe: Observe | None
+
+    @property
+    def bounds(self) -> Bounded: ...
+
+    def local(self) -> LoopParts: ...
+
+    def home(self) -> asyncio.AbstractEventLoop: ...
+
+
+class TurnScope:
+    """One turn; what running tools see of it is `tool.base.Scope`."""
+
+    def __init__(self, machine: Machine, turn: Turn) -> None:
+        self._machine = machine
+        self._turn = turn
+        self.session_id = turn.session_id
+        self.turn_id = turn.turn_id
+        self.state = turn.state or machine.state
+        self._eventful = turn.cancellation is not None or turn.journal is not None
+
+    @property
+    def cancelled(self) -> bool:
+        return self._turn.cancellation is not None and self._turn.cancellation.requested
+
+    def report(self, call: ToolCall, progress: object) -> None:
+        observe = self._machine.observe
+        if observe is None:
+            return
+        event = CallProgressed(call, progress)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # from a worker thread: observers hear everything on the loop's thread
+            self._machine.home().call_soon_threadsafe(observe, event)
+        else:
+            observe(event)
+
+    async def execute(self, context: ToolContext, calls: Sequence[ToolCall]) -> list[Outcome]:
+        depth = self._machine.bounds.depth
+        if context.depth + 1 >= depth:
+            error = ToolFailed(f"tools are inside each other {depth} deep; make the call from the model instead")
+            return [Failed(call, error) for call in calls]
+        return await self.run_all(calls, None, context)
+
+    async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:
+        """Bring a lone call to its outcome; in this task, because a new one costs more than the pipeline."""
+        machine, gate = self._machine, self._machine.gate
+        local = machine.local()
+        item = gate.bind(call, self._turn.catalog or machine.registry.snapshot(), self.session_id)
+        if gate.hooks:
+            await gate.consult(item, self.turn_id, local.deadlines)
+        gate.judge(item, answers)
+        if item.questions or item.spent or self._eventful:
+            return (await self._proceed((item,), answers, None))[0]
+        if machine.observe is not None:
+            await self._announce((item,))
+        if item.lane is None or item.lane.limits.concurrency is not None:
+            return await self._inline(item, local, None)
+        try:
+            return await machine.runner.perform(item, self, local.deadlines, machine.observe)
+        except asyncio.CancelledError:
+            raise self._cancelled(item) from None
+
+    async def run_all(
+        self, calls: Sequence[ToolCall], answers: Answers | None, parent: ToolContext | None = None
+    ) -> list[Outcome]:
+        """Bring the calls of a turn to one outcome each, in call order."""
+        return await self._proceed(await self._admit(calls, answers), answers, parent)
+
+    async def _admit(self, calls: Sequence[ToolCall], answers: Answers | None) -> list[Admitted]:
+        machine = self._machine
+        catalog = self._turn.catalog or machine.registry.snapshot()
+        local, gate = machine.local(), machine.gate
+        admitted = [gate.bind(call, catalog, self.session_id) for call in calls]
+        for item in admitted:
+            if gate.hooks:
+                await gate.consult(item, self.turn_id, local.deadlines)
+            gate.judge(item, answers)
+        halted = next((item.error for item in admitted if isinstance(item.error, Halted)), None)
+        if halted is not None:
+            for item in admitted:
+                item.error, item.questions = item.error or Halted(halted.message), ()
+        return admitted
+
+    async def _proceed(
+        self, admitted: Sequence[Admitted], answers: Answers | None, parent: ToolContext | None
+    ) -> list[Outcome]:
+        questions = tuple(question for item in admitted for question in item.questions)
+        if questions:
+            self._observed(QuestionsRaised(questions, self.session_id))
+            if self._turn.ask is None:
+                return [Interrupted(item.call, item.questions) for item in admitted]
+            replies = await self._turn.ask(questions)
+            admitted = await self._answered(admitted, _joined(answers, replies))
+        return await self._perform(admitted, parent)
+
+    async def _answered(self, admitted: Sequence[Admitted], answers: Answers) -> Sequence[Admitted]:
+        """Admit again with the answers; a question that was answered by nobody counts as declined."""
+        calls = [item.call for item in admitted]
+        admitted = await self._admit(calls, answers)
+        unanswered: list[Question] = [question for item in admitted for question in item.questions]
+        for question in unanswered:
+            answers.decline(question, "nobody answered")
+        return await self._admit(calls, answers) if unanswered else admitted
+
+    async def _perform(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
+        machine = self._machine
+        machine.gate.spend(admitted)
+        if machine.observe is not None or self._turn.journal is not None:
+            await self._announce(admitted)
+        if len(admitted) == 1 and self._turn.cancellation is None:
+            return [await self._inline(admitted[0], machine.local(), parent)]
+        outcomes = await self._together(admitted, parent)
+        return clip_turn(outcomes, machine.outputs, machine.bounds.turn_chars)
+
+    async def _announce(self, admitted: Sequence[Admitted]) -> None:
+        calls, digests = tuple(item.call for item in admitted), tuple(item.digest for item in admitted)
+        began = BatchBegan(calls, digests, self.session_id, self.turn_id)
+        if self._turn.journal is not None:
+            await self._turn.journal(began)
+        self._observed(began)
+
+    async def _inline(self, item: Admitted, local: LoopParts, parent: ToolContext | None) -> Outcome:
+        try:
+            return await self._one(item, local, parent)
+        except asyncio.CancelledError:
+            raise self._cancelled(item) from None
+
+    def _cancelled(self, item: Admitted) -> TurnCancelled:
+        return TurnCancelled([self._machine.runner.cancelled(item, started=True, observe=self._machine.observe)])
+
+    async def _together(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
+        machine, local = self._machine, self._machine.local()
+        batch = Batch(
+            admitted,
+            lambda item: self._one(item, local, parent),
+            lambda item, started: machine.runner.cancelled(item, started=started, observe=machine.observe),
+            width=machine.bounds.width,
+        )
+        cancellation = self._turn.cancellation
+        leave = None
+        if cancellation is not None:
+            leave = cancellation.subscribe(lambda: local.loop.call_soon_threadsafe(batch.stop))
+        try:
+            return await batch.run()
+        except asyncio.CancelledError:
+            await batch.drain()
+            raise TurnCancelled(batch.outcomes()) from None
+        finally:
+            if leave is not None:
+                leave()
+
+    async def _one(self, item: Admitted, local: LoopParts, parent: ToolContext | None) -> Outcome:
+        machine = self._machine
+        limit = None if item.lane is None else item.lane.limits.concurrency
+        if limit is None or item.error is not None:
+            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+        if _waits_for_itself(item.name, parent):
+            item.error = ToolFailed(f"{item.name} runs {limit} at a time and would wait for itself")
+            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+        async with local.limits.setdefault(item.name, asyncio.Semaphore(limit)):
+            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+
+    def _observed(self, event: Event) -> None:
+        if self._machine.observe is not None:
+            self._machine.observe(event)
+
+
+def _waits_for_itself(name: str, parent: ToolContext | None) -> bool:
+    """Whether a tool with a limit is already running further out in the same chain of calls."""
+    while parent is not None:
+        if parent.call.name == name:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _joined(first: Answers | None, second: Answers) -> Answers:
+    return Answers({**dict(first or ()), **dict(second)})
