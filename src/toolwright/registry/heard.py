@@ -1,8 +1,8 @@
 """Why a tool was found, in the words of the person who searched."""
 
+from toolwright.registry.lexicon import WRITTEN
 from toolwright.registry.postings import Postings
 from toolwright.registry.query import Query
-from toolwright.registry.words import WRITTEN
 
 _WORDS_SHOWN = 8
 

@@ -3,12 +3,13 @@
 from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
 
+from toolwright.registry.lexicon import SYNONYMS
 from toolwright.registry.spelling import Spelling
 from toolwright.registry.weigh import Weighed
-from toolwright.registry.words import SYNONYMS, spoken
+from toolwright.registry.words import spoken
 
 _SYNONYM = 0.4
-_NEARLY = 0.5
+_NEARLY = 0.3
 
 
 class Postings:

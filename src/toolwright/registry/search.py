@@ -6,8 +6,8 @@ from threading import Lock
 
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
-from toolwright.registry.postings import Postings
 from toolwright.registry.heard import Heard
+from toolwright.registry.postings import Postings
 from toolwright.registry.query import read
 from toolwright.registry.rank import rank
 from toolwright.registry.weigh import weigh

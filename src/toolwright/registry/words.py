@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from toolwright.registry.lexicon import SILENT
 from toolwright.registry.stem import stem
 
 _WORD = re.compile(
@@ -19,65 +20,6 @@ _WORD = re.compile(
 _ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
 _REMEMBERED = 100_000
-
-_SILENT = frozenset(
-    """
-    a about above after again against all also am an and any are aren as at be because been before being below between
-    both but by can cannot could couldn d did didn do does doesn doing don down during each either else few for from
-    further had has have having he her here hers herself him himself his how i if in into is isn it its itself just ll
-    m me more most my myself no nor not now of off on once only or other our ours ourselves out over own re s same she
-    should so some such t than that the their theirs them themselves then there these they this those through to too
-    under until up upon ve very was we were what when where whether which while who whom whose why will with within
-    without won would you your yours yourself yourselves
-    able dear hello help hey hi kindly know let like maybe need needed needs ok okay please really tell thank thanks
-    want wanted wants
-    """.split()
-)
-"""Function words, and the courtesies around a request: every request has them, no tool is known by them."""
-
-_SAME = """
-    add create insert make new
-    remove delete erase rm unlink
-    update edit modify change
-    get fetch retrieve obtain
-    list ls enumerate
-    find search lookup query
-    show display view
-    run execute exec launch
-    copy cp duplicate clone
-    move mv rename
-    send submit
-    start begin
-    stop end terminate kill
-    calculate compute
-    convert transform
-    buy purchase order
-    book reserve
-    folder directory dir
-    file document
-    image picture photo
-    email mail
-    repository repo
-    database db
-    message msg
-    settings configuration config preferences
-    authenticate login signin
-    movie film
-    song track music
-    car vehicle automobile
-    article news
-    price cost
-    trip travel journey
-    job career
-    invoice bill
-    weather forecast
-    meeting appointment
-    shop store
-    phone telephone
-    town city
-    summarize summary
-    authorization permission
-"""
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
@@ -101,7 +43,7 @@ def split(text: str) -> list[str]:
 @lru_cache(_REMEMBERED)
 def term_of(word: str) -> str:
     """Return what the inflections of a word share; empty for a word that says nothing."""
-    return "" if word in _SILENT else stem(word)
+    return "" if word in SILENT else stem(word)
 
 
 def terms(text: str) -> list[str]:
@@ -125,19 +67,3 @@ def _folded(text: str) -> str:
 
 def _pairs(run: str) -> Iterator[str]:
     return (run[place : place + 2] for place in range(len(run) - 1))
-
-
-def _synonyms() -> dict[str, tuple[str, ...]]:
-    known: dict[str, tuple[str, ...]] = {}
-    for line in _SAME.strip().splitlines():
-        group = list(dict.fromkeys(map(stem, line.split())))
-        for term in group:
-            known[term] = (*known.get(term, ()), *(other for other in group if other != term))
-    return known
-
-
-WRITTEN = {stem(word): word for word in reversed(_SAME.split())}
-"""A word to show for the term of a synonym."""
-
-SYNONYMS = _synonyms()
-"""Terms that mean the same on any list of tools, by term."""

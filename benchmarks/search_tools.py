@@ -1,0 +1,107 @@
+"""How well and how fast tools are found, on every retrieval set under TOOLWRIGHT_CASES.
+
+Each set is a folder of `tools.jsonl` (name, description, schema) and `queries.jsonl` (query, gold, gold_groups).
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from toolwright.core.spec import ToolSpec
+from toolwright.registry.search import Hit, ToolIndex
+
+_PLACES = 10
+
+
+class _Index(Protocol):
+    def search(self, query: str, k: int = 10) -> list[Hit]: ...
+
+
+_Make = Callable[[Iterable[ToolSpec]], _Index]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one index reaches on one set."""
+
+    tools: int
+    queries: int
+    ndcg: float
+    """In percent, at ten places: binary gain per gold group, log2 discount."""
+    index_seconds: float
+    query_milliseconds: float
+
+
+def measure(folder: Path, make: _Make) -> Figures:
+    """Index a set and ask it all its queries."""
+    specs = [_spec(row) for row in _rows(folder / "tools.jsonl")]
+    queries = _rows(folder / "queries.jsonl")
+    began = time.perf_counter()
+    index = make(specs)
+    index.search("anything", 1)  # an index may be built by its first search
+    built = time.perf_counter()
+    found = [[hit.name for hit in index.search(row["query"], _PLACES)] for row in queries]
+    ended = time.perf_counter()
+    reached = sum(ndcg(names, _groups(row)) for names, row in zip(found, queries, strict=True))
+    milliseconds = 1e3 * (ended - built) / len(queries)
+    return Figures(len(specs), len(queries), 100 * reached / len(queries), built - began, milliseconds)
+
+
+def ndcg(found: Sequence[str], groups: Sequence[set[str]]) -> float:
+    """Rate one ranking: each gold group counts once, at the place of its first member."""
+    gain, left = 0.0, list(groups)
+    for place, name in enumerate(found[:_PLACES]):
+        group = next((group for group in left if name in group), None)
+        if group is not None:
+            left.remove(group)
+            gain += 1 / math.log2(place + 2)
+    return gain / sum(1 / math.log2(place + 2) for place in range(min(_PLACES, len(groups))))
+
+
+def main() -> int:
+    """Print one line per set and index."""
+    cases = os.environ.get("TOOLWRIGHT_CASES")
+    if cases is None:
+        print("set TOOLWRIGHT_CASES to a folder with retrieval/<set>/tools.jsonl and queries.jsonl", file=sys.stderr)
+        return 2
+    print(f"{'set':<18}{'index':<10}{'tools':>7}{'queries':>9}{'NDCG@10':>9}{'index s':>9}{'query ms':>10}")
+    for folder in sorted(path.parent for path in Path(cases, "retrieval").glob("*/queries.jsonl")):
+        for label, make in _indexes().items():
+            figures = measure(folder, make)
+            print(
+                f"{folder.name:<18}{label:<10}{figures.tools:>7}{figures.queries:>9}{figures.ndcg:>9.1f}"
+                f"{figures.index_seconds:>9.2f}{figures.query_milliseconds:>10.2f}",
+                flush=True,
+            )
+    return 0
+
+
+def _indexes() -> dict[str, _Make]:
+    return {"default": ToolIndex}
+
+
+def _rows(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _spec(row: Any) -> ToolSpec:
+    return ToolSpec(_name(row["name"]), row["description"] or row["name"], row["schema"] or {"type": "object"})
+
+
+def _groups(row: Any) -> list[set[str]]:
+    groups = row.get("gold_groups") or [[gold] for gold in row["gold"]]
+    return [{_name(gold) for gold in group} for group in groups]
+
+
+def _name(name: str) -> str:
+    return name.replace(" ", "_")  # a few sets have names no provider would accept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

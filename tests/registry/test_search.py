@@ -1,0 +1,235 @@
+"""The tool index: what is found, in which order, and that only the tools themselves decide it."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.errors import UsageError
+from toolwright.core.json import JsonObject
+from toolwright.core.spec import ToolSpec
+from toolwright.registry.search import Hit, ToolIndex
+
+_PATH: JsonObject = {"type": "object", "properties": {"path": {"type": "string", "description": "File to work on"}}}
+
+
+def _spec(name: str, description: str, schema: JsonObject = _PATH, hint: str = "", *aliases: str) -> ToolSpec:
+    return ToolSpec(name, description, schema, search_hint=hint, aliases=aliases)
+
+
+_WEATHER: JsonObject = {
+    "type": "object",
+    "properties": {
+        "place": {"type": "string", "description": "Town to look at"},
+        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+        "window": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"sunrise": {"type": "string", "description": "Dawn"}}},
+        },
+    },
+}
+SPECS = [
+    _spec("read_file", "Return the text of a file."),
+    _spec("write_file", "Replace the text of a file."),
+    _spec("delete_file", "Delete a file for good.", _PATH, "unlink trash"),
+    _spec("listDirectory", "List what a folder holds."),
+    _spec("get_current_weather", "Current weather at a place.", _WEATHER),
+    _spec("github.create_issue", "Open an issue in a repository.", {"type": "object"}),
+    _spec("github.list_pull_requests", "List the pull requests of a repository.", {"type": "object"}),
+    _spec("take_screenshot", "Capture the screen as an image.", {"type": "object"}, "", "grab_display"),
+    _spec("send_email", "Send a message to a person.", {"type": "object"}),
+    _spec("convert_currency", "Convert an amount of money between currencies.", {"type": "object"}),
+    _spec("help", "What this program does.", {"type": "object"}),
+    _spec("search", "Search the web.", {"type": "object"}),
+]
+INDEX = ToolIndex(SPECS)
+NAMES = [spec.name for spec in SPECS]
+
+
+def names(hits: list[Hit]) -> list[str]:
+    return [hit.name for hit in hits]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tool_is_first_when_called_by_its_name(name: str) -> None:
+    assert INDEX.search(name)[0].name == name
+    assert INDEX.search(name.replace("_", " "))[0].name == name
+    assert INDEX.search(name.upper() if "_" in name else name)[0].name == name
+
+
+def test_a_name_inside_a_sentence_puts_its_tool_first() -> None:
+    hits = INDEX.search(
+        "the weather page is broken, list what is open, then use `github.create_issue` on the repository"
+    )
+    assert hits[0].name == "github.create_issue"
+
+
+def test_an_ordinary_word_that_is_also_a_name_does_not_win_a_sentence() -> None:
+    assert INDEX.search("search the pull requests of the repository")[0].name == "github.list_pull_requests"
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("what's the weather like", "get_current_weather"),
+        ("I want it in fahrenheit", "get_current_weather"),
+        ("when is sunrise", "get_current_weather"),
+        ("reading files", "read_file"),
+        ("rm", "delete_file"),
+        ("remove a document", "delete_file"),
+        ("trash", "delete_file"),
+        ("ls dir", "listDirectory"),
+        ("grab display", "take_screenshot"),
+        ("converting currencies", "convert_currency"),
+        ("help me", "help"),
+    ],
+)
+def test_a_tool_is_found_by_what_it_says_or_means(query: str, name: str) -> None:
+    assert INDEX.search(query)[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("wether", "get_current_weather"),
+        ("delet file", "delete_file"),
+        ("screnshot", "take_screenshot"),
+        ("curency", "convert_currency"),
+        ("emial", "send_email"),
+        ("shot", "take_screenshot"),
+        ("weath", "get_current_weather"),
+        ("createissue", "github.create_issue"),
+    ],
+)
+def test_slips_and_parts_of_words_are_forgiven(query: str, name: str) -> None:
+    assert INDEX.search(query)[0].name == name
+
+
+def test_a_word_spelled_right_beats_one_that_is_merely_near() -> None:
+    index = ToolIndex([_spec("form_fill", "Fill a form."), _spec("farm_plan", "Plan a farm.")])
+    assert names(index.search("farm")) == ["farm_plan"]
+
+
+def test_every_part_of_a_long_request_is_heard() -> None:
+    request = (
+        "Look up the current weather at the place I travel to. Then send an email. Finally convert currency amounts."
+    )
+    assert set(names(INDEX.search(request, 3))) == {"get_current_weather", "send_email", "convert_currency"}
+
+
+def test_a_request_that_shares_nothing_finds_nothing() -> None:
+    assert INDEX.search("zzz qqq") == []
+    assert INDEX.search("") == []
+    assert INDEX.search("?!") == []
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 2, 5])
+def test_at_most_k_tools_come_best_first(k: int) -> None:
+    hits = INDEX.search("list the files of the repository folder", k)
+    assert len(hits) == max(k, 0)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_the_reason_names_the_words_that_matched() -> None:
+    assert INDEX.search("weather in fahrenheit")[0].why == "name: weather; text: fahrenheit"
+    assert "remove ~ delete" in INDEX.search("remove that file")[0].why
+    assert "wether ~ weather" in INDEX.search("wether")[0].why
+
+
+def test_a_replaced_tool_is_found_by_its_new_words_only() -> None:
+    index = ToolIndex(SPECS)
+    assert index.search("weather")
+    index.add(_spec("get_current_weather", "Tides at a harbour.", {"type": "object"}))
+    assert names(index.search("harbour")) == ["get_current_weather"]
+    assert index.search("fahrenheit") == []
+    assert len(index) == len(SPECS)
+
+
+def test_a_removed_tool_is_not_found_and_cannot_be_removed_twice() -> None:
+    index = ToolIndex(SPECS)
+    index.remove("search")
+    assert index.search("search the web") == []
+    with pytest.raises(UsageError, match="search"):
+        index.remove("search")
+
+
+_QUERIES = st.sampled_from(
+    ["list files", "weather", "send a file by email", "repo", "screen shot", "wether", "open pull"]
+)
+
+
+@given(st.lists(st.sampled_from(SPECS), unique_by=lambda spec: spec.name), _QUERIES)
+def test_adding_and_removing_tools_restores_the_answers(extra: list[ToolSpec], query: str) -> None:
+    index = ToolIndex(spec for spec in SPECS if spec not in extra)
+    before = index.search(query)
+    for spec in extra:
+        index.add(spec)
+    index.search(query)
+    for spec in extra:
+        index.remove(spec.name)
+    assert index.search(query) == before
+
+
+@given(st.permutations(SPECS), _QUERIES)
+def test_the_order_of_the_tools_does_not_matter(specs: list[ToolSpec], query: str) -> None:
+    assert ToolIndex(specs).search(query) == INDEX.search(query)
+
+
+@given(st.text(), st.integers(-2, 20))
+def test_any_text_may_be_searched_for(query: str, k: int) -> None:
+    assert len(INDEX.search(query, k)) <= max(k, 0)
+
+
+@given(st.text("abcXYZ019_-.", min_size=1, max_size=20))
+def test_a_tool_of_any_name_is_found_by_it(name: str) -> None:
+    assert ToolIndex([*SPECS, _spec(name, "Something else entirely.")]).search(name)[0].name == name
+
+
+def test_hash_seeds_do_not_change_the_answers() -> None:
+    program = (
+        "from toolwright.core.spec import ToolSpec\n"
+        "from toolwright.registry.search import ToolIndex\n"
+        "words = 'alpha beta gamma delta list file send mail'.split()\n"
+        "specs = [ToolSpec(f'{a}_{b}', f'{b} the {a} of {c}', {}) for a in words for b in words for c in words[:2]]\n"
+        "print(ToolIndex(specs).search('send the alpha file. list gamma mail; remove delta', 30))\n"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+
+
+def test_threads_may_search_while_tools_come_and_go() -> None:
+    index = ToolIndex(SPECS)
+    failures: list[Exception] = []
+
+    def hunt() -> None:
+        try:
+            for _ in range(50):
+                assert index.search("weather")
+        except Exception as error:  # noqa: BLE001 - whatever a thread raises is a failure of the test
+            failures.append(error)
+
+    hunters = [threading.Thread(target=hunt) for _ in range(3)]
+    for hunter in hunters:
+        hunter.start()
+    for number in range(50):
+        index.add(_spec(f"weather_{number}", "Weather of another planet."))
+        index.remove(f"weather_{number}")
+    for hunter in hunters:
+        hunter.join()
+    assert failures == []
+
+
+def test_thousands_of_tools_share_words_without_crowding_out_the_right_one() -> None:
+    nouns = [f"{first}{second}" for first in "bcdfghjklmnpqrst" for second in ("adget", "opsule", "imbret", "ulvane")]
+    specs = [_spec(f"list_{noun}_{other}", f"List every {noun} with its {other}.") for noun in nouns for other in nouns]
+    index = ToolIndex(specs)
+    assert index.search("please list all files of the nimbret and its ropsule")[0].name == "list_nimbret_ropsule"
