@@ -31,9 +31,7 @@ def test_an_exact_rule_is_proposed_for_each_command(line: str, rules: tuple[str,
     assert _rules(line) == rules
 
 
-@pytest.mark.parametrize(
-    "line", ["foo 'a*b'", "npm run build", "foo 'a b' c", "make -j4 all", "A=1 foo", 'foo "it\'s"']
-)
+@pytest.mark.parametrize("line", ["foo 'a*b'", "npm run build", "foo 'a b' c", "make -j4 all", 'foo "it\'s"'])
 def test_a_proposed_rule_allows_that_line_and_no_other(tmp_path: Path, line: str) -> None:
     rules = _rules(line)
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=rules), Allow)

@@ -17,7 +17,6 @@ _DISPATCHERS = words(
     " dotnet mvn gradle terraform aws az gcloud systemctl brew apt apt-get dnf yum nix deno bun ansible vagrant"
 )
 _RUNNING_SUBCOMMANDS = words("run run-script exec x dlx dlx-run tool start shell eval debug attach r")
-_INLINE_CODE = words("-c -e -r -p --eval --exec --command --print -command -encodedcommand /c /k -lc -ic -ec -m")
 
 
 def program_of(text: str) -> str:
@@ -65,7 +64,7 @@ def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
         return f"{program} alone runs whatever it is fed"
     if not prefix:
         return ""
-    if program in _INTERPRETERS or not _INLINE_CODE.isdisjoint(word.casefold() for word in command[1:3]):
+    if program in _INTERPRETERS:
         return f"{program} runs whatever follows it"
     if program in ("rm", "rmdir", "shred", "dd", "mkfs", "kill", "pkill", "killall", "chmod", "chown", "curl", "wget"):
         return f"{program} is decided case by case"

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
+from toolwright.core.access import DeletePath
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.names import words
 from toolwright.policy.patterns import CommandPattern, joined
 from toolwright.shell.plan import SimpleCommand, Verdict
+from toolwright.shell.variables import harmless
 
 # these change how a program runs, not which: a rule about the program holds through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
@@ -16,12 +18,7 @@ _LAUNCHERS = words(
     " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
     " source ."
 )
-_HARMLESS_VARIABLES = words(
-    "LANG LANGUAGE LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_NUMERIC LC_TIME TZ NO_COLOR FORCE_COLOR CLICOLOR COLUMNS"
-    " LINES TERM COLORTERM NODE_ENV CI DEBIAN_FRONTEND RUST_BACKTRACE RUST_LOG GOOS GOARCH CGO_ENABLED GO111MODULE"
-    " PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTEST_DISABLE_PLUGIN_AUTOLOAD GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS"
-    " CHARSET TIME_STYLE BLOCK_SIZE BLOCKSIZE QUOTING_STYLE"
-)
+_SHELLS = words("bash sh zsh dash ksh mksh ash fish rbash csh tcsh")
 _EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
 
 
@@ -32,17 +29,9 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
         return not part.plan.problem
     if command is None or not part.plan.proven or not command.literal:
         return False
-    if any(name not in _HARMLESS_VARIABLES for name, _ in command.assignments):
-        return _covers_assignments(pattern, command)
+    if not all(harmless(name, value) for name, value in command.assignments):
+        return False  # a variable may turn a program into another one
     return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _allowed_layers(command))
-
-
-def _covers_assignments(pattern: CommandPattern, command: SimpleCommand) -> bool:
-    """A variable may change what a program does entirely, so only a rule that spells it out covers it."""
-    outer = outermost(command)
-    settings = tuple(f"{name}={value}" for name, value in command.assignments)
-    text = joined((*settings, *outer))
-    return not command.wrappers and pattern.exact and pattern.matches(text)
 
 
 def outermost(command: SimpleCommand) -> tuple[str, ...]:
@@ -91,7 +80,18 @@ def _spells_destruction(spelled: str) -> bool:
     """Whether the words before a rule's wildcard are destructive by themselves: `rm`, `git reset --hard`."""
     from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
 
-    return any(analyse(line, "/nowhere").verdict is Verdict.DESTRUCTIVE for line in (spelled, f"{spelled} x"))
+    plans = (analyse(spelled, "/nowhere"), analyse(f"{spelled} x", "/nowhere"))
+    return any(
+        plan.verdict is Verdict.DESTRUCTIVE or any(isinstance(access, DeletePath) for access in plan.accesses)
+        for plan in plans
+    )
+
+
+def _runs_what_it_is_fed(program: str, arguments: tuple[str, ...]) -> bool:
+    if program == "alias":
+        return any("=" in argument for argument in arguments)
+    operands = [argument for argument in arguments if not argument.startswith(("-", "+"))]
+    return program in _SHELLS and (not operands or "-s" in arguments)
 
 
 def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
@@ -126,10 +126,14 @@ def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
 
 
 def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
-    """Whether a command that is not literal could turn out to be what a deny or ask rule names."""
-    if command.literal or not command.words:
+    """Whether a command that is not literal, or runs what it is fed, could turn out to be what a rule names."""
+    if not command.words:
         return False
     program = command.words[0].rpartition("/")[2].casefold()
+    if _runs_what_it_is_fed(program, command.words[1:]):
+        return True
+    if command.literal:
+        return False
     if not _EXPANDS.isdisjoint(program):
         return True
     wanted = pattern.spelled.casefold().partition(" ")[0]

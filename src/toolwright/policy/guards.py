@@ -7,8 +7,9 @@ from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, Read
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine, shown
 from toolwright.policy.places import Places, Surroundings, places_of
-from toolwright.policy.sensitive import components_of, is_protected, is_secret
+from toolwright.policy.sensitive import components_of, is_environment, is_protected, is_secret
 from toolwright.policy.subject import Subject
+from toolwright.shell.plan import Verdict
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
 _HOMES = ("/home", "/Users")
@@ -45,7 +46,10 @@ class Guards(Policy):
     def _judge_command(self, part: PartOfLine) -> Decision | None:
         if part.plan.dangers and part.command is None:
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
-        return None
+        if part.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK) or part.command is None:
+            return None
+        named = next((word for word in part.command.words[1:] if _names_key(word)), "")
+        return Ask(f"is handed {shown(named)}, which may hold a private key", _SECRET, firm=True) if named else None
 
     def _judge_removal(self, places: Places) -> Decision | None:
         for place in places.all:
@@ -81,6 +85,12 @@ class Guards(Policy):
             if place == root or place.startswith(root.rstrip("/") + "/"):
                 return components_of(place[len(root) :])
         return components_of(place)
+
+
+def _names_key(word: str) -> bool:
+    """What an unknown program does with a path is unknown; settings in .env are handed around too often to ask."""
+    path = word.rpartition("=")[2]
+    return "/" in path and is_secret(components_of(path)) and not is_environment(path.rpartition("/")[2])
 
 
 def _vital(home: str) -> frozenset[str]:

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.json import JsonObject
 from toolwright.policy.cover import covers, may_name, names_command
+from toolwright.policy.gitignore import PathPattern, path_pattern
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.names import FILE_FAMILIES, canonical, family_of, identities, names_tool
-from toolwright.policy.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
+from toolwright.policy.patterns import command_pattern, domain_matches, wildcard
 from toolwright.policy.places import Places, Surroundings, places_of
 from toolwright.policy.rule import Rule
 from toolwright.policy.subject import Subject

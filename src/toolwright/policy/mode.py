@@ -126,10 +126,14 @@ def _effect(access: Access, subject: Subject) -> Effect:
             placed = subject.command is None or subject.command.accesses
             # a command that writes, nobody knows where, cannot be held inside the workspace
             return Effect.DESTROY if verdict is Verdict.WRITES and not placed else _EFFECTS[verdict]
-        case DeletePath() if verdict is Verdict.WRITES:
-            return Effect.WRITE  # moving a file takes it from its old place
+        case DeletePath() if verdict is Verdict.WRITES and _moves(subject):
+            return Effect.WRITE  # what is taken from its old place is still there, in the new one
         case _:
             return effect_of(access)
+
+
+def _moves(part: PartOfLine) -> bool:
+    return part.command is not None and any(isinstance(access, WritePath) for access in part.command.accesses)
 
 
 def _reads_network(access: Access, subject: Subject) -> bool:

@@ -84,13 +84,11 @@ def _for_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> P
     chosen = prefix_words(outer) if prefix and not refusal else outer
     if refusal or not chosen:
         return Proposal(refusal=refusal or f"{shown(' '.join(outer))}: the rule would leave open what is run")
-    settings = tuple(f"{name}={value}" for name, value in command.assignments)
-    for words in (chosen, (*settings, *chosen)):
-        text = " ".join(map(_word_text, words)) + (" *" if prefix else "")
-        pattern = command_pattern(text)
-        if pattern.exact is not prefix and covers(pattern, part):
-            return Proposal((f"Bash({text})",))
-    return Proposal(refusal=f"{shown(' '.join(outer))} cannot be written as a rule")
+    text = " ".join(map(_word_text, chosen)) + (" *" if prefix else "")
+    pattern = command_pattern(text)
+    if pattern.exact is prefix or not covers(pattern, part):
+        return Proposal(refusal=f"{shown(' '.join(outer))} cannot be written as a rule")
+    return Proposal((f"Bash({text})",))
 
 
 def _word_text(word: str) -> str:

@@ -122,7 +122,7 @@ def is_protected(names: Sequence[str]) -> bool:
     last = names[-1]
     return (
         last in PROTECTED_FILES
-        or _is_environment(last)
+        or is_environment(last)
         or not PROTECTED_FOLDERS.isdisjoint(names)
         or any(_contains(names, nested) for nested in PROTECTED_NESTED)
     )
@@ -136,13 +136,14 @@ def is_secret(names: Sequence[str]) -> bool:
     if not _SECRET_FOLDERS.isdisjoint(names):
         return not any(fnmatchcase(last, pattern) for pattern in _HARMLESS_IN_SSH)
     return (
-        _is_environment(last)
+        is_environment(last)
         or any(fnmatchcase(last, pattern) for pattern in _SECRET_FILES)
         or any(_contains(names, nested) for nested in _SECRET_NESTED)
     )
 
 
-def _is_environment(name: str) -> bool:
+def is_environment(name: str) -> bool:
+    """Whether a file is a real .env file, and not its template."""
     stem, _, rest = name.partition(".env")
     return name == ".env" or (not stem and rest.startswith(".") and rest.rpartition(".")[2] not in _TEMPLATES)
 
