@@ -1,0 +1,40 @@
+"""What a guard must stop whatever the rules say: raw devices, file systems, removing through a variable, fork bombs."""
+
+import re
+from collections.abc import Sequence
+
+from toolwright.core.access import Access, DeletePath, WritePath
+
+_DEVICE = re.compile(
+    r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"
+)
+_FORMATTERS = re.compile(r"(?:mkfs(?:\..+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs(?:_.+)?|cryptsetup|sgdisk|sfdisk)\Z")
+_REMOVERS = frozenset(("rm", "rmdir", "unlink", "shred", "srm"))
+_VARIABLE_ROOT = re.compile(r"""["']?\$(?:\{[^}]*\}|\w+)["']?/+["']?(?:\*["']?|\.\*|\{.*)?\Z""")
+_ROOT = re.compile(r"/+(?:\.{0,2}/+)*(?:\*|\.\*|\{.*)?\.{0,2}\Z")
+_FORK_BOMB = re.compile(
+    r"""(?P<name>[^\s(){}|&;$'"`=]+)\s*\(\)\s*\{[^}]*?(?<![\w.-])(?P=name)\s*(?:\|&?|&)\s*(?:(?P=name)|\})"""
+)
+_MAX_SEARCHED = 20_000
+
+
+def danger_of(words: Sequence[str], accesses: Sequence[Access]) -> str:
+    """Return what makes one command dangerous beyond any rule, or an empty string."""
+    for access in accesses:
+        if isinstance(access, (WritePath, DeletePath)) and _DEVICE.match(access.path):
+            return f"it writes to the raw device {access.path}"
+    if not words:
+        return ""
+    name = words[0].rpartition("/")[2]
+    if _FORMATTERS.match(name):
+        return f"{name} destroys a file system"
+    if name in _REMOVERS:
+        return next((f"it removes {word}" for word in words[1:] if _VARIABLE_ROOT.match(word) or _ROOT.match(word)), "")
+    return ""
+
+
+def fork_bomb(line: str) -> str:
+    """Recognise a function that starts itself twice."""
+    if "()" not in line.replace(" ", "")[:_MAX_SEARCHED]:
+        return ""
+    return "it is a fork bomb" if _FORK_BOMB.search(line[:_MAX_SEARCHED]) else ""

@@ -1,0 +1,270 @@
+"""The table language that says which calls of a program only look.
+
+    sort: reads; not -o --output --compress-program
+    kubectl: network; values -n --namespace; not --kubeconfig
+      get|describe|logs
+      config view|get-contexts
+
+A line names programs and clauses, an indented line a sub-command of the program above. Clauses:
+`reads` operands are files, `pattern` but the first is not, `here` no operand means this folder, `network` reads over a
+network, `not` refused flags, `only` the sole flags allowed, `values` flags that take the next word, `operands N` at
+most N operands, `like RE` every operand matches, `single` long options begin with one dash, `exact` they cannot be abbreviated, `bare` the program alone
+only looks too, `needs` one of these flags must be there, `help` so does `[sub-command] --help`, `secret` never: listed to shadow a wider line.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from toolwright.shell.words import Certainty, Word
+
+_ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
+_NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
+_HELP = frozenset(("--help", "--version"))
+
+
+@dataclass(slots=True)
+class Rule:
+    """What a program, or one of its sub-commands, may be given and still only look."""
+
+    refused: frozenset[str] = frozenset()
+    allowed: frozenset[str] | None = None
+    values: frozenset[str] = frozenset()
+    reads: bool = False
+    pattern: bool = False
+    here: bool = False
+    network: bool = False
+    single: bool = False
+    exact: bool = False
+    bare: bool = False
+    help: bool = False
+    secret: bool = False
+    needs: frozenset[str] = frozenset()
+    operands: int | None = None
+    like: re.Pattern[str] | None = None
+    subcommands: dict[str, "Rule"] = field(default_factory=dict[str, "Rule"])
+
+    @property
+    def free(self) -> bool:
+        """Whether no word whatever could make it do more than look."""
+        if self.refused or self.subcommands or self.like or self.needs:
+            return False
+        return self.allowed is None and self.operands is None
+
+    def objection(self, words: Sequence[Word]) -> str:
+        """Return why these arguments may do more than look, or an empty string."""
+        if self.secret:
+            return "reveals or changes more than it shows"
+        if self.free and not self.network:
+            return ""
+        for word in words:
+            if word.certainty is Certainty.ANYTHING or (self.network and not word.literal):
+                return f"{word.text} may become an option"
+        if self.needs and not any(self._needed(word.text) for word in words):
+            return f"without {' or '.join(sorted(self.needs))} it does more than look"
+        return self.flag_objection(words) or self._operand_objection(words)
+
+    def _needed(self, text: str) -> bool:
+        name = text.partition("=")[0]
+        if name in self.needs or any(fnmatchcase(name, need) for need in self.needs if need[-1] == "*"):
+            return True
+        cluster = text[1:] if text[:1] == "-" and text[1:2] != "-" and not self.single else ""
+        return any(f"-{letter}" in self.needs for letter in cluster)
+
+    def flag_objection(self, words: Sequence[Word]) -> str:
+        """Return which option may make it do more than look, or an empty string."""
+        previous = ""
+        for word in words:
+            text = word.text
+            # after an option "--" may be that option's value, and options go on
+            if text == "--" and previous[:1] != "-" and not self.single:
+                return ""
+            if text[:1] == "-" and len(text) > 1 and (" " in text.partition("=")[0] or not self._harmless(text)):
+                return f"{text} may do more than look"
+            previous = text
+        return ""
+
+    def _harmless(self, flag: str) -> bool:
+        if self.allowed is not None:
+            return self._allowed(flag)
+        return not self._refused(flag)
+
+    def _allowed(self, flag: str) -> bool:
+        allowed = self.allowed or frozenset()
+        name = flag.partition("=")[0]
+        if name in allowed or flag == "--" or any(fnmatchcase(name, known) for known in allowed if known[-1] == "*"):
+            return True
+        if flag.startswith("--") or self.single:
+            return False
+        if _NUMBER.match(flag):
+            return "-#" in allowed
+        return self._allowed_cluster(flag, allowed)
+
+    def _allowed_cluster(self, flag: str, allowed: frozenset[str]) -> bool:
+        for letter in flag[1:]:
+            if f"-{letter}" not in allowed:
+                return False
+            if f"-{letter}" in self.values:
+                return True
+        return True
+
+    def _refused(self, flag: str) -> bool:
+        name = flag.partition("=")[0]
+        if self.single:
+            stem = "-" + name.lstrip("-")
+            return any(stem == refused or f"-{stem}" == refused for refused in self.refused)
+        if self.exact:
+            short = flag[1:2] != "-" and any(f"-{letter}" in self.refused for letter in flag[1:])
+            return name in self.refused or short
+        if flag.startswith("--"):
+            return any(refused.startswith(name) for refused in self.refused) if len(name) >= _ABBREVIATION else False
+        return any(f"-{letter}" in self.refused for letter in flag[1:])
+
+    def _operand_objection(self, words: Sequence[Word]) -> str:
+        if self.operands is None and self.like is None:
+            return ""
+        operands = list(self.operand_words(words))
+        if self.operands is not None:
+            if len(operands) > self.operands:
+                return f"{operands[self.operands].text} is one operand too many"
+            if any(not word.literal for word in operands):
+                return "the number of operands is not known"
+        wrong = next((word.text for word in operands if self.like and not self.like.fullmatch(word.text)), None)
+        return f"{wrong} is not what it takes to only look" if wrong is not None else ""
+
+    def operand_words(self, words: Sequence[Word]) -> Iterator[Word]:
+        """Yield the words that are neither options nor values of options."""
+        skip = closed = False
+        for word in words:
+            if skip:
+                skip = False
+            elif closed or word.text[:1] != "-" or word.text == "-":
+                yield word
+            elif word.text == "--":
+                closed = True
+            else:
+                skip = self._takes_next(word.text)
+
+    def _takes_next(self, flag: str) -> bool:
+        if "=" in flag:
+            return False
+        if flag in self.values:
+            return True
+        if flag.startswith("--") or self.single:
+            return False
+        letters = flag[1:]
+        first = next((place for place, letter in enumerate(letters) if f"-{letter}" in self.values), None)
+        return first is not None and first == len(letters) - 1
+
+    def descend(self, words: Sequence[Word]) -> tuple["Rule | None", int]:
+        """Find the sub-command the words name: its rule, and how many words lead to it."""
+        rule, place, end = self, 0, 0
+        while rule.subcommands and place < len(words):
+            word = words[place]
+            if word.text[:1] == "-" and word.text not in rule.subcommands:
+                place += 2 if self._takes_next(word.text) else 1
+                continue
+            below = rule.subcommand(word)
+            if below is None:
+                return None, end
+            rule, place = below, place + 1
+            end = place
+        if rule is self or (rule.subcommands and not rule.bare):
+            return None, end
+        return rule, end
+
+    def subcommand(self, word: Word) -> "Rule | None":
+        """Return the rule for a sub-command's name."""
+        if not word.literal:
+            return None
+        exact = self.subcommands.get(word.text)
+        if exact is not None:
+            return exact
+        return next((rule for name, rule in self.subcommands.items() if fnmatchcase(word.text, name)), None)
+
+    def shows_help(self, words: Sequence[Word]) -> bool:
+        """Whether the words only ask for help or the version."""
+        if not self.help or not words or not all(word.literal for word in words):
+            return False
+        last = words[-1].text
+        if len(words) == 1:
+            return last in _HELP or last in ("-h", "-V", "help", "version")
+        if words[0].text == "help":
+            return all(word.text[:1] != "-" for word in words)
+        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # noqa: PLR2004 - [sub] --help
+
+
+def table(text: str) -> dict[str, Rule]:
+    """Read a table; see the module for its language."""
+    rules: dict[str, Rule] = {}
+    parents: list[Rule] = []
+    for line in filter(str.strip, text.splitlines()):
+        names, _, clauses = line.strip().partition(":")
+        if line[0] != " ":
+            rule = _rule(clauses, Rule())
+            parents = [rule]
+            rules.update(dict.fromkeys(names.split(), rule))
+        else:
+            for parent in parents:
+                _grow(parent, names.split(), clauses)
+    return rules
+
+
+def _grow(parent: Rule, path: Sequence[str], clauses: str) -> None:
+    """Add a sub-command; each step of its path may offer alternatives."""
+    rules = [parent]
+    for step in path:
+        below: list[Rule] = []
+        for rule in rules:
+            for name in step.split("|"):
+                below.append(rule.subcommands.setdefault(name, _inherit(parent)))
+        rules = below
+    for rule in rules:
+        _rule(clauses, rule, leaf=True)
+
+
+def _inherit(parent: Rule) -> Rule:
+    return Rule(
+        refused=parent.refused,
+        allowed=parent.allowed,
+        values=parent.values,
+        network=parent.network,
+        single=parent.single,
+        exact=parent.exact,
+        reads=parent.reads,
+    )
+
+
+def _rule(clauses: str, rule: Rule, *, leaf: bool = False) -> Rule:
+    for clause in filter(None, map(str.strip, clauses.split(";"))):
+        word, _, rest = clause.partition(" ")
+        _apply(rule, word, rest)
+    if leaf:
+        rule.bare = True
+    return rule
+
+
+def _apply(rule: Rule, word: str, rest: str) -> None:
+    flags = frozenset(rest.split())
+    match word:
+        case "not":
+            rule.refused |= flags
+        case "only":
+            rule.allowed = (rule.allowed or frozenset()) | flags
+        case "values":
+            rule.values |= flags
+            if rule.allowed is not None:
+                rule.allowed |= flags
+        case "needs":
+            rule.needs = flags
+        case "operands":
+            rule.operands = int(rest)
+        case "like":
+            rule.like = re.compile(rest)
+        case "local":
+            rule.network = False
+        case "reads" | "pattern" | "here" | "network" | "single" | "exact" | "bare" | "help" | "secret":
+            setattr(rule, word, True)
+        case _:
+            raise AssertionError(f"no such clause: {word}")

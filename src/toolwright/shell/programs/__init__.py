@@ -1,0 +1,1 @@
+"""Programs whose arguments are a language of their own, each with its reader."""

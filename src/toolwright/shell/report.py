@@ -1,0 +1,171 @@
+"""Turns what the walk finds into judged simple commands: wrappers off, scripts inside opened."""
+
+from collections.abc import Sequence
+
+from toolwright.core.access import Access
+from toolwright.shell import parse
+from toolwright.shell.dangers import danger_of
+from toolwright.shell.folders import Folders, entered, only
+from toolwright.shell.judge import judge
+from toolwright.shell.judgement import Judgement
+from toolwright.shell.ledger import Around, Found, Ledger, Redirects
+from toolwright.shell.plan import SimpleCommand, Verdict, worst
+from toolwright.shell.walk import STDIN_SCRIPT, Walk
+from toolwright.shell.words import Certainty, Word
+from toolwright.shell.wrappers import SHELLS, Layer, unwrap
+
+_FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
+_MAX_LAYERS = 24
+_MAX_SCRIPTS = 400
+
+
+class Reporter:
+    """Judges every command of one line into one ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    def script(self, text: str, folders: Folders, around: Around) -> None:
+        """Report the commands of a script: the line itself, or one found inside it."""
+        self.ledger.scripts += 1
+        if self.ledger.scripts > _MAX_SCRIPTS:
+            self.ledger.object("it holds too many scripts inside scripts")
+            return
+        source = text.encode("utf-8", "replace")
+        root = parse.tree(source)
+        if root.has_error:
+            self.ledger.object("it cannot be parsed as bash")
+        Walk(source, self.ledger, around, self.report).visit(root, folders)
+        if root.has_error:
+            self._guess(text, around)
+
+    def _guess(self, text: str, around: Around) -> None:
+        """Split a script that cannot be parsed at everything that may start a command."""
+        for words in parse.rough_commands(text):
+            self.report(Found(tuple(map(Word, words)), " ".join(words), None, around._replace(doubt="it is a guess")))
+
+    def report(self, found: Found) -> None:
+        """Judge one command, and whatever it runs in turn."""
+        if not found.words:
+            self._record(found, Judgement(Verdict.READ_ONLY, "it only sets or redirects"))
+            return
+        if self.ledger.variables and any(not word.literal for word in found.words):
+            self._report_filled(found)
+        layer = unwrap(found.words) if len(found.around.wrappers) < _MAX_LAYERS else None
+        if layer is None:
+            self._report_bare(found)
+        else:
+            self._report_layer(found, layer)
+
+    def _report_filled(self, found: Found) -> None:
+        """Report the command as it reads with the line's own variables put in, for whoever denies."""
+        words: list[Word] = []
+        for word in found.words:
+            value = None if word.literal else self._filled(word.text)
+            words.extend([word] if value is None else map(Word, value.split() or [""]))
+        if tuple(words) != found.words:
+            around = found.around._replace(doubt=found.around.doubt or "a variable decides what runs")
+            self.ledger.object("a variable of the line decides what runs" if not found.words[0].literal else "")
+            self.report(found._replace(words=tuple(words), around=around))
+
+    def _filled(self, text: str) -> str | None:
+        filled = text.strip('"')
+        for name, value in self.ledger.variables.items():
+            if value is not None:
+                filled = filled.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled
+
+    def _report_layer(self, found: Found, layer: Layer) -> None:
+        around = found.around
+        doubt = around.doubt or layer.doubt
+        wrapped = (*around.wrapped, tuple(word.text for word in found.words))
+        inside = around._replace(wrappers=(*around.wrappers, layer.name), wrapped=wrapped, doubt=doubt)
+        folders = self._moved(found.folders, layer)
+        if layer.script is None:
+            assignments = (*found.assignments, *layer.assignments)
+            self.report(found._replace(words=layer.inner, around=inside, folders=folders, assignments=assignments))
+            return
+        if not layer.script.literal:
+            self.ledger.object(f"the script {layer.script.text} is not literal")
+        if found.redirects.present:
+            self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
+        before = len(self.ledger.commands)
+        self.script(layer.script.text, folders, inside._replace(inside=layer.name))
+        if len(self.ledger.commands) == before:
+            self._record(found, Judgement(Verdict.UNKNOWN, f"{layer.name} runs a text nothing is known about"))
+
+    def _moved(self, folders: Folders, layer: Layer) -> Folders:
+        if layer.folder is None:
+            return folders
+        return entered(folders, layer.folder.text) if layer.folder.literal else None
+
+    def _report_bare(self, found: Found) -> None:
+        name = found.words[0].text.rpartition("/")[2]
+        if name in SHELLS:
+            self._report_shell(found)
+            return
+        judgement = judge(found.words, found.folders)
+        if name == "git" and found.folders != self.ledger.start and judgement.verdict is Verdict.READ_ONLY:
+            judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=_FOREIGN)
+        self._record(found, judgement)
+        for layer in judgement.layers:
+            self._report_layer(found._replace(redirects=Redirects()), layer)
+
+    def _report_shell(self, found: Found) -> None:
+        operands = [word for word in found.words[1:] if word.text[:1] != "-"]
+        reason = f"it runs the script {operands[0].text}" if operands else STDIN_SCRIPT
+        self._record(found, Judgement(Verdict.UNKNOWN, reason))
+        for text in found.redirects.fed:
+            around = found.around._replace(inside="a heredoc", doubt="it is fed to a shell")
+            self.script(text, found.folders, around)
+
+    def _record(self, found: Found, judgement: Judgement) -> None:
+        around, redirects = found.around, found.redirects
+        literal = all(word.certainty is Certainty.LITERAL for word in found.words)
+        verdict, reason = judgement.verdict, judgement.reason
+        if redirects.doubt:
+            verdict, reason = _worse(verdict, reason, Verdict.WRITES, redirects.doubt)
+            if redirects.doubt.endswith("connection"):
+                verdict = Verdict.UNKNOWN
+        if around.doubt:
+            verdict, reason = _worse(verdict, reason, Verdict.UNKNOWN, around.doubt)
+        if not literal and verdict is not Verdict.READ_ONLY:
+            self.ledger.object("a word that matters is not literal")
+        words, wrapped = _named(found.words, around.wrapped)
+        accesses = _unique((*judgement.accesses, *redirects.accesses))
+        command = SimpleCommand(
+            words,
+            found.text,
+            literal,
+            around.wrappers,
+            wrapped,
+            found.assignments,
+            only(found.folders),
+            redirects.present,
+            around.inside,
+            verdict,
+            reason,
+            accesses,
+        )
+        self.ledger.commands.append(command)
+        self.ledger.fear(judgement.danger)
+        self.ledger.fear(danger_of(words, accesses))
+
+
+def _worse(verdict: Verdict, reason: str, floor: Verdict, why: str) -> tuple[Verdict, str]:
+    return (verdict, reason) if verdict.rank >= floor.rank else (worst(verdict, floor), why)
+
+
+def _named(
+    words: Sequence[Word], wrapped: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Keep the words as written, and let those who deny see the program's plain name as well."""
+    texts = tuple([word.text for word in words])
+    if not texts or "/" not in texts[0]:
+        return texts, wrapped
+    plain = (texts[0].rpartition("/")[2], *texts[1:])
+    return texts, (*wrapped, plain)
+
+
+def _unique(accesses: Sequence[Access]) -> tuple[Access, ...]:
+    return tuple(dict.fromkeys(accesses)) if len(accesses) > 1 else tuple(accesses)

@@ -1,0 +1,111 @@
+"""Compilers, interpreters and package managers, in the forms that only show something."""
+
+TABLE = r"""
+python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml R Rscript julia dart elixir erl rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem composer poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck gofmt rustfmt dotnet mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V -version; operands 0
+shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
+sqlfluff: only --version
+ruff: help; bare; not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
+  check|lint: not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
+  rule|linter|config|version|help
+black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version
+isort: needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q -v -l --line-length --profile --quiet --verbose --color --df; values -l --line-length --profile
+go: not -exec -toolexec -modfile -overlay -C; single
+  version
+  env: only -json -changed
+  list: local; only -m -json -f -deps -test -e -find -versions -u -compiled; values -f
+  doc
+cargo: help; not --config -Z -C
+  --version|-V|--list
+  tree|metadata|pkgid|locate-project|read-manifest|verify-project|version|help: not
+  search|info: network
+  owner --list: network
+  c|check|clippy|doc: secret
+rustup: help
+  show|which
+  toolchain|component|target list
+pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --report -r --requirement
+  --version|-V
+  list|freeze|show|check|inspect|debug|version|help
+  hash: reads
+  config list|get|debug
+  cache info|list|dir
+  index versions: network
+  search: network
+uv: help; bare; not --config-file --directory --project --cache-dir
+  --version|-V|version|help
+  pip list|show|freeze|check|tree
+  tree: secret
+  python list|find|dir
+  tool list|dir
+  cache dir
+  version: operands 0
+npm: help; network; not --prefix --userconfig --globalconfig --script-shell --node-options --viewer --browser
+  -v|--version|bin|root|prefix|help|help-search: local
+  ls|list|ll|la|why|explain|query: local
+  config list|ls|get: local
+  get: local
+  pkg get: local
+  audit: not --fix; operands 0
+  view|v|info|show|search|s|se|find|outdated|ping|fund|doctor|stars|whoami|sbom
+  owner ls|list
+  dist-tag ls|list
+  access list|ls|get
+  profile get
+  team ls
+  org ls
+  token list
+  cache local
+  pack: secret
+pnpm: not --dir -C --config
+  list|ls|ll|la|why|root|bin|help
+  licenses list
+  outdated|audit: network; not --fix
+  config get|list
+  store path
+brew: help; exact
+  info|abv|desc|search|-S|list|ls|leaves|deps|uses|outdated|missing|options|log|config|doctor|dr|cat|formulae|casks|commands|livecheck|tap-info|formula: network
+  --cache|--cellar|--prefix|--repo|--repository|--caskroom|--version|-v|--config|--env|--taps|help|shellenv
+  analytics state
+  services list|info
+  bundle check|list: network
+  tap: operands 0
+gem: not --config-file --install-dir
+  list|env|environment|contents|which|dependency|specification|help
+  search|info|outdated: network
+composer: not -d --working-dir
+  show|info|licenses|depends|why|prohibits|why-not|suggests|about|diagnose
+conda mamba: not
+  list|info|search
+  env list
+  config --show
+poetry: not -C --directory -P
+  show|check|about|version: operands 1
+  env info|list
+dotnet: not --additionalprobingpath
+  --info|--list-sdks|--list-runtimes|--version
+rustfmt: reads; only --check --version -l
+gofmt: reads; only -l -d -s -e
+shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single
+terraform tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
+  version|-version|--version|-help|--help|graph: local
+  providers: local
+  workspace list|show: local
+  validate|show|output
+  state list|show|pull
+  metadata functions: local
+  fmt: only -check -diff -recursive -no-color -list; local; secret
+  providers schema: local
+  get: secret
+packer: network; single
+  --help|--version|version: local
+  validate|inspect
+  fmt: needs -check; only -check -diff -recursive
+  plugins installed|required
+cdk: only --version; operands 0
+ansible-doc: only --help -h --version --list -l --json -j --type -t -F --list_files -s --snippet; values -t
+ansible-config: only --help -h --version --format -f --only-changed --type -t; values -t
+  list|view|dump|validate
+  --help|-h|--version
+ansible ansible-playbook ansible-galaxy ansible-vault ansible-pull ansible-console ansible-inventory ansible-lint ansible-test: needs --help -h --version; only --help -h --version; operands 0
+networksetup: network; single; only -list* -get* -show* -print* -is* -help -version; needs -list* -get* -show* -print* -is* -help -version
+"""

@@ -1,0 +1,33 @@
+"""Programs that look at files and folders."""
+
+TABLE = r"""
+cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum: reads; values -n -c
+sha384sum sha512sum b2sum shasum md5 strings od hexdump hd size readelf exa eza lsd: reads
+lsattr getfacl namei pathchk: reads
+cd pushd popd exit return break continue wait times: bare
+basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups users: bare
+gcat ghead gtail gls gstat gdu: reads
+tree: reads; here; not -o -R --output
+file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
+nm: reads; not --plugin
+objdump: reads; not --plugin
+xxd: reads; operands 1; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
+mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir; values -p
+diff colordiff: reads
+sdiff: reads; not -o --output --diff-program
+diff3: reads; not --diff-program
+comm join paste: reads
+locate mlocate plocate: bare
+which type whereis: bare
+whatis apropos: only -d -w -r -e -l --exact --wildcard --regex --long --section -s; values -s
+ldconfig: needs -p --print-cache; only -p --print-cache
+lsof: not -D -k -m
+xattr: reads; not -w -d -c
+getfattr: reads
+mdls: reads
+cloc: reads; not --git --out --report-file --sum-reports --write-lang-def --diff --extract-with --config --unicode-out --ignored --counted --found --processes --categorized --ignored
+tokei: reads
+scc: reads; not -o --output --format-multi --gen-langs
+delta: reads; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n --dark --light --color-only --navigate --width -w --show-syntax-themes --no-gitconfig --diff-so-fancy --raw --version --help --keep-plus-minus-markers --diff-highlight --hyperlinks --relative-paths
+bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --highlight-line --style --color --theme -r --line-range --list-themes --list-languages -L --paging --pager --wrap --tabs --terminal-width --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range --language --style --theme --color
+"""

@@ -1,0 +1,431 @@
+"""Walks the syntax tree of a line and reports every simple command in it, following cd."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from toolwright.shell.folders import Folders, either, entered
+from toolwright.shell.ledger import Around, Found, Ledger, Redirects
+from toolwright.shell.read import Reader
+from toolwright.shell.variables import harmless, is_name
+from toolwright.shell.words import Certainty, Word, home
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Exits: TypeAlias = tuple[Folders, Folders]
+"""Where the shell may stand after success, and after failure."""
+
+_MAX_DEPTH = 60
+_PUNCTUATION = frozenset(
+    "; & \n ;; ;& ;;& ( ) { } do done then fi if elif else while until for in case esac | |& && || ! function".split(
+        " "
+    )
+)
+_MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
+_BODY_RUNS = re.compile(r"(?<!\\)`([^`]*)`|\$\(([^()]*)\)")
+_EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
+_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)\Z")
+
+
+class Walk(Reader):
+    """One pass over one script."""
+
+    def __init__(self, source: bytes, ledger: Ledger, around: Around, report: Callable[[Found], None]) -> None:
+        super().__init__(source, ledger)
+        self.around = around
+        self._report = report
+        self._depth = 0
+
+    def visit(self, node: Node, folders: Folders) -> Exits:
+        """Report what is below a node and say where the shell may stand afterwards."""
+        method = _VISITS.get(node.type)
+        if method is None:
+            return self._strange(node, folders)
+        self._depth += 1
+        try:
+            if self._depth > _MAX_DEPTH:
+                self.ledger.object("it is nested too deeply")
+                self.sweep(node, folders)
+                return None, None
+            return method(self, node, folders)
+        finally:
+            self._depth -= 1
+
+    def sweep(self, node: Node, folders: Folders) -> None:
+        """Report every command below a node without recursion: for what is too deep or not understood."""
+        pending = [node]
+        while pending:
+            here = pending.pop()
+            if here.type == "command":
+                words = tuple(Word(self.text(child)) for child in here.children if child.type != "variable_assignment")
+                self._report(Found(words, self.text(here), None, self.around))
+            pending.extend(reversed(here.children))
+
+    def substitution(self, node: Node) -> None:
+        """Report what runs in a subshell of its own."""
+        kept = self.around
+        self.around = kept._replace(inside=kept.inside or node.type.replace("_", " "))
+        self._sequence(node, self.folders)
+        self.around = kept
+
+    def _strange(self, node: Node, folders: Folders) -> Exits:
+        self.ledger.object(f"{node.type.replace('_', ' ')} is not understood")
+        for child in node.children:
+            if child.is_named:
+                self.visit(child, folders)
+        return None, None
+
+    def _sequence(self, node: Node, folders: Folders) -> Exits:
+        ok = bad = before = folders
+        for child in node.children:
+            kind = child.type
+            if kind in _VISITS:
+                before = either(ok, bad)
+                ok, bad = self.visit(child, before)
+            elif kind == "&":
+                ok = bad = before
+            elif kind in ("((", "$(", "`", "<(", ">(", "))"):
+                if kind == "((":
+                    self.ledger.object("arithmetic may run what variables contain")
+            elif kind not in _PUNCTUATION:
+                ok, bad = self._strange(child, either(ok, bad))
+        return ok, bad
+
+    def _apart(self, node: Node, folders: Folders) -> Exits:
+        self._sequence(node, folders)
+        return folders, folders
+
+    def _list(self, node: Node, folders: Folders) -> Exits:
+        # a list of three thousand commands is three thousand nodes deep on its left side
+        chain: list[tuple[str, Node]] = []
+        while node.type == "list":
+            parts = [child for child in node.children if child.type != "comment"]
+            if len(parts) != 3 or parts[1].type not in ("&&", "||"):  # noqa: PLR2004 - left, operator, right
+                return self._strange(node, folders)
+            chain.append((parts[1].type, parts[2]))
+            node = parts[0]
+        ok, bad = self.visit(node, folders)
+        for operator, right in reversed(chain):
+            if operator == "&&":
+                ok, failed = self.visit(right, ok)
+                bad = either(bad, failed)
+            else:
+                succeeded, bad = self.visit(right, bad)
+                ok = either(ok, succeeded)
+        return ok, bad
+
+    def _pipeline(self, node: Node, folders: Folders) -> Exits:
+        starts: list[int] = []
+        for child in node.children:
+            if child.type in _VISITS:
+                starts.append(len(self.ledger.commands))
+                self.visit(child, folders)
+            elif child.type not in _PUNCTUATION:
+                self._strange(child, folders)
+        self._follow_pipes(starts)
+        return folders, folders
+
+    def _follow_pipes(self, starts: Sequence[int]) -> None:
+        """Read what echo and printf hand to a shell as the script it is."""
+        commands = self.ledger.commands
+        shells = [place for place in starts[1:] if place < len(commands) and commands[place].reason == STDIN_SCRIPT]
+        if not shells:
+            return
+        for command in commands[starts[0] : shells[-1]]:
+            if command.words[:1] in (("echo",), ("printf",)):
+                self.script(" ".join(command.words[1:]), "a pipe into a shell")
+
+    def script(self, text: str, inside: str) -> None:
+        """Report the commands of a script found inside this one."""
+        self._report(Found((Word("eval"), Word(text)), text, self.folders, self.around._replace(inside=inside)))
+
+    def _negated(self, node: Node, folders: Folders) -> Exits:
+        ok, bad = self._sequence(node, folders)
+        return bad, ok
+
+    def _branches(self, node: Node, folders: Folders) -> Exits:
+        ok, bad = self._loose(node, folders)
+        after = either(either(ok, bad), folders)
+        return after, after
+
+    def _loose(self, node: Node, folders: Folders) -> Exits:
+        """Walk parts that may or may not run, in any number: a cd among them may have happened or not."""
+        if _MOVES.search(self.source, node.start_byte, node.end_byte):
+            folders = None
+        for child in node.children:
+            if child.type in _VISITS:
+                self.visit(child, folders)
+            elif child.type not in _PUNCTUATION:
+                self._part(child, folders)
+        return folders, folders
+
+    def _part(self, node: Node, folders: Folders) -> None:
+        self.folders = folders
+        if node.type in ("select", "extglob_pattern", "ERROR"):
+            if node.type != "extglob_pattern" or not _plain_pattern(self.text(node)):
+                self._strange(node, folders)
+        elif node.type == "variable_name":
+            self._set(self.text(node), None)
+        else:
+            self.word(node)
+
+    def _function(self, node: Node, folders: Folders) -> Exits:
+        self.ledger.object("a function may stand in for a program")
+        kept = self.around
+        self.around = kept._replace(inside="a function", doubt="it is in a function")
+        for child in node.children:
+            if child.type in _VISITS:
+                self.visit(child, None)
+        self.around = kept
+        return folders, folders
+
+    def _test(self, node: Node, folders: Folders) -> Exits:
+        self.folders = folders
+        self._check_test(node, evaluates=self.source[node.start_byte : node.start_byte + 2] == b"[[")
+        words = tuple(Word(text) for text in self.text(node).split())
+        self._report(Found(words, self.text(node), folders, self.around))
+        return folders, folders
+
+    def _check_test(self, node: Node, *, evaluates: bool) -> None:
+        for child in node.children:
+            kind = child.type
+            if kind == "test_operator":
+                self._check_operator(node, self.text(child), evaluates=evaluates)
+            elif kind in ("unary_expression", "binary_expression", "parenthesized_expression", "negation_expression"):
+                self._check_test(child, evaluates=evaluates)
+            elif kind in ("regex", "extglob_pattern"):
+                if not _plain_pattern(self.text(child)):
+                    self.ledger.object("the pattern is not understood")
+            elif kind == "((":
+                self.ledger.object("arithmetic may run what variables contain")
+            elif child.is_named:
+                word = self.word(child)
+                # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
+                if not evaluates and word.certainty is Certainty.ANYTHING and word.text[:1] != '"':
+                    self.ledger.object(f"{word.text} may become an operator of the condition")
+
+    def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:
+        if operator in ("-v", "-R"):
+            self.ledger.object(f"{operator} evaluates subscripts")
+        if evaluates and operator in _EQUALITY:
+            operands = [self.text(child) for child in node.children if child.type != "test_operator"]
+            # [[ x -eq 1 ]] evaluates x, and with it any $(...) in a subscript
+            if not all(_WHOLE_NUMBER.match(operand) for operand in operands):
+                self.ledger.object(f"{operator} evaluates what is not a plain number")
+
+    def _declaration(self, node: Node, folders: Folders) -> Exits:
+        self.folders = folders
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self._assignment(child)
+            elif child.is_named and child.type != "variable_name":
+                self.word(child)
+        words = tuple(Word(text) for text in self.text(node).split())
+        self._report(Found(words, self.text(node), folders, self.around))
+        return folders, folders
+
+    def _assignments(self, node: Node, folders: Folders) -> Exits:
+        self.folders = folders
+        parts = node.children if node.type == "variable_assignments" else [node]
+        assignments = tuple(self._assignment(part) for part in parts)
+        for name, value in assignments:
+            self._set(name, value)
+        self._report(Found((), self.text(node), folders, self.around, assignments))
+        return folders, folders
+
+    def _assignment(self, node: Node) -> tuple[str, str | None]:
+        name, value = "", Word("")
+        for child in node.children:
+            if child.type == "variable_name":
+                name = self.text(child)
+            elif child.type == "=":
+                continue
+            elif child.type in ("subscript", "array", "+="):
+                self.ledger.object("arrays and appended values are not followed")
+                self.sweep_words(child)
+                value = Word(self.text(child), Certainty.ANYTHING)
+                name = name or self.text(child).partition("[")[0]
+            else:
+                value = self.word(child)
+        if not harmless(name, value.text if value.literal else None):
+            self.ledger.object(f"it sets {name or 'a variable'}, which may change what programs do")
+        return name, value.text if value.literal else None
+
+    def _set(self, name: str, value: str | None) -> None:
+        if not is_name(name) or not harmless(name, value):
+            self.ledger.object(f"it sets {name}, which may change what programs do")
+        known = self.ledger.variables.get(name, value)
+        self.ledger.variables[name] = value if known == value else None
+
+    def _redirected(self, node: Node, folders: Folders) -> Exits:
+        body: Node | None = None
+        redirects: list[Node] = []
+        for child in node.children:
+            if child.type in _VISITS and child.type != "file_redirect":
+                body = child
+            else:
+                redirects.append(child)
+        if body is not None and body.type == "command":
+            return self._command(body, folders, redirects)
+        exits = self.visit(body, folders) if body is not None else (folders, folders)
+        self.folders = folders
+        read, extra, rest = self._redirects(redirects)
+        if extra:
+            self.ledger.object("words after a redirect belong to no command")
+        self._report(Found((), self.text(node), folders, self.around, redirects=read))
+        self._rest(rest, folders)
+        return exits
+
+    def _lone_redirect(self, node: Node, folders: Folders) -> Exits:
+        self.folders = folders
+        read, _, _ = self._redirects((node,))
+        self._report(Found((), self.text(node), folders, self.around, redirects=read))
+        return folders, folders
+
+    def _command(self, node: Node, folders: Folders, after: Iterable[Node] = ()) -> Exits:
+        self.folders = folders
+        words: list[Word] = []
+        assignments: list[tuple[str, str | None]] = []
+        redirects: list[Node] = []
+        source, end = self.source, -1
+        for child in node.children:
+            kind = child.type
+            start = child.start_byte
+            if start == end or (end >= 0 and source[end:start].strip(b" \t")):
+                self.ledger.object("words are not clearly apart")
+            end = child.end_byte
+            if kind == "word":
+                words.append(self.word(child))
+            elif kind == "command_name":
+                words.append(self.word(child.children[0]) if child.child_count == 1 else self._odd_name(child))
+            elif kind == "variable_assignment":
+                assignments.append(self._assignment(child))
+            elif kind.endswith("_redirect"):
+                redirects.append(child)
+            else:
+                words.append(self.word(child))
+        redirects.extend(after)
+        read, extra, rest = self._redirects(redirects) if redirects else (Redirects(), (), ())
+        words.extend(extra)
+        text = self.text(node.parent if after and node.parent is not None else node)
+        found = Found(tuple(words), text, folders, self.around, tuple(assignments), read)
+        self._report(found)
+        self._rest(rest, folders)
+        return self._exits(words, folders)
+
+    def _odd_name(self, node: Node) -> Word:
+        self.ledger.object("the program's name is not literal")
+        for child in node.children:
+            self.word(child)
+        return Word(self.text(node), Certainty.ANYTHING)
+
+    def _rest(self, nodes: Iterable[Node], folders: Folders) -> None:
+        """Walk what stands on the line of a heredoc's start, after it."""
+        starts = [len(self.ledger.commands) - 1]
+        for node in nodes:
+            starts.append(len(self.ledger.commands))
+            self.visit(node, folders)
+        self._follow_pipes(starts)
+
+    def _redirects(self, nodes: Iterable[Node]) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
+        read = Redirects()
+        extra: list[Word] = []
+        rest: list[Node] = []
+        for node in nodes:
+            if node.type == "heredoc_redirect":
+                inner, words, following = self._heredoc(node)
+                rest.extend(following)
+            else:
+                inner, words = self.redirect(node)
+            extra.extend(words)
+            read = Redirects(read.accesses + inner.accesses, read.doubt or inner.doubt, True, read.fed + inner.fed)
+        return read, tuple(extra), tuple(rest)
+
+    def _heredoc(self, node: Node) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
+        read, raw, fed = Redirects(present=True), False, ""
+        words: list[Word] = []
+        rest: list[Node] = []
+        for child in node.children:
+            kind = child.type
+            if kind == "heredoc_start":
+                raw = not self.text(child).isidentifier()
+            elif kind == "heredoc_body":
+                fed = self.text(child)
+                if not raw:
+                    self._heredoc_body(child, fed)
+            elif kind in ("file_redirect", "herestring_redirect"):
+                inner, extra = self.redirect(child)
+                words.extend(extra)
+                read = Redirects(read.accesses + inner.accesses, read.doubt or inner.doubt, True)
+            elif kind in _VISITS:
+                rest.append(child)
+            elif child.is_named and kind != "heredoc_end":
+                words.append(self.word(child))
+        return read._replace(fed=(fed,)), tuple(words), tuple(rest)
+
+    def _heredoc_body(self, node: Node, body: str) -> None:
+        if "`" in body or "$" in body or "\\" in body:
+            self.ledger.object("the heredoc is expanded")
+        for child in node.children:
+            if child.type != "heredoc_content":
+                self.word(child)
+        for match in _BODY_RUNS.finditer(body):
+            self.script(match[1] or match[2] or "", "a heredoc")
+
+    def _exits(self, words: Sequence[Word], folders: Folders) -> Exits:
+        name = words[0].text if words else ""
+        if name in ("command", "builtin") and len(words) > 1:
+            return self._exits(words[1:], folders)
+        if name == "popd":
+            return None, folders
+        if name not in ("cd", "pushd", "chdir"):
+            return folders, folders
+        targets = [word for word in words[1:] if word.text not in ("-P", "-L", "-e", "--")]
+        if not targets:
+            return (frozenset((home(),)) if name == "cd" else None), folders
+        target = targets[0]
+        if len(targets) > 1 or not target.literal or target.text[:1] in ("-", "+", ""):
+            return None, folders
+        return entered(folders, target.text), folders
+
+
+STDIN_SCRIPT = "it runs whatever it reads"
+
+
+def _plain_pattern(text: str) -> bool:
+    return not any(letter in text for letter in "$`(<>\\")
+
+
+def _quiet(walk: Walk, node: Node, folders: Folders) -> Exits:
+    return folders, folders
+
+
+_VISITS: dict[str, Callable[[Walk, Node, Folders], Exits]] = {
+    "program": Walk._sequence,
+    "list": Walk._list,
+    "pipeline": Walk._pipeline,
+    "command": Walk._command,
+    "redirected_statement": Walk._redirected,
+    "negated_command": Walk._negated,
+    "compound_statement": Walk._sequence,
+    "do_group": Walk._sequence,
+    "subshell": Walk._apart,
+    "if_statement": Walk._branches,
+    "elif_clause": Walk._branches,
+    "else_clause": Walk._branches,
+    "while_statement": Walk._branches,
+    "for_statement": Walk._branches,
+    "case_statement": Walk._branches,
+    "case_item": Walk._branches,
+    "function_definition": Walk._function,
+    "test_command": Walk._test,
+    "declaration_command": Walk._declaration,
+    "unset_command": Walk._declaration,
+    "variable_assignment": Walk._assignments,
+    "variable_assignments": Walk._assignments,
+    "file_redirect": Walk._lone_redirect,
+    "comment": _quiet,
+}

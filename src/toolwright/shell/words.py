@@ -1,0 +1,129 @@
+"""Words of a shell line: what is known about their text once bash has expanded them."""
+
+import os
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Certainty(IntEnum):
+    """How much of a word is known before bash expands it."""
+
+    LITERAL = 0
+    PREFIXED = 1
+    """One or more words that all begin with a known letter other than a dash: never an option."""
+    ANYTHING = 2
+    """Any number of words, options included."""
+
+
+class Word(NamedTuple):
+    """One argument: its literal text, or its source when the text cannot be known."""
+
+    text: str
+    certainty: Certainty = Certainty.LITERAL
+
+    @property
+    def literal(self) -> bool:
+        """Whether the text is what the program will receive."""
+        return self.certainty is Certainty.LITERAL
+
+
+class Piece(NamedTuple):
+    """A part of a word, with a same-length shadow that masks what quotes protect from expansion."""
+
+    text: str
+    shadow: str
+    dynamic: bool = False
+
+
+_MASK = "x"
+_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_IN_DOUBLE = re.compile(r'\\([$`"\\])')
+_ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+_ANSI_NAMED = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_MAX_CODE_POINT = 0x10FFFF
+
+
+def bare(source: str) -> Piece:
+    """Read unquoted text: a backslash protects the next letter."""
+    if "\\" not in source:
+        return Piece(source, source)
+    return Piece(_ESCAPED.sub(r"\1", source), _ESCAPED.sub(_MASK, source))
+
+
+def quoted(source: str, *, dynamic: bool = False) -> Piece:
+    """Read the inside of double quotes."""
+    text = _IN_DOUBLE.sub(r"\1", source) if "\\" in source else source
+    return Piece(text, _MASK * len(text), dynamic)
+
+
+def protected(text: str) -> Piece:
+    """Read the inside of single quotes."""
+    return Piece(text, _MASK * len(text))
+
+
+def ansi_c(source: str) -> Piece:
+    """Read the inside of $'...', so that spelled-out letters cannot hide a name."""
+    text = _ANSI.sub(_ansi_letter, source)
+    return Piece(text, _MASK * len(text))
+
+
+def _ansi_letter(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return _letter(int(code[1:], 16))
+    if code[0] in "01234567":
+        return _letter(int(code, 8) & 0xFF)
+    if code[0] == "c" and len(code) > 1:
+        return chr(ord(code[1]) & 0x1F)
+    return _ANSI_NAMED.get(code, code)
+
+
+def _letter(code: int) -> str:
+    return chr(code) if code <= _MAX_CODE_POINT else "�"
+
+
+def join(pieces: Iterable[Piece], source: str) -> Word:
+    """Make the word its pieces stand for; what cannot be known keeps its source."""
+    pieces = tuple(pieces)
+    text = "".join(piece.text for piece in pieces)
+    shadow = "".join(piece.shadow for piece in pieces)
+    if any(piece.dynamic for piece in pieces):
+        return Word(source, _dynamic_certainty(pieces))
+    if not _may_expand(shadow):
+        return Word(text)
+    return _expanding(text, shadow, source)
+
+
+def _may_expand(shadow: str) -> bool:
+    return any(letter in shadow for letter in "*?[{") or shadow.startswith("~")
+
+
+def _expanding(text: str, shadow: str, source: str) -> Word:
+    if _BRACES.search(shadow):
+        return Word(source, Certainty.ANYTHING)
+    if shadow.startswith("~"):
+        folder, slash, rest = text.partition("/")
+        if folder != "~":
+            return Word(source, Certainty.ANYTHING)
+        text = home() + slash + rest
+        shadow = _MASK * len(home()) + shadow[1:]
+    first = min((shadow.find(letter) for letter in "*?[" if letter in shadow), default=-1)
+    if first < 0:
+        return Word(text)
+    safe = first > 0 and text[0] != "-"
+    return Word(text, Certainty.PREFIXED if safe else Certainty.ANYTHING)
+
+
+def _dynamic_certainty(pieces: tuple[Piece, ...]) -> Certainty:
+    # an unquoted variable is split into words, and any of them may start with a dash
+    loose = any(piece.dynamic and piece.shadow != _MASK * len(piece.text) for piece in pieces)
+    known_start = bool(pieces[0].text) and not pieces[0].dynamic and pieces[0].text[0] not in "-~*?[{"
+    return Certainty.PREFIXED if known_start and not loose else Certainty.ANYTHING
+
+
+def home() -> str:
+    """Return the folder that a tilde and $HOME stand for."""
+    return os.path.expanduser("~")  # noqa: PTH111 - a lexical answer: pathlib raises where there is no home
