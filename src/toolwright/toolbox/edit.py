@@ -149,17 +149,22 @@ def _applied(text: str, changes: Sequence[Replacement], *, literal: bool) -> _Ap
 
 
 def _apply(so_far: _Applied, change: Replacement, *, literal: bool) -> _Applied:
-    old, new = unified(change.old_string), unified(change.new_string)
+    text = so_far.text
+    old, new = _as_in(text, change.old_string), _as_in(text, change.new_string)
     if not old:
         raise ToolFailed("old_string is empty, which only creates a missing file; this one exists")
     if old == new:
         raise ToolFailed("old_string and new_string are the same; there is nothing to change")
-    text = so_far.text
     if change.replace_all:
         return _apply_everywhere(so_far, old, new)
     place = locate(unified(text), old, new, literal=literal)
     slips = (*so_far.slips, place.slip) if place.slip else so_far.slips
     return _Applied(spliced(text, place.start, place.end, place.text), so_far.count + 1, slips)
+
+
+def _as_in(text: str, copied: str) -> str:
+    """Unify line breaks; where the file has `\\r\\n`, a final `\\r` is one that was cut in half."""
+    return unified(copied).removesuffix("\r") if "\r\n" in text else unified(copied)
 
 
 def _apply_everywhere(so_far: _Applied, old: str, new: str) -> _Applied:
