@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
+from toolwright.core.json import Json
 from toolwright.core.spec import ToolSpec
 from toolwright.registry.words import terms
 
@@ -36,36 +36,38 @@ class Weighed:
     impacts: dict[str, float]
     """By term, between 0 and the saturation + 1: what it adds per unit of rarity."""
     name: frozenset[str]
-    prose: tuple[tuple[str, ...], ...]
+    prose: tuple[Sequence[str], ...]
     """The texts whose neighbouring words count as phrases."""
 
 
 def weigh(spec: ToolSpec) -> Weighed:
     """Read everything a tool says about itself."""
     sums: dict[str, float] = {}
-    name = terms(spec.name)
-    description = terms(spec.description)
-    hint = terms(spec.search_hint)
-    _add(sums, name, _NAME)
-    _add(sums, description, _DESCRIPTION)
-    _add(sums, hint, _HINT)
-    _add(sums, terms(spec.group), _GROUP)
+    name = _add(sums, spec.name, _NAME)
+    description = _add(sums, spec.description, _DESCRIPTION)
+    hint = _add(sums, spec.search_hint, _HINT)
+    _add(sums, spec.group, _GROUP)
     for alias in spec.aliases:
-        _add(sums, terms(alias), _NAME)
+        _add(sums, alias, _NAME)
     parameters = _Parameters()
     parameters.read(spec.input_schema)
-    _add(sums, terms(" ".join(parameters.names)), _PARAMETER)
-    _add(sums, terms(" ".join(parameters.texts)), _PARAMETER_TEXT)
-    _add(sums, terms(" ".join(parameters.choices)), _CHOICE)
+    _add(sums, " ".join(parameters.names), _PARAMETER)
+    _add(sums, " ".join(parameters.texts), _PARAMETER_TEXT)
+    _add(sums, " ".join(parameters.choices), _CHOICE)
     top = _SATURATION + 1
     impacts = {term: top * weight / (weight + _SATURATION) for term, weight in sums.items()}
-    return Weighed(spec, impacts, frozenset(name), (tuple(name), tuple(description), tuple(hint)))
+    return Weighed(spec, impacts, frozenset(name), (name, description, hint))
 
 
-def _add(sums: dict[str, float], found: list[str], field: _Field) -> None:
+def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
+    if not text:
+        return ()
+    found = terms(text)
     weight = field.weight / (1 + field.dilution * len(found))
+    before = sums.get
     for term in found:
-        sums[term] = sums.get(term, 0.0) + weight
+        sums[term] = before(term, 0.0) + weight
+    return found
 
 
 class _Parameters:
@@ -76,32 +78,25 @@ class _Parameters:
         self.texts: list[str] = []
         self.choices: list[str] = []
 
-    def read(self, schema: object, depth: int = 0) -> None:
-        """Go through the properties of an object and of what it holds."""
-        if not isinstance(schema, dict) or depth > _DEEPEST:  # a spec's schema is frozen: all mappings are dicts
+    def read(self, schema: Json, depth: int = 0) -> None:
+        """Take in what a schema says, then what its parts say."""
+        if not isinstance(schema, dict) or depth > _DEEPEST:  # a spec's schema is frozen: all its mappings are dicts
             return
-        schema = cast(dict[str, object], schema)
+        text = schema.get("description")
+        if isinstance(text, str):
+            self.texts.append(text)
+        if "enum" in schema:
+            self.choices.extend(choice for choice in _several(schema["enum"]) if isinstance(choice, str))
         properties = schema.get("properties")
         if isinstance(properties, dict):
-            for name, part in cast(dict[str, object], properties).items():
+            for name, part in properties.items():
                 self.names.append(name)
-                self._describe(part, depth)
+                self.read(part, depth + 1)
         for key in _BRANCHES:
             if key in schema:
                 for branch in _several(schema[key]):
-                    self._describe(branch, depth)
-
-    def _describe(self, part: object, depth: int) -> None:
-        if not isinstance(part, dict):
-            return
-        part = cast(dict[str, object], part)
-        text = part.get("description")
-        if isinstance(text, str):
-            self.texts.append(text)
-        if "enum" in part:
-            self.choices.extend(choice for choice in _several(part["enum"]) if isinstance(choice, str))
-        self.read(part, depth + 1)
+                    self.read(branch, depth + 1)
 
 
-def _several(value: object) -> Sequence[object]:
-    return cast(Sequence[object], value) if isinstance(value, (list, tuple)) else (value,)
+def _several(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, (list, tuple)) else (value,)

@@ -19,16 +19,21 @@ _WORD = re.compile(
 )
 _ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
+_AROUND = ".,;:!?()[]\"'`"
 _REMEMBERED = 100_000
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
     """The terms of every run without spaces met so far: texts repeat themselves, and looking up beats splitting."""
 
+    __slots__ = ()
+
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         if len(self) >= _REMEMBERED:  # queries bring ids and numbers without end
             self.clear()
-        found = self[chunk] = tuple(term for word in split(chunk) if (term := term_of(word)))
+        bare = chunk.strip(_AROUND)
+        plain = bare.isascii() and bare.isalpha() and bare[1:].islower()  # most are: no need for the pattern
+        found = self[chunk] = tuple(filter(None, map(term_of, [bare.lower()] if plain else split(chunk))))
         return found
 
 
