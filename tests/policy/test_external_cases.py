@@ -21,8 +21,7 @@ _PLAUSIBLE = [
     "Bash(git status *)",
     "Bash(git log *)",
     "Bash(git diff *)",
-    "Bash(git commit *)",
-    "Bash(git *)",
+    "Bash(git show *)",
     "Bash(ls *)",
     "Bash(cat *)",
     "Bash(echo *)",
@@ -57,6 +56,13 @@ def _harmful() -> Iterator[str]:
 def test_nothing_harmful_is_allowed(tmp_path: Path) -> None:
     allowed = [line for line in _harmful() if isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path), Allow)]
     assert allowed == []
+
+
+def test_plausible_allow_rules_let_nothing_harmful_through(tmp_path: Path) -> None:
+    def allowed(line: str) -> bool:
+        return isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=_PLAUSIBLE), Allow)
+
+    assert [line for line in _harmful() if allowed(line)] == []
 
 
 def test_published_bypasses_fail(tmp_path: Path) -> None:

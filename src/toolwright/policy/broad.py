@@ -12,7 +12,7 @@ _INTERPRETERS = words(
     " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox ld-linux-x86-64.so.2"
 )
 # these have subcommands: the program alone says nothing, and some subcommands run anything
-_DISPATCHERS = words(
+DISPATCHERS = words(
     "git npm pnpm yarn cargo go docker podman kubectl helm gh glab uv poetry pdm hatch pip pip3 conda mamba gem bundle"
     " dotnet mvn gradle terraform aws az gcloud systemctl brew apt apt-get dnf yum nix deno bun ansible vagrant"
 )
@@ -35,11 +35,11 @@ def why_too_broad(pattern: CommandPattern) -> str:
         return "it starts with a wildcard, so it allows any program"
     program = program_of(spelled[0])
     if pattern.exact:
-        alone = len(spelled) == 1 and program in _INTERPRETERS | _DISPATCHERS
+        alone = len(spelled) == 1 and program in _INTERPRETERS | DISPATCHERS
         return f"{program} alone runs whatever it is fed" if alone else ""
     if program in _INTERPRETERS or any(_extends(program, pattern, name) for name in _INTERPRETERS):
         return f"{program} runs whatever follows it"
-    if program in _DISPATCHERS and _leaves_subcommand_open(spelled):
+    if program in DISPATCHERS and _leaves_subcommand_open(spelled):
         return f"{' '.join(spelled)} leaves open what is run"
     return ""
 
@@ -74,7 +74,7 @@ def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
 def prefix_words(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words a prefix rule spells out: `pytest`, `git commit`, `npm run build`; () where there are none."""
     program = program_of(command[0])
-    if program not in _DISPATCHERS:
+    if program not in DISPATCHERS:
         return command[:1]
     size = 3 if len(command) > 1 and command[1].casefold() in _RUNNING_SUBCOMMANDS else 2
     chosen = command[:size]

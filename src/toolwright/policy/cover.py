@@ -1,12 +1,15 @@
 """Command patterns against commands: narrowly to allow, through every disguise to deny."""
 
+import shlex
 from collections.abc import Iterator
 from functools import lru_cache
 
 from toolwright.core.access import DeletePath
+from toolwright.policy.broad import DISPATCHERS, program_of
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.names import words
 from toolwright.policy.patterns import CommandPattern, joined
+from toolwright.policy.running import runs_more
 from toolwright.shell.plan import SimpleCommand, Verdict
 from toolwright.shell.variables import harmless
 
@@ -18,6 +21,7 @@ _LAUNCHERS = words(
     " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
     " source ."
 )
+_LOOKS = frozenset({Verdict.READ_ONLY, Verdict.READS_NETWORK})
 _SHELLS = words("bash sh zsh dash ksh mksh ash fish rbash csh tcsh")
 _EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
 
@@ -64,7 +68,7 @@ def _covers_layer(
         return True
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
         return _names_launched(pattern, layer, inner)
-    return command.verdict is not Verdict.DESTRUCTIVE or _spells_destruction(pattern.spelled)
+    return _foreseeable(pattern.spelled, command)
 
 
 def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
@@ -75,10 +79,38 @@ def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tupl
     return f"{pattern.spelled} ".startswith(f"{named} ")
 
 
+def _foreseeable(spelled: str, command: SimpleCommand) -> bool:
+    """Whether a rule's wildcard adds only arguments: no destruction, no program, nothing unknown to a mere look."""
+    if runs_more(command.words, spelled):
+        return False
+    match _verdict(shlex.join(command.words)) if command.wrappers else command.verdict:
+        case Verdict.DESTRUCTIVE:
+            return _spells_destruction(spelled)
+        case Verdict.UNKNOWN:
+            return not any(_verdict(plain) in _LOOKS for plain in _plain_forms(spelled, command.words))
+        case _:
+            return True
+
+
+def _plain_forms(spelled: str, words_given: tuple[str, ...]) -> Iterator[str]:
+    """Yield the command as it would be without options: what the rule says, and what its subcommand says."""
+    yield f"{spelled} x"
+    subcommand = next((word for word in words_given[1:] if not word.startswith("-")), "")
+    if program_of(words_given[0]) in DISPATCHERS and subcommand:
+        yield shlex.join((words_given[0], subcommand, "x"))
+
+
+@lru_cache(maxsize=1024)
+def _verdict(line: str) -> Verdict:
+    from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    return analyse(line, "/nowhere").verdict
+
+
 @lru_cache(maxsize=1024)
 def _spells_destruction(spelled: str) -> bool:
     """Whether the words before a rule's wildcard are destructive by themselves: `rm`, `git reset --hard`."""
-    from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+    from toolwright.shell import analyse  # as above
 
     plans = (analyse(spelled, "/nowhere"), analyse(f"{spelled} x", "/nowhere"))
     return any(
