@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from toolwright.core.errors import UsageError
-from toolwright.core.json import Json, JsonObject, freeze
+from toolwright.core.json import FrozenDict, Json, JsonObject, freeze
 from toolwright.core.spec import Effect, ToolSpec
 from toolwright.providers.gemini_schema import gemini_schema
 from toolwright.providers.object_root import object_root
@@ -102,7 +102,7 @@ def _openai_parameters(spec: ToolSpec, *, strict: bool) -> tuple[JsonObject, tup
         refused = form.notes
     root, notes = object_root(spec.input_schema)
     if "properties" not in root:  # OpenAI refuses an object without them
-        root = {**root, "properties": {}}
+        root = {**root, "properties": FrozenDict()}
     return root, refused + notes, False
 
 
@@ -115,13 +115,17 @@ def _anthropic_properties(root: JsonObject) -> tuple[JsonObject, tuple[str, ...]
     patterns = {f"^{re.escape(name)}$": properties[name] for name in odd}
     plain = {name: value for name, value in properties.items() if name not in odd}
     notes = tuple(f"arguments.{name}: not a property name for Anthropic; declared by pattern" for name in odd)
-    return {**root, "properties": plain, "patternProperties": {**as_object(root.get("patternProperties")), **patterns}}, notes
+    return {
+        **root,
+        "properties": plain,
+        "patternProperties": {**as_object(root.get("patternProperties")), **patterns},
+    }, notes
 
 
 def _named(spec: ToolSpec, name: str | None, allowed: re.Pattern[str], provider: str) -> str:
     wire = spec.name if name is None else name
     if not allowed.fullmatch(wire):
         raise UsageError(
-            f"tool {spec.name!r} cannot be sent to {provider} as {wire!r}; pass name= with what matches {allowed.pattern}"
+            f"tool {spec.name!r} cannot be sent to {provider} as {wire!r}: pass a name= that matches {allowed.pattern}"
         )
     return wire

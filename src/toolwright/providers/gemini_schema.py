@@ -1,22 +1,22 @@
 """The JSON Schema that Gemini reads in a function declaration (`parametersJsonSchema`)."""
 
-import re
 from collections.abc import Sequence
 
 from toolwright.core.json import Json, JsonObject
 from toolwright.providers.schema_merge import dereferenced, merged_all
 from toolwright.providers.schema_parts import (
     ANNOTATIONS,
+    STRUCTURE,
     Schema,
     as_list,
     as_object,
     choices,
     constrains,
+    definition_name,
     exclusive,
     fact,
     is_known,
     is_object,
-    kind_of,
     kinds_of,
     names_in,
     refers,
@@ -25,10 +25,7 @@ from toolwright.providers.schema_parts import (
 )
 
 _AS_THEY_ARE = ("format", "minItems", "maxItems", "minimum", "maximum")
-_READ = frozenset(
-    ("type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "properties", "required", "additionalProperties")
-    + ("items", "prefixItems", "description", "default", "exclusiveMinimum", "exclusiveMaximum", *_AS_THEY_ARE)
-)
+_READ = STRUCTURE | {"items", "prefixItems", "description", "default", "exclusiveMinimum", "exclusiveMaximum"}
 _LISTABLE = ("string", "integer", "number")
 """Kinds of value that Gemini takes in an enum."""
 
@@ -61,7 +58,7 @@ class _Writer:
         facts: list[str] = []
         written: Schema = {}
         for key in given:
-            if key not in _READ:
+            if key not in _READ and key not in _AS_THEY_ARE:
                 facts += self._told(given, key, path)
         if given.get("default") is not None:
             facts.append(fact("default", given["default"]))
@@ -79,13 +76,14 @@ class _Writer:
         if values is None:
             return
         kinds = kinds_of({"enum": values})
-        listed = [value for value in values if kind_of(value) in _LISTABLE]
+        alone = len(kinds) == 1 and given.get("type", kinds[0]) == kinds[0]
         if all(kind in _LISTABLE for kind in kinds):
             written["enum"] = values
-        elif kinds_of({**given, "enum": values}) != ["null"] and all(kind in (*_LISTABLE, "null") for kind in kinds):
-            written["anyOf"] = [{"enum": listed}, {"type": "null"}]
-        elif kinds == ["null"] or (kinds == ["boolean"] and len({*map(str, values)}) == 2):
-            written.setdefault("type", kinds[0])
+        elif alone and (kinds == ["null"] or (kinds == ["boolean"] and True in values and False in values)):
+            written["type"] = kinds[0]
+        elif all(kind in (*_LISTABLE, "null") for kind in kinds):
+            listed = [value for value in values if value is not None]
+            written["anyOf"] = [{"enum": listed}, {"type": "null"}] if listed else [{"type": "null"}]
         else:
             self._note(path, "choices other than strings and numbers are told and checked on the call")
             facts.append(fact("one of", values))
@@ -116,7 +114,8 @@ class _Writer:
         if "required" in given:
             written["required"] = names_in(given["required"])
         for key in ("additionalProperties", "items"):
-            if key in given:
+            # what a pattern lets in is no longer known, so it must not be shut out either
+            if key in given and not (key == "additionalProperties" and "patternProperties" in given):
                 self._inside(given, key, written, path)
         if "prefixItems" in given:
             places = enumerate(as_list(given["prefixItems"]))
@@ -158,9 +157,7 @@ class _Writer:
 
     def _defined(self, reference: str, target: Json) -> str:
         if reference not in self._names:
-            stem = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "arguments"
-            taken = self._names.values()
-            name = next(n for n in (stem, *(f"{stem}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+            name = definition_name(reference, self._names.values())
             self._names[reference] = name
             self.definitions[name] = {}
             self.definitions[name] = self.node(target, name)
@@ -188,7 +185,9 @@ class _Writer:
         if not is_known(key):
             self._note(path, f"'{key}' is no JSON Schema; left out")
             return []
-        self._note(path, f"'{key}' is not among Gemini's keywords; it is told in the description and checked on the call")
+        self._note(
+            path, f"'{key}' is not among Gemini's keywords; it is told in the description and checked on the call"
+        )
         return [] if refers(given[key]) else [fact(key, given[key])]
 
     def open_cycles(self, root: Schema) -> None:
@@ -201,7 +200,9 @@ class _Writer:
         cyclic = [name for name in names_in(node.get("required")) if self._cyclic(properties.get(name))]
         if cyclic:
             node["required"] = [name for name in node["required"] if name not in cyclic]
-            self._note(path, f"{', '.join(cyclic)} contain their own kind; that they are required is checked on the call")
+            self._note(
+                path, f"{', '.join(cyclic)} contain their own kind; that they are required is checked on the call"
+            )
         for child in _children(node):
             self._open_cycle(child, path)
 
@@ -227,7 +228,11 @@ def _described(schema: Schema, text: str) -> Schema:
 
 
 def _children(node: JsonObject) -> list[Schema]:
-    found = [*as_object(node.get("properties")).values(), *as_list(node.get("anyOf")), *as_list(node.get("prefixItems"))]
+    found = [
+        *as_object(node.get("properties")).values(),
+        *as_list(node.get("anyOf")),
+        *as_list(node.get("prefixItems")),
+    ]
     found += [node.get("items"), node.get("additionalProperties")]
     return [child for child in found if isinstance(child, dict)]
 

@@ -100,6 +100,8 @@ def _both_kinds(first: JsonObject, second: JsonObject) -> Json:
 
 def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
     """Follow a schema's own `$ref` until it is none, keeping what stands beside it; None where that goes wrong."""
+    if schema is False:
+        return None
     node, seen = as_object(schema), set[str]()
     while "$ref" in node:
         reference = node["$ref"]

@@ -1,7 +1,8 @@
 """Reading JSON Schema by position, so that a keyword and a property of the same name are never confused."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -12,13 +13,14 @@ Schema: TypeAlias = dict[str, Any]
 
 KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
 
-ANNOTATIONS = frozenset(
-    ("title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly")
-    + ("$schema", "$id", "id", "$defs", "definitions", "$vocabulary")
-)
+_TOLD = ("title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly")
+ANNOTATIONS = frozenset((*_TOLD, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary"))
 """Keywords that say something about a value and allow or forbid none."""
 
 COMBINERS = ("allOf", "anyOf", "oneOf")
+
+STRUCTURE = frozenset((*COMBINERS, "type", "enum", "const", "$ref", "properties", "required", "additionalProperties"))
+"""Keywords that every format has some way to say."""
 
 _KIND_OF_KEYWORD = {
     **dict.fromkeys(("properties", "required", "additionalProperties", "patternProperties", "propertyNames"), "object"),
@@ -129,6 +131,17 @@ def resolve(root: JsonObject, reference: object) -> Json:
     return found
 
 
+def unused(name: str, taken: Collection[str]) -> str:
+    """Give the name, numbered if it is taken."""
+    numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+    return next(found for found in (name, *numbered) if found not in taken)
+
+
+def definition_name(reference: str, taken: Collection[str]) -> str:
+    """Name what a reference points at, as providers accept names of definitions."""
+    return unused(re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "arguments", taken)
+
+
 def told(description: object, facts: Iterable[str]) -> str:
     """Write a description that also tells what the schema can no longer say."""
     text = description if isinstance(description, str) else ""
@@ -149,7 +162,7 @@ def mentioned(schema: Json) -> set[str]:
         for branch in as_list(node.get(keyword)):
             found |= mentioned(branch)
     for keyword in ("if", "then", "else", "not"):
-        found |= mentioned(node.get(keyword))
+        found |= mentioned(node[keyword]) if keyword in node else set[str]()
     for branch in as_object(node.get("dependentSchemas")).values():
         found |= mentioned(branch)
     return found
@@ -197,8 +210,16 @@ def within(schema: JsonObject, value: object) -> bool:
         return True
     inside = _bound(schema, "minimum", -math.inf) <= value <= _bound(schema, "maximum", math.inf)
     between = _bound(schema, "exclusiveMinimum", -math.inf) < value < _bound(schema, "exclusiveMaximum", math.inf)
-    step = _bound(schema, "multipleOf", 0)
-    return inside and between and (not step or float(value / step).is_integer())
+    return inside and between and _is_multiple(value, _bound(schema, "multipleOf", 0))
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    if not step or (isinstance(value, int) and isinstance(step, int)):
+        return not step or value % step == 0
+    try:
+        return float(value / step).is_integer()
+    except OverflowError:  # an integer beyond any float
+        return False
 
 
 def _bound(schema: JsonObject, keyword: str, otherwise: float) -> float:

@@ -7,7 +7,8 @@ from toolwright.core.spec import ToolSpec
 from toolwright.providers.object_root import object_root
 from toolwright.providers.strict_arguments import Codec, Way
 from toolwright.providers.strict_limits import over_limit
-from toolwright.providers.strict_schema import Inexpressible, StrictCompiler
+from toolwright.providers.strict_reading import Inexpressible
+from toolwright.providers.strict_schema import StrictCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def strict_form(schema: JsonObject) -> StrictForm:
     excess = over_limit(strict)
     if excess:
         return StrictForm(None, (f"not sent in strict mode: {excess}",))
-    return StrictForm(strict, lost + tuple(compiler.notes), codec)
+    return StrictForm(strict, lost + compiler.notes, codec)
 
 
 def from_strict(spec: ToolSpec, arguments: JsonObject) -> JsonObject:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
 from toolwright.core.json import Json, JsonObject, compact
-from toolwright.providers.schema_parts import choices, is_of, kinds_of, same, within
+from toolwright.providers.schema_parts import as_object, choices, is_of, kinds_of, same, within
 
 Way: TypeAlias = Literal["out", "back"]
 """Out to the model's shape, or back to the tool's."""
@@ -127,17 +127,18 @@ class Pairs:
         return isinstance(value, Mapping if way == "out" else (list, tuple))
 
     def _joined(self, value: Json) -> Converted:
+        if not isinstance(value, (list, tuple)):
+            return Converted(value, fits=False)
         found: dict[str, Json] = {}
-        fits = isinstance(value, (list, tuple))
-        for pair in cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ():
-            member = cast(JsonObject, pair) if isinstance(pair, Mapping) else {}
-            key = member.get("key")
-            if set(member) != {"key", "value"} or not isinstance(key, str):
+        fits = True
+        for pair in map(as_object, cast(Sequence[Json], value)):
+            key = pair.get("key")
+            if set(pair) != {"key", "value"} or not isinstance(key, str):
                 return Converted(value, fits=False)
-            read = self.value.convert(member["value"], "back")
+            read = self.value.convert(pair["value"], "back")
             fits = fits and read.fits and self.key.convert(key, "back").fits
             found[key] = read.value
-        return Converted(found if isinstance(value, (list, tuple)) else value, fits)
+        return Converted(found, fits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ class Fields:
         needed = {field.name for field in self.fields if field.absence == "never"}
         if way == "out" and not (needed <= given.keys() and (self.more or given.keys() <= written)):
             return False
-        if way == "back" and given.keys() != written:
+        if way == "back" and set(given) != written:
             return False
         return all(field.suits(given, way) for field in self.fields)
 

@@ -26,7 +26,9 @@ def over_limit(schema: JsonObject) -> str:
         return f"{chars} characters of names and choices, and {_NAME_CHARS} are allowed"
     if count.choices > _CHOICES:
         return f"{count.choices} choices in all, and {_CHOICES} are allowed"
-    return f"an enum of over {_LONG_ENUM} values is longer than {_LONG_ENUM_CHARS} characters" if count.long_enum else ""
+    return (
+        f"an enum of over {_LONG_ENUM} values is longer than {_LONG_ENUM_CHARS} characters" if count.long_enum else ""
+    )
 
 
 class _Count:

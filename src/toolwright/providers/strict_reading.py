@@ -1,0 +1,134 @@
+"""The first look strict mode takes at a subschema: what it can keep, what it must tell in words, what it cannot do."""
+
+import re
+from dataclasses import dataclass
+
+from toolwright.core.json import JsonObject
+from toolwright.providers.schema_merge import dereferenced, merged_all
+from toolwright.providers.schema_parts import (
+    ANNOTATIONS,
+    STRUCTURE,
+    Schema,
+    as_list,
+    as_object,
+    constrains,
+    exclusive,
+    fact,
+    is_known,
+    mentioned,
+    refers,
+    told,
+)
+
+_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
+KEPT = {
+    "string": ("pattern", "format"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    "array": ("minItems", "maxItems"),
+}
+_READ = (
+    STRUCTURE | {"items", "prefixItems", "description", "default"} | {"propertyNames", "minProperties", "maxProperties"}
+)
+"""Keywords the compiler itself makes something of."""
+_SPREAD = ("if", "then", "else", "dependentSchemas", "not", "unevaluatedProperties", "dependencies")
+"""Keywords that may speak of properties declared nowhere else."""
+_UNCERTAIN_PATTERN = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9bB]|\\k<")
+
+
+class Inexpressible(Exception):
+    """Strict mode has no shape that would keep every valid call."""
+
+
+class Impossible(Inexpressible):
+    """No value fits at all, so a property of that kind can only be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A subschema with all its keywords read that only limit it."""
+
+    schema: JsonObject
+    path: str
+    facts: tuple[str, ...] = ()
+
+    def described(self, schema: Schema, *facts: str) -> Schema:
+        text = told(self.schema.get("description"), (*facts, *self.facts))
+        return {**schema, "description": text} if text else schema
+
+
+class Reader:
+    """Reads the subschemas of one tool and keeps the notes."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self.notes: list[str] = []
+        self._root = root
+
+    def read(self, schema: JsonObject, path: str) -> Place:
+        """Merge what can be merged, and take out what strict mode does not know and validity can do without."""
+        schema = self._without_all_of(schema, path)
+        if "oneOf" in schema:
+            schema = self._without_one_of(schema, path)
+        facts: list[str] = []
+        for key in [key for key in schema if key not in _READ]:
+            if key in _SPREAD or key == "patternProperties":
+                self.check_spread(schema, key, path)
+            if not self._kept(schema, key):
+                facts += self._dropped(schema, key, path)
+                schema = {other: value for other, value in schema.items() if other != key}
+        if schema.get("default") is not None:
+            facts.append(fact("default", schema["default"]))
+        return Place(schema, path, tuple(facts))
+
+    def _kept(self, schema: JsonObject, key: str) -> bool:
+        if key == "format":
+            return schema[key] in _FORMATS
+        if key == "pattern":
+            return not _UNCERTAIN_PATTERN.search(str(schema[key]))
+        # a bound that is true or false is an older draft's way to say exclusive
+        return any(key in keys for keys in KEPT.values()) and not isinstance(schema[key], bool)
+
+    def _dropped(self, schema: JsonObject, key: str, path: str) -> list[str]:
+        if key in ANNOTATIONS:
+            return []
+        if not is_known(key):
+            self.note(path, f"'{key}' is no JSON Schema; left out")
+            return []
+        if key == "unevaluatedProperties" and schema[key] is False:
+            return []
+        checked = "" if key == "format" else " and checked on the call"
+        self.note(path, f"'{key}' is not in strict mode; it is told in the description{checked}")
+        return [] if refers(schema[key]) else [fact(key, schema[key])]
+
+    def check_spread(self, schema: JsonObject, key: str, path: str) -> None:
+        unseen = mentioned({key: schema[key]}) - set(as_object(schema.get("properties")))
+        open_ended = key == "patternProperties" or (key == "unevaluatedProperties" and schema[key] is not False)
+        if unseen or open_ended or key == "dependencies":
+            raise Inexpressible(f"{path}: '{key}' speaks of properties that strict mode would close out")
+
+    def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
+        parts = as_list(schema.get("allOf"))
+        if "allOf" not in schema:
+            return schema
+        base = {key: value for key, value in schema.items() if key != "allOf"}
+        if len(parts) == 1 and not constrains(base):
+            return {**base, "anyOf": parts}
+        flat = [dereferenced(part, self._root) for part in parts]
+        known = [part for part in flat if part is not None]
+        whole = merged_all([base, *known]) if len(known) == len(flat) else None
+        if whole is None:
+            raise Inexpressible(f"{path}: 'allOf' does not come down to one schema")
+        return self._without_all_of(whole, path)
+
+    def _without_one_of(self, schema: JsonObject, path: str) -> JsonObject:
+        branches = as_list(schema["oneOf"])
+        if not exclusive([dereferenced(branch, self._root) or {} for branch in branches]):
+            self.note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked on the call")
+        base = {key: value for key, value in schema.items() if key != "oneOf"}
+        if "anyOf" in base:
+            raise Inexpressible(f"{path}: 'oneOf' beside 'anyOf'")
+        return {**base, "anyOf": branches}
+
+    def note(self, path: str, text: str) -> None:
+        note = f"{path}: {text}"
+        if note not in self.notes:
+            self.notes.append(note)

@@ -1,0 +1,221 @@
+"""The exact shape each provider is sent, and what happens to what it cannot say."""
+
+import json
+from typing import Any
+
+import pytest
+
+from toolwright.core.errors import UsageError
+from toolwright.core.spec import Annotations, Effect, ToolSpec
+from toolwright.providers.formats import (
+    Shape,
+    to_anthropic,
+    to_gemini,
+    to_mcp,
+    to_openai_chat,
+    to_openai_responses,
+)
+
+PATH: dict[str, Any] = {
+    "type": "object",
+    "properties": {"path": {"type": "string", "description": "Where it is."}},
+    "required": ["path"],
+}
+READ = ToolSpec("read", "Read a file.", PATH)
+
+
+def _spec(schema: dict[str, Any], **facts: Any) -> ToolSpec:
+    return ToolSpec("tool", "A tool.", schema, **facts)
+
+
+def test_anthropic_gets_name_description_and_input_schema():
+    assert to_anthropic(READ) == Shape({"name": "read", "description": "Read a file.", "input_schema": PATH})
+
+
+def test_openai_chat_wraps_the_function():
+    function = {"name": "read", "description": "Read a file.", "parameters": PATH}
+    assert to_openai_chat(READ) == Shape({"type": "function", "function": function})
+
+
+def test_openai_responses_is_flat_and_says_that_it_is_not_strict():
+    flat = {"type": "function", "name": "read", "description": "Read a file.", "parameters": PATH, "strict": False}
+    assert to_openai_responses(READ) == Shape(flat)
+
+
+def test_strict_is_said_where_it_holds():
+    chat, flat = to_openai_chat(READ, strict=True), to_openai_responses(READ, strict=True)
+    closed = {**PATH, "additionalProperties": False}
+    assert chat.payload["function"] == {
+        "name": "read",
+        "description": "Read a file.",
+        "parameters": closed,
+        "strict": True,
+    }
+    assert (flat.payload["strict"], flat.payload["parameters"]) == (True, closed)
+
+
+def test_a_tool_that_strict_mode_cannot_express_is_sent_without_it_and_says_so():
+    spec = _spec({"type": "object", "patternProperties": {"^x": {"type": "string"}}})
+    chat, flat = to_openai_chat(spec, strict=True), to_openai_responses(spec, strict=True)
+    assert "strict" not in json.dumps(chat.payload)
+    assert flat.payload["strict"] is False
+    assert chat.notes == flat.notes
+    assert chat.notes[0].startswith("not sent in strict mode: arguments: 'patternProperties'")
+
+
+def test_gemini_gets_json_schema_parameters():
+    declaration = {"name": "read", "description": "Read a file.", "parametersJsonSchema": PATH}
+    assert to_gemini(READ) == Shape(declaration)
+
+
+def test_mcp_lists_schema_and_hints():
+    claims = Annotations(Effect.READ, idempotent=True, open_world=True)
+    spec = _spec(PATH, annotations=claims, output_schema={"type": "object"}, metadata={"title": "The tool"})
+    payload = to_mcp(spec).payload
+    assert list(payload) == ["name", "title", "description", "inputSchema", "outputSchema", "annotations"]
+    assert payload["title"] == "The tool"
+    assert payload["annotations"] == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("effect", "hints"), [(Effect.READ, (True, False)), (Effect.WRITE, (False, False)), (Effect.DESTROY, (False, True))]
+)
+def test_mcp_hints_follow_the_effect(effect: Effect, hints: tuple[bool, bool]):
+    said: Any = to_mcp(_spec(PATH, annotations=Annotations(effect))).payload["annotations"]
+    assert (said["readOnlyHint"], said["destructiveHint"]) == hints
+
+
+def test_mcp_leaves_out_an_output_schema_that_is_no_object_and_says_so():
+    shape = to_mcp(_spec(PATH, output_schema={"type": "string"}))
+    assert "outputSchema" not in shape.payload
+    assert shape.notes
+
+
+def test_the_wire_name_replaces_the_tools_own():
+    spec = ToolSpec("fs.read", "Read a file.", PATH)
+    assert to_anthropic(spec, "fs_read").payload["name"] == "fs_read"
+    assert to_mcp(spec).payload["name"] == "fs.read"
+
+
+@pytest.mark.parametrize("send", [to_anthropic, to_openai_chat, to_openai_responses])
+def test_a_name_the_provider_rejects_is_the_programs_mistake(send: Any):
+    with pytest.raises(UsageError, match=r"'fs\.read' cannot be sent to .* pass a name="):
+        send(ToolSpec("fs.read", "Read a file.", PATH))
+
+
+def test_a_schema_that_is_fine_is_handed_on_and_not_copied():
+    assert to_anthropic(READ).payload["input_schema"] is READ.input_schema
+
+
+def test_a_payload_cannot_be_changed():
+    payload: Any = to_openai_chat(READ, strict=True).payload
+    with pytest.raises(TypeError):
+        payload["function"]["parameters"]["type"] = "string"
+
+
+KEYWORDS = ("pattern", "title", "format", "default", "$ref", "type", "properties", "required", "$defs", "enum", "const")
+
+
+def _strict_chat(spec: ToolSpec) -> Shape:
+    return to_openai_chat(spec, strict=True)
+
+
+@pytest.mark.parametrize("send", [to_anthropic, to_openai_chat, _strict_chat, to_openai_responses, to_gemini, to_mcp])
+def test_properties_named_like_keywords_survive(send: Any):
+    inner: dict[str, Any] = {"type": "object", "properties": {name: {"type": "integer"} for name in KEYWORDS}}
+    spec = _spec({"type": "object", "properties": {"inner": {**inner, "required": list(KEYWORDS)}}})
+    text = json.dumps(send(spec).payload)
+    for name in KEYWORDS:
+        assert f'"{name}": {{"type": "integer"}}' in text, name
+
+
+def test_a_property_name_anthropic_rejects_is_declared_by_pattern():
+    spec = _spec({"type": "object", "properties": {"$filter": {"type": "string"}, "top": {"type": "integer"}}})
+    shape = to_anthropic(spec)
+    sent: Any = shape.payload["input_schema"]
+    assert sent["properties"] == {"top": {"type": "integer"}}
+    assert sent["patternProperties"] == {"^\\$filter$": {"type": "string"}}
+    assert "$filter" in shape.notes[0]
+
+
+@pytest.mark.parametrize("send", [to_anthropic, to_openai_chat, to_gemini])
+def test_alternatives_at_the_root_are_told_and_noted(send: Any):
+    either = [{"required": ["id"]}, {"required": ["name"]}]
+    properties = {"id": {"type": "integer"}, "name": {"type": "string"}}
+    shape = send(_spec({"type": "object", "properties": properties, "anyOf": either}))
+    text = json.dumps(shape.payload)
+    assert '"anyOf"' not in text
+    assert "must fit anyOf" in text
+    assert shape.notes
+
+
+def test_a_root_reference_is_followed_and_recursion_kept():
+    node: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    sent: Any = to_anthropic(_spec({"$ref": "#/$defs/Node", "$defs": {"Node": node}})).payload["input_schema"]
+    assert sent == {**node, "$defs": {"Node": node}}
+
+
+def test_a_schema_that_is_no_object_is_sent_as_an_empty_one_with_a_note():
+    shape = to_anthropic(_spec({"type": "string"}))
+    assert shape.payload["input_schema"] == {"type": "object", "properties": {}}
+    assert "describes no object" in shape.notes[0]
+
+
+def _gemini(schema: dict[str, Any], **definitions: Any) -> tuple[Any, tuple[str, ...]]:
+    root = {"type": "object", "properties": {"x": schema}, "$defs": definitions}
+    shape = to_gemini(_spec(root if definitions else {k: v for k, v in root.items() if k != "$defs"}))
+    sent: Any = shape.payload["parametersJsonSchema"]
+    return sent["properties"]["x"], shape.notes
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({"const": "a"}, {"enum": ["a"]}),
+        ({"const": None}, {"type": "null"}),
+        ({"type": "integer", "exclusiveMinimum": 0}, {"type": "integer", "minimum": 1}),
+        ({"type": "string", "enum": ["a"], "title": "T"}, {"type": "string", "enum": ["a"]}),
+        ({"enum": ["a", None]}, {"anyOf": [{"enum": ["a"]}, {"type": "null"}]}),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ({"type": "object", "additionalProperties": False}, {"type": "object", "additionalProperties": False}),
+        ({"type": ["string", "null"], "default": None}, {"type": ["string", "null"]}),
+    ],
+)
+def test_gemini_says_the_same_in_its_own_keywords(schema: dict[str, Any], sent: dict[str, Any]):
+    assert _gemini(schema) == (sent, ())
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({"type": "string", "pattern": "^a"}, {"type": "string", "description": 'pattern: "^a"'}),
+        ({"type": "string", "description": "D", "minLength": 2}, {"type": "string", "description": "D (minLength: 2)"}),
+        (
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "number", "minimum": 0, "description": "exclusiveMinimum: 0"},
+        ),
+        ({"type": "boolean", "const": True}, {"type": "boolean", "description": "one of: [true]"}),
+    ],
+)
+def test_gemini_is_told_in_words_what_it_cannot_check(schema: dict[str, Any], sent: dict[str, Any]):
+    found, notes = _gemini(schema)
+    assert found == sent
+    assert len(notes) == 1
+
+
+def test_gemini_gets_nothing_beside_a_reference():
+    found, notes = _gemini({"$ref": "#/$defs/D", "description": "which"}, D={"type": "string"})
+    assert (found, notes) == ({"anyOf": [{"$ref": "#/$defs/D"}], "description": "which"}, ())
+
+
+def test_gemini_may_leave_out_what_would_require_itself():
+    tree = {"type": "object", "properties": {"kid": {"$ref": "#/$defs/Tree"}}, "required": ["kid"]}
+    shape = to_gemini(_spec({"type": "object", "properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}))
+    sent: Any = shape.payload["parametersJsonSchema"]
+    assert sent["$defs"]["Tree"]["required"] == []
+    assert "kid" in shape.notes[0]

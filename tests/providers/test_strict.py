@@ -1,0 +1,272 @@
+"""OpenAI's strict mode by example: what the schema becomes, and how arguments travel."""
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from toolwright.core.json import thaw
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.strict import StrictForm, from_strict, strict_form, to_strict
+
+INTEGER: dict[str, Any] = {"type": "integer"}
+
+
+def _form(schema: Any, *, required: bool = True, **definitions: Any) -> StrictForm:
+    root = {"type": "object", "properties": {"x": schema}, "additionalProperties": False, "$defs": definitions}
+    return strict_form({**root, "required": ["x"] if required else []})
+
+
+def _sent(form: StrictForm) -> Any:
+    assert form.schema is not None, form.notes
+    return thaw(form.schema)["properties"]["x"]
+
+
+def _roundtrip(form: StrictForm, arguments: dict[str, Any]) -> Any:
+    written = form.outward(arguments)
+    assert jsonschema_rs.is_valid(thaw(form.schema), thaw(written)), written
+    assert form.inward(written) == arguments
+    return written
+
+
+def test_every_object_is_closed_and_every_property_required():
+    form = strict_form({"type": "object", "properties": {"a": INTEGER, "b": {"type": "string"}}, "required": ["a"]})
+    assert form.schema == {
+        "type": "object",
+        "properties": {"a": INTEGER, "b": {"type": ["string", "null"]}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    }
+    assert form.notes == ("arguments: closed: properties that are not declared cannot be sent",)
+
+
+def test_null_stands_for_what_is_left_out():
+    form = _form(INTEGER, required=False)
+    assert _roundtrip(form, {}) == {"x": None}
+    assert _roundtrip(form, {"x": 5}) == {"x": 5}
+
+
+def test_a_null_the_tool_allows_is_kept():
+    assert _roundtrip(_form({"type": ["integer", "null"]}), {"x": None}) == {"x": None}
+    items = _form({"type": "array", "items": {"type": ["integer", "null"]}}, required=False)
+    assert _roundtrip(items, {"x": [1, None]}) == {"x": [1, None]}
+
+
+def test_a_null_that_is_the_default_stays_plain():
+    form = _form({"type": ["integer", "null"], "default": None}, required=False)
+    assert _sent(form) == {"type": ["integer", "null"]}
+    assert form.outward({}) == {"x": None}
+    assert _roundtrip(form, {"x": None}) == {"x": None}
+
+
+def test_null_and_left_out_are_told_apart_where_they_differ():
+    form = _form({"type": ["string", "null"]}, required=False)
+    assert _roundtrip(form, {}) == {"x": None}
+    assert _roundtrip(form, {"x": None}) == {"x": {"value": None}}
+    assert _roundtrip(form, {"x": "new"}) == {"x": {"value": "new"}}
+    assert form.notes == ()
+
+
+def test_a_map_becomes_a_list_of_pairs():
+    form = _form({"type": "object", "additionalProperties": INTEGER, "maxProperties": 2})
+    assert _roundtrip(form, {"x": {"a": 1, "b": 2}}) == {"x": [{"key": "a", "value": 1}, {"key": "b", "value": 2}]}
+    assert _sent(form)["maxItems"] == 2
+    assert form.notes == ()
+
+
+def test_a_free_form_value_becomes_json_text():
+    for schema in ({}, True, {"type": "object"}, {"type": "object", "additionalProperties": True}):
+        assert _roundtrip(_form(schema), {"x": {"a": [1, None]}}) == {"x": '{"a":[1,null]}'}
+    assert _roundtrip(_form({"type": "array"}), {"x": [1, "b"]}) == {"x": '[1,"b"]'}
+    assert _form({}).inward({"x": "just words"}) == {"x": "just words"}
+
+
+def test_further_properties_travel_in_a_list_of_their_own():
+    form = strict_form(
+        {"type": "object", "properties": {"additional_properties": INTEGER}, "additionalProperties": INTEGER}
+    )
+    given = {"additional_properties": 1, "more": 2}
+    assert _roundtrip(form, given) == {
+        "additional_properties": 1,
+        "additional_properties_2": [{"key": "more", "value": 2}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "string", "minLength": 3}, "minLength: 3"),
+        ({"type": "string", "format": "uri"}, 'format: "uri"'),
+        ({"type": "string", "pattern": "^(?!x)"}, 'pattern: "^(?!x)"'),
+        ({"type": "array", "items": INTEGER, "uniqueItems": True}, "uniqueItems: true"),
+        ({"type": "integer", "not": {"const": 3}}, 'not: {"const":3}'),
+    ],
+)
+def test_what_strict_mode_cannot_check_is_told_and_noted(schema: dict[str, Any], said: str):
+    form = _form({**schema, "description": "D."})
+    assert _sent(form)["description"] == f"D. ({said})"
+    assert len(form.notes) == 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^a+$"},
+        {"type": "string", "format": "date-time"},
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "multipleOf": 0.5},
+        {"type": "array", "items": INTEGER, "minItems": 1, "maxItems": 4},
+        {"anyOf": [{"type": "string"}, INTEGER]},
+    ],
+)
+def test_what_strict_mode_knows_is_kept(schema: dict[str, Any]):
+    form = _form(schema)
+    assert (_sent(form), form.notes) == (schema, ())
+
+
+def test_a_default_is_told_and_a_title_is_not():
+    form = _form({"type": "string", "default": "b", "title": "X"}, required=False)
+    assert _sent(form) == {"type": ["string", "null"], "description": 'default: "b"'}
+
+
+def test_const_and_mixed_enums_get_their_types():
+    assert _sent(_form({"const": "a"})) == {"type": "string", "enum": ["a"]}
+    assert _sent(_form({"enum": ["a", None]})) == {"type": ["string", "null"], "enum": ["a", None]}
+    assert _sent(_form({"enum": ["a", 1]})) == {
+        "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "enum": [1]}]
+    }
+
+
+def test_one_of_becomes_any_of_and_says_so_unless_the_branches_exclude_each_other():
+    def tagged(name: str) -> dict[str, Any]:
+        properties = {"kind": {"const": name}}
+        return {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
+
+    assert _form({"oneOf": [tagged("a"), tagged("b")]}).notes == ()
+    assert "'oneOf' is sent as anyOf" in _form({"oneOf": [{"minimum": 1}, {"maximum": 5}], "type": "integer"}).notes[0]
+
+
+def test_branches_are_read_by_what_fits_them():
+    mapped = {"type": "object", "additionalProperties": INTEGER}
+    first = {"type": "object", "properties": {"m": mapped}, "required": ["m"], "additionalProperties": False}
+    second = {"type": "object", "properties": {"m": INTEGER, "n": INTEGER}, "additionalProperties": False}
+    form = _form({"anyOf": [first, second]})
+    assert _roundtrip(form, {"x": {"m": {"a": 1}}}) == {"x": {"m": [{"key": "a", "value": 1}]}}
+    assert _roundtrip(form, {"x": {"n": 2}}) == {"x": {"m": None, "n": 2}}
+
+
+def test_alternatives_that_would_look_alike_are_sent_as_text():
+    form = _form({"anyOf": [{"type": "object", "additionalProperties": INTEGER}, {"type": "array", "items": INTEGER}]})
+    for value in ({}, [], {"a": 1}, [1]):
+        _roundtrip(form, {"x": value})
+    assert _sent(form)["type"] == "string"
+    assert "look alike" in form.notes[0]
+
+
+def test_recursive_definitions_stay_references():
+    tree = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+        "additionalProperties": False,
+    }
+    form = _form({"$ref": "#/$defs/Tree"}, Tree=tree)
+    assert _sent(form) == {"$ref": "#/$defs/Tree"}
+    assert _roundtrip(form, {"x": {"kids": [{}, {"kids": []}]}}) == {"x": {"kids": [{"kids": None}, {"kids": []}]}}
+
+
+def test_a_description_beside_a_reference_moves_around_it():
+    form = _form({"$ref": "#/$defs/D", "description": "which"}, D={"type": "string"})
+    assert _sent(form) == {"anyOf": [{"$ref": "#/$defs/D"}], "description": "which"}
+
+
+def test_a_tuple_keeps_its_length_and_says_that_order_is_not_checked():
+    pair = {"type": "array", "prefixItems": [INTEGER, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    form = _form(pair)
+    assert _sent(form)["items"] == {"anyOf": [INTEGER, {"type": "string"}]}
+    assert (_sent(form)["minItems"], _sent(form)["maxItems"]) == (2, 2)
+    _roundtrip(form, {"x": [1, "a"]})
+    assert "order" in form.notes[0]
+
+
+def test_a_property_nothing_fits_is_left_out_of_the_schema():
+    form = _form({"type": "boolean", "enum": ["yes"]}, required=False)
+    assert form.schema is not None
+    assert form.schema["properties"] == {}
+    assert _roundtrip(form, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"$ref": "https://example.org/schema"}, "leads out of the schema"),
+        ({"$ref": "#/$defs/nowhere"}, "leads out of the schema"),
+        ({"type": "object", "patternProperties": {"^x": INTEGER}}, "patternProperties"),
+        ({"type": "object", "properties": {"a": INTEGER}, "then": {"properties": {"b": INTEGER}}}, "'then' speaks of"),
+        ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "'allOf' does not come down"),
+        ({"enum": [[1], {"a": 2}]}, "choices that are objects or lists"),
+        ({"type": "dict"}, "unknown type 'dict'"),
+    ],
+)
+def test_what_would_lose_calls_is_refused_with_the_reason(schema: dict[str, Any], reason: str):
+    form = _form(schema)
+    assert form.schema is None
+    assert reason in form.notes[0]
+    assert form.inward({"x": None}) == {"x": None}
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = INTEGER
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond", "reason"),
+    [
+        (_nested(9), _nested(10), "objects nested 11 deep"),
+        ({"enum": list(range(1000))}, {"enum": list(range(1001))}, "1001 choices"),
+        (
+            {"enum": ["x" * 60 + str(n) for n in range(100, 350)]},
+            {"enum": ["x" * 60 + str(n) for n in range(100, 351)]},
+            "enum of over 250",
+        ),
+    ],
+)
+def test_a_schema_beyond_the_limits_is_sent_plain(within: Any, beyond: Any, reason: str):
+    assert _form(within).schema is not None
+    form = _form(beyond)
+    assert form.schema is None
+    assert reason in form.notes[0]
+
+
+def test_too_many_properties_are_sent_plain():
+    many = {f"p{n}": INTEGER for n in range(5_001)}
+    assert "5001 properties" in strict_form({"type": "object", "properties": many}).notes[0]
+
+
+def test_a_call_that_does_not_fit_is_passed_on_for_the_tool_to_name():
+    schema = {"type": "object", "properties": {"n": INTEGER, "m": {"type": "object", "additionalProperties": INTEGER}}}
+    form = strict_form({**schema, "required": ["n"]})
+    assert form.inward({"n": "five", "m": None}) == {"n": "five"}
+    assert form.inward({"m": [{"key": "a", "value": 1}], "other": 2}) == {"m": {"a": 1}, "other": 2}
+    assert form.inward({"n": 1, "m": {"a": 1}}) == {"n": 1, "m": {"a": 1}}
+
+
+def test_arguments_nested_too_deeply_are_passed_on():
+    tree = {"type": "object", "properties": {"a": {"$ref": "#/$defs/T"}}, "additionalProperties": False}
+    form = _form({"$ref": "#/$defs/T"}, T=tree)
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    assert form.inward({"x": deep})["x"] is deep
+
+
+def test_numbers_beyond_any_float_do_not_break_the_reading():
+    form = _form({"type": "number", "multipleOf": 0.5})
+    assert form.inward({"x": 10**400}) == {"x": 10**400}
+
+
+def test_from_strict_undoes_to_strict():
+    spec = ToolSpec("tool", "A tool.", {"type": "object", "properties": {"a": INTEGER, "b": {}}})
+    assert to_strict(spec, {"b": {"c": 1}}) == {"a": None, "b": '{"c":1}'}
+    assert from_strict(spec, {"a": None, "b": '{"c":1}'}) == {"b": {"c": 1}}
