@@ -2,9 +2,9 @@
 
 from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
 from toolwright.policy.decide import Policy, Tier
-from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.line import places_for, shown
 from toolwright.policy.names import words
-from toolwright.policy.places import Places, Surroundings, places_of
+from toolwright.policy.places import Surroundings
 from toolwright.policy.subject import Subject
 from toolwright.system.paths import Workspace
 
@@ -36,13 +36,10 @@ class Fence(Policy):
     def _reads_freely(self, path: str, subject: Subject) -> bool:
         if path in _HARMLESS_DEVICES:
             return True
-        return self.workspace.reads == "anywhere" and self._places(path, subject).known
-
-    def _places(self, path: str, subject: Subject) -> Places:
-        return places_of(path, self.here, shell=isinstance(subject, PartOfLine))
+        return self.workspace.reads == "anywhere" and places_for(path, subject, self.here).known
 
     def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
-        places = self._places(path, subject)
+        places = places_for(path, subject, self.here)
         if not places.known:
             return Ask(f"would {verb} {shown(path)}, and where that leads cannot be told", "workspace fence")
         for real in places.real:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from toolwright.policy.decide import Policy, Tier
-from toolwright.policy.line import PartOfLine, shown
-from toolwright.policy.places import Places, Surroundings, places_of
-from toolwright.policy.sensitive import components_of, is_environment, is_protected, is_secret
+from toolwright.policy.line import PartOfLine, places_for, shown
+from toolwright.policy.places import Places, Surroundings
+from toolwright.policy.sensitive import comparable, is_environment, is_protected, is_secret
 from toolwright.policy.subject import Subject
 from toolwright.shell.plan import Verdict
 
@@ -31,17 +31,14 @@ class Guards(Policy):
             case RunCommand() if isinstance(subject, PartOfLine):
                 return self._judge_command(subject)
             case ReadPath(path):
-                return self._judge_read(self._places(path, subject))
+                return self._judge_read(places_for(path, subject, self.here))
             case WritePath(path):
-                return self._judge_write(self._places(path, subject), subject)
+                return self._judge_write(places_for(path, subject, self.here), subject)
             case DeletePath(path):
-                places = self._places(path, subject)
+                places = places_for(path, subject, self.here)
                 return self._judge_removal(places) or self._judge_read(places) or self._judge_write(places, subject)
             case _:
                 return None
-
-    def _places(self, path: str, subject: Subject) -> Places:
-        return places_of(path, self.here, shell=isinstance(subject, PartOfLine))
 
     def _judge_command(self, part: PartOfLine) -> Decision | None:
         if part.plan.dangers and part.command is None:
@@ -67,7 +64,7 @@ class Guards(Policy):
 
     def _judge_write(self, places: Places, subject: Subject) -> Decision | None:
         for place in places.all:
-            if is_protected(self._names(place)):
+            if is_protected(self._below_root(place)):
                 return Ask(f"would change {shown(place)}, which configures other programs", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
                 return Deny(f"refused to change who may use all of {shown(place)}", _CRITICAL)
@@ -75,22 +72,24 @@ class Guards(Policy):
 
     def _judge_read(self, places: Places) -> Decision | None:
         for place in places.all:
-            if is_secret(components_of(place)):
+            if is_secret(comparable(place)):
                 return Ask(f"would read {shown(place)}, which may hold a private key or a password", _SECRET, firm=True)
         return None
 
-    def _names(self, place: str) -> tuple[str, ...]:
+    def _below_root(self, place: str) -> str:
         """Leave out where the workspace itself lies: working inside ~/.config/x is no reason to ask each time."""
         for root in self.here.roots:
             if place == root or place.startswith(root.rstrip("/") + "/"):
-                return components_of(place[len(root) :])
-        return components_of(place)
+                return comparable(place[len(root) :])
+        return comparable(place)
 
 
 def _names_key(word: str) -> bool:
     """What an unknown program does with a path is unknown; settings in .env are handed around too often to ask."""
-    path = word.rpartition("=")[2]
-    return "/" in path and is_secret(components_of(path)) and not is_environment(path.rpartition("/")[2])
+    if "/" not in word:
+        return False
+    path = comparable(word.rpartition("=")[2])
+    return is_secret(path) and not is_environment(path)
 
 
 def _vital(home: str) -> frozenset[str]:

@@ -1,11 +1,12 @@
 """How a shell line is taken apart for judging: its commands and what each of them touches, one by one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from toolwright.core.access import Access, RunCommand
 from toolwright.core.json import JsonObject
 from toolwright.core.spec import ToolSpec
+from toolwright.policy.places import Places, Surroundings, places_of
 from toolwright.policy.subject import Subject
 from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 
@@ -19,6 +20,8 @@ class PartOfLine:
     plan: ShellPlan
     command: SimpleCommand | None = None
     """None: the line as a whole, or a redirect that belongs to no command."""
+    followed: dict[tuple[str, Surroundings], Places] = field(default_factory=dict[tuple[str, Surroundings], Places])
+    """Paths of the line that were followed already: every policy wants to know, and it takes system calls."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -50,6 +53,16 @@ class PartOfLine:
         return f"{shown(self.command.text)}: {self.command.reason}"
 
 
+def places_for(path: str, subject: Subject, here: Surroundings) -> Places:
+    """Follow a path of the call that is being judged, once for each line."""
+    if not isinstance(subject, PartOfLine):
+        return places_of(path, here, shell=False)
+    found = subject.followed.get((path, here))
+    if found is None:
+        found = subject.followed[path, here] = places_of(path, here, shell=True)
+    return found
+
+
 def shown(text: str, *, chars: int = 120) -> str:
     """Write a piece of a line so that nothing in it hides: control characters escaped, long text cut in its middle."""
     visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
@@ -59,13 +72,13 @@ def shown(text: str, *, chars: int = 120) -> str:
 def parts_of(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
     """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
     owned = set[Access]()
-    for command in plan.commands:
-        part = PartOfLine(subject, access, plan, command)
+    whole = PartOfLine(subject, access, plan)
+    for command in dict.fromkeys(plan.commands):
+        part = replace(whole, command=command)
         yield access, part
         for touched in command.accesses:
             owned.add(touched)
             yield touched, part
-    whole = PartOfLine(subject, access, plan)
     if _needs_whole(plan, loose=len(owned) < len(plan.accesses)):
         yield access, whole
     for touched in plan.accesses:

@@ -8,7 +8,7 @@ from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunComma
 from toolwright.core.json import JsonObject
 from toolwright.policy.cover import covers, may_name, names_command
 from toolwright.policy.gitignore import PathPattern, path_pattern
-from toolwright.policy.line import PartOfLine
+from toolwright.policy.line import PartOfLine, places_for
 from toolwright.policy.names import FILE_FAMILIES, canonical, family_of, identities, names_tool
 from toolwright.policy.patterns import command_pattern, domain_matches, wildcard
 from toolwright.policy.places import Places, Surroundings, places_of
@@ -43,7 +43,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> M
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
-            found = max(found, _by_path(rule, access, _places(path, subject, here), here))
+            found = max(found, _by_path(rule, access, places_for(path, subject, here), here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_domain(rule, url))
         case _:
@@ -65,10 +65,6 @@ def _sure(claim: bool) -> Match:
 def _named_server(tool: str) -> bool:
     server = tool.removeprefix("mcp__").partition("__")
     return tool.startswith("mcp__") and bool(server[1]) and "*" not in server[0]
-
-
-def _places(path: str, subject: Subject, here: Surroundings) -> Places:
-    return places_of(path, here, shell=isinstance(subject, PartOfLine))
 
 
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
@@ -143,7 +139,7 @@ def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) 
         return Match.NO
     if isinstance(access, Reach):
         return Match.YES
-    places = _places(access.path, subject, here)
+    places = places_for(access.path, subject, here)
     return _sure(places.known and all(here.inside(real) for real in places.real))
 
 

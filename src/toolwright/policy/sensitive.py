@@ -3,9 +3,9 @@
 Names are compared without case and in composed Unicode, because many file systems do so.
 """
 
+import re
 import unicodedata
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 
 from toolwright.policy.names import words
 
@@ -14,12 +14,12 @@ PROTECTED_FOLDERS = words(
     " .toolwright .ssh .gnupg .aws .kube .docker"
 )
 PROTECTED_NESTED = (
-    (".config", "git"),
-    (".config", "fish"),
-    (".config", "autostart"),
-    (".config", "systemd"),
-    (".config", "toolwright"),
-    ("library", "launchagents"),
+    ".config/git",
+    ".config/fish",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/toolwright",
+    "library/launchagents",
 )
 PROTECTED_FILES = words(
     ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_aliases .bash_logout .zshrc .zprofile .zshenv"
@@ -32,43 +32,43 @@ PROTECTED_FILES = words(
 _SECRET_FOLDERS = words(".ssh .gnupg .password-store keychains")
 _HARMLESS_IN_SSH = ("*.pub", "known_hosts*", "config", "config.d", "authorized_keys")
 _SECRET_NESTED = (
-    (".aws", "credentials"),
-    (".aws", "sso"),
-    (".aws", "cli"),
-    (".kube", "config"),
-    (".docker", "config.json"),
-    (".azure", "*"),
-    (".config", "gcloud"),
-    (".config", "gh", "hosts.yml"),
-    (".config", "glab-cli"),
-    (".config", "hub"),
-    (".config", "op"),
-    (".cargo", "credentials*"),
-    (".gem", "credentials"),
-    (".m2", "settings*.xml"),
-    (".gradle", "gradle.properties"),
-    (".terraform.d", "credentials*"),
-    (".claude", ".credentials.json"),
-    (".codex", "auth.json"),
-    (".gemini", "oauth_creds.json"),
-    (".local", "share", "keyrings"),
-    (".mozilla", "firefox"),
-    (".config", "google-chrome*"),
-    (".config", "chromium"),
-    (".config", "microsoft-edge*"),
-    (".config", "bravesoftware"),
-    (".config", "opera*"),
-    (".config", "vivaldi*"),
-    ("application support", "google", "chrome"),
-    ("application support", "firefox"),
-    ("library", "cookies"),
-    ("etc", "shadow*"),
-    ("etc", "gshadow*"),
-    ("etc", "sudoers*"),
-    ("etc", "ssh", "ssh_host_*_key"),
-    ("proc", "*", "environ"),
-    ("proc", "*", "mem"),
-    ("run", "secrets"),
+    ".aws/credentials",
+    ".aws/sso",
+    ".aws/cli",
+    ".kube/config",
+    ".docker/config.json",
+    ".azure/*",
+    ".config/gcloud",
+    ".config/gh/hosts.yml",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".cargo/credentials*",
+    ".gem/credentials",
+    ".m2/settings*.xml",
+    ".gradle/gradle.properties",
+    ".terraform.d/credentials*",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".mozilla/firefox",
+    ".config/google-chrome*",
+    ".config/chromium",
+    ".config/microsoft-edge*",
+    ".config/bravesoftware",
+    ".config/opera*",
+    ".config/vivaldi*",
+    "application support/google/chrome",
+    "application support/firefox",
+    "library/cookies",
+    "etc/shadow*",
+    "etc/gshadow*",
+    "etc/sudoers*",
+    "etc/ssh/ssh_host_*_key",
+    "proc/*/environ",
+    "proc/*/mem",
+    "run/secrets",
 )
 _SECRET_FILES = (
     "id_rsa",
@@ -106,51 +106,45 @@ _SECRET_FILES = (
     "secrets.toml",
     "credentials.json",
 )
-_TEMPLATES = frozenset(("example", "sample", "template", "dist", "defaults", "schema", "test"))
 
 
-def components_of(path: str) -> tuple[str, ...]:
-    """Split a path into names in the spelling they are compared in."""
+_TEMPLATE = r"\.env\..*(?:example|sample|template|dist|defaults|schema|test)\Z"
+
+
+def _pattern(names: Iterable[str], *, below: bool) -> str:
+    """Match any of the names as whole components; `below` also matches what lies inside of them."""
+    translated = ("[^/]*".join(map(re.escape, name.split("*"))) for name in names)
+    return rf"/(?:{'|'.join(translated)}){'(?:/|$)' if below else '$'}"
+
+
+_PROTECTED = re.compile(
+    f"{_pattern((*PROTECTED_FOLDERS, *PROTECTED_NESTED), below=True)}|{_pattern(PROTECTED_FILES, below=False)}"
+)
+_SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
+_HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
+_SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
+_ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
+_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
+
+
+def comparable(path: str) -> str:
+    """Write a path the way names are compared: one leading slash, composed, without case and trailing dots."""
     plain = path if path.isascii() else unicodedata.normalize("NFC", path)
-    return tuple(part.rstrip(" .") or part for part in plain.casefold().split("/") if part)
+    return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
 
 
-def is_protected(names: Sequence[str]) -> bool:
-    """Whether writing there changes how other programs, or this one, behave."""
-    if not names:
-        return False
-    last = names[-1]
-    return (
-        last in PROTECTED_FILES
-        or is_environment(last)
-        or not PROTECTED_FOLDERS.isdisjoint(names)
-        or any(_contains(names, nested) for nested in PROTECTED_NESTED)
-    )
+def is_protected(path: str) -> bool:
+    """Whether writing to a comparable path changes how other programs, or this one, behave."""
+    return _PROTECTED.search(path) is not None or is_environment(path)
 
 
-def is_secret(names: Sequence[str]) -> bool:
-    """Whether reading there may hand out a private key or a password."""
-    if not names:
-        return False
-    last = names[-1]
-    if not _SECRET_FOLDERS.isdisjoint(names):
-        return not any(fnmatchcase(last, pattern) for pattern in _HARMLESS_IN_SSH)
-    return (
-        is_environment(last)
-        or any(fnmatchcase(last, pattern) for pattern in _SECRET_FILES)
-        or any(_contains(names, nested) for nested in _SECRET_NESTED)
-    )
+def is_secret(path: str) -> bool:
+    """Whether reading a comparable path may hand out a private key or a password."""
+    if _SECRET_FOLDER.search(path):
+        return not _HARMLESS.search(path)
+    return _SECRET.search(path) is not None or is_environment(path)
 
 
-def is_environment(name: str) -> bool:
-    """Whether a file is a real .env file, and not its template."""
-    stem, _, rest = name.partition(".env")
-    return name == ".env" or (not stem and rest.startswith(".") and rest.rpartition(".")[2] not in _TEMPLATES)
-
-
-def _contains(names: Sequence[str], nested: Sequence[str]) -> bool:
-    size = len(nested)
-    return any(
-        all(fnmatchcase(given, wanted) for given, wanted in zip(names[start : start + size], nested, strict=True))
-        for start in range(len(names) - size + 1)
-    )
+def is_environment(path: str) -> bool:
+    """Whether a comparable path is a real .env file, and not its template."""
+    return _ENVIRONMENT.search(path) is not None
