@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from toolwright.core.errors import Unsafe
+from toolwright.core.errors import Unsafe, UsageError
 
 Reads: TypeAlias = Literal["inside", "anywhere"]
 Outside: TypeAlias = Literal["refuse", "ask"]
@@ -41,7 +41,7 @@ class Workspace:
         reads: Reads = "inside",
         outside: Outside = "refuse",
     ) -> None:
-        object.__setattr__(self, "roots", tuple(Path(os.path.realpath(each)) for each in (root, *more)))
+        object.__setattr__(self, "roots", tuple(_real_root(each) for each in (root, *more)))
         object.__setattr__(self, "reads", reads)
         object.__setattr__(self, "outside", outside)
 
@@ -92,6 +92,13 @@ class Workspace:
         leads = "" if path == str(resolved) else f", which leads to {str(resolved)!r}"
         roots = " or ".join(str(root) for root in self.roots)
         raise Unsafe(f"refused to {verb} {path!r}{leads}: it is outside the workspace {roots}; use a path inside it")
+
+
+def _real_root(root: str | PathLike[str]) -> Path:
+    name = os.fspath(root)
+    if not name or "\0" in name:  # an unset variable must not become the current folder
+        raise UsageError(f"{name!r} is not a folder a workspace can have as its root")
+    return Path(os.path.realpath(name))
 
 
 def _refuse_tricks(path: str) -> None:

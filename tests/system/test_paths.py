@@ -1,0 +1,228 @@
+"""Where paths lead, what is inside, and opening without being led elsewhere."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.errors import Unsafe, UsageError
+from toolwright.system.paths import Workspace, open_folder, open_resolved
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "b" / "file").write_text("inside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("secret")
+    return Path(os.path.realpath(tmp_path / "root"))
+
+
+def test_relative_paths_start_at_the_root(root: Path):
+    assert Workspace(root).resolve("a/b/file") == root / "a/b/file"
+    assert Workspace(root).resolve("a/../a//b/./file") == root / "a/b/file"
+
+
+def test_a_missing_tail_is_resolved_too(root: Path):
+    (root / "link").symlink_to("a")
+    assert Workspace(root).resolve("link/new/deeper") == root / "a/new/deeper"
+
+
+@pytest.mark.parametrize("path", ["..", "../outside/secret", "a/../../outside", "/etc/passwd", "/", "a/b/../../../x"])
+def test_paths_that_leave_the_root_are_refused_for_reading_and_writing(root: Path, path: str):
+    for check in (Workspace(root).check_read, Workspace(root).check_write):
+        with pytest.raises(Unsafe, match="outside the workspace"):
+            check(path)
+
+
+def test_a_sibling_that_shares_the_roots_name_is_outside(root: Path):
+    (root.parent / "root-evil").mkdir()
+    with pytest.raises(Unsafe):
+        Workspace(root).check_read(str(root) + "-evil")
+    assert not Workspace(root).contains(str(root) + "-evil/x")
+
+
+@pytest.mark.parametrize("target", ["/etc", "../outside", "../outside/secret", "../outside/not-there-yet"])
+def test_links_are_judged_by_where_they_lead(root: Path, target: str):
+    (root / "link").symlink_to(target)
+    with pytest.raises(Unsafe):
+        Workspace(root).check_write("link")
+    with pytest.raises(Unsafe):
+        Workspace(root).check_read("link/x")
+
+
+def test_dots_after_a_link_count_from_where_it_leads(root: Path):
+    (root / "link").symlink_to(root.parent / "outside")
+    with pytest.raises(Unsafe):
+        Workspace(root).check_read("link/../root-like")
+
+
+def test_a_root_reached_through_a_link_is_the_same_root(root: Path):
+    (root.parent / "alias").symlink_to(root)
+    workspace = Workspace(root.parent / "alias")
+    assert workspace.root == root
+    assert workspace.contains(root / "a")
+
+
+def test_the_refusal_names_the_path_as_given_as_resolved_and_the_root(root: Path):
+    (root / "link").symlink_to(root.parent / "outside")
+    with pytest.raises(Unsafe) as refusal:
+        Workspace(root).check_read("link/secret")
+    assert "'link/secret'" in refusal.value.message
+    assert str(root.parent / "outside" / "secret") in refusal.value.message
+    assert str(root) in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    "path", ["a\0b", "a\nb", "a\x1b[2Jb", "a\x7f", "a\x85b", "x\u202egpj.exe", "a\u2028b", "\ud800", ""]
+)
+def test_control_characters_and_half_characters_are_refused(root: Path, path: str):
+    with pytest.raises(Unsafe):
+        Workspace(root, reads="anywhere", outside="ask").resolve(path)
+
+
+def test_paths_are_never_url_decoded(root: Path):
+    assert Workspace(root).resolve("%2e%2e/%2e%2e/etc") == root / "%2e%2e" / "%2e%2e" / "etc"
+    with pytest.raises(Unsafe, match="URL"):
+        Workspace(root).resolve("file:///etc/passwd")
+
+
+def test_a_tilde_means_home_only_where_a_shell_would_say_so(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(root / "a"))
+    assert Workspace(root).resolve("~/b") == root / "a/b"
+    assert Workspace(root).resolve("~") == root / "a"
+    assert Workspace(root).resolve("~nobody/b") == root / "~nobody/b"
+    assert Workspace(root).resolve("x~/b") == root / "x~/b"
+
+
+def test_reads_anywhere_still_fences_writes(root: Path):
+    workspace = Workspace(root, reads="anywhere")
+    assert workspace.check_read("/etc/passwd") == Path(os.path.realpath("/etc/passwd"))
+    with pytest.raises(Unsafe):
+        workspace.check_write("/etc/passwd")
+
+
+def test_where_a_person_can_be_asked_paths_are_only_resolved(root: Path):
+    workspace = Workspace(root, outside="ask")
+    assert workspace.check_write("../outside/secret") == root.parent / "outside/secret"
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_root_without_a_name_is_the_programmers_mistake(name: str):
+    with pytest.raises(UsageError):
+        Workspace(name)
+
+
+def test_every_root_counts(root: Path):
+    workspace = Workspace(root, root.parent / "outside")
+    assert workspace.check_write(str(root.parent / "outside" / "x"))
+    assert workspace.root == root
+
+
+def test_a_workspace_is_a_value(root: Path):
+    assert Workspace(root) == Workspace.of(str(root)) == Workspace.of(Workspace(root))
+    assert len({Workspace(root), Workspace(root), Workspace(root, reads="anywhere")}) == 2
+
+
+@given(path=st.text(st.sampled_from("ab./~-\\%"), min_size=1, max_size=12))
+def test_whatever_is_not_refused_lies_inside(path: str):
+    root = Path("/nowhere/root")
+    try:
+        resolved = Workspace(root).check_write(path)
+    except Unsafe:
+        return
+    assert resolved == root or root in resolved.parents
+
+
+def test_opening_reads_what_was_resolved(root: Path):
+    descriptor = open_resolved(root / "a/b/file", os.O_RDONLY)
+    assert os.read(descriptor, 100) == b"inside"
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("swapped", ["a", "a/b", "a/b/file"])
+def test_a_component_swapped_for_a_link_after_the_check_is_not_followed(root: Path, swapped: str):
+    path = Workspace(root).check_read("a/b/file")
+    (root / swapped).rename(root / "aside")
+    (root / swapped).symlink_to(root / "aside")
+    with pytest.raises(Unsafe, match="link"):
+        open_resolved(path, os.O_RDONLY)
+
+
+def test_a_circle_of_links_is_refused(root: Path):
+    (root / "one").symlink_to("two")
+    (root / "two").symlink_to("one")
+    with pytest.raises(Unsafe):
+        open_resolved(Workspace(root).check_write("one"), os.O_WRONLY | os.O_CREAT)
+
+
+def test_missing_folders_are_made_only_where_told(root: Path):
+    with pytest.raises(FileNotFoundError):
+        open_folder(root / "x" / "y")
+    os.close(open_folder(root / "x" / "y", create=True))
+    assert (root / "x" / "y").is_dir()
+
+
+def test_no_folder_is_made_behind_a_link(root: Path):
+    (root / "x").symlink_to(root.parent / "outside")
+    with pytest.raises(Unsafe):
+        open_folder(root / "x" / "new", create=True)
+    assert not (root.parent / "outside" / "new").exists()
+
+
+def test_failed_walks_leave_no_descriptor_open(root: Path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        with pytest.raises(FileNotFoundError):
+            open_resolved(root / "a/b/missing/deeper", os.O_RDONLY)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    folder = os.environ.get("TOOLWRIGHT_CASES")
+    if not folder:
+        pytest.skip("TOOLWRIGHT_CASES does not name the folder with external cases")
+    return [json.loads(line) for line in (Path(folder) / "sandbox" / name).read_text().splitlines()]
+
+
+def test_no_external_traversal_payload_leaves_the_root(root: Path):
+    workspace = Workspace(root)
+    for row in _rows("traversal_payloads.jsonl"):
+        payload = next(str(row[key]) for key in ("payload", "path", "input") if key in row)
+        try:
+            resolved = workspace.check_read(payload)
+        except Unsafe:
+            continue
+        assert resolved == root or root in resolved.parents
+
+
+def test_external_boundaries_are_drawn_where_others_draw_them():
+    for row in _rows("mcpfs_within_allowed.jsonl"):
+        if not all(row["allowed"] or [""]) or not str(row["path"]).startswith("/"):
+            continue  # we refuse empty roots, and relative paths start at ours
+        try:
+            inside = Workspace(*row["allowed"]).contains(row["path"])
+        except (Unsafe, UsageError):
+            inside = False
+        assert inside == row["expected"], row
+
+
+def test_external_trees_of_links_are_followed_only_inside(root: Path):
+    rows = _rows("securejoin_lookup.jsonl")
+    for line in json.loads((Path(os.environ["TOOLWRIGHT_CASES"]) / "sandbox/securejoin_tree.json").read_text()):
+        kind, name, *target = line.split(" ")
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "dir":
+            path.mkdir(exist_ok=True)
+        elif kind == "file":
+            path.write_text("")
+        elif kind == "symlink":
+            path.symlink_to(target[0])
+    for row in rows:
+        if not row["symlink_loop"]:
+            assert Workspace(root).contains(root / row["path"].lstrip("/")) == row["realpath_inside_root"], row
