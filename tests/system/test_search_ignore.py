@@ -1,5 +1,6 @@
 """Ignore rules: git itself says what is right."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -11,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolwright.system.ignore import why_ignored
-from toolwright.system.walk import walk_files
+from toolwright.system.ripgrep import find_ripgrep
+from toolwright.system.rules import RuleSet, parse_rules
+from toolwright.system.walk import Walk, walk_files
 
 _NAMES = ("a", "b", "ab", "a.c", "b.c", "x y", "#n", "!n", "[q]", "build", ".d", "a.b.c", "\\z", "zz")
 _ENVIRONMENT = {
@@ -43,16 +46,18 @@ def _make(root: Path, files: Sequence[str], rules: dict[str, str]) -> None:
 
 
 def _listed(root: Path) -> list[str]:
-    return sorted(walk_files(root, root))
+    return sorted(walk_files(Walk(root, root)))
 
 
 paths = st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4).map("/".join)
-pieces = st.sampled_from((*_NAMES, "*", "**", "?", "/", "/", "[ab]", "[!a]", "[a-c]", "*.c", "\\", "!", " ", "[[:alpha:]]", "***"))
+pieces = st.sampled_from(
+    (*_NAMES, "*", "**", "?", "/", "/", "[ab]", "[!a]", "[a-c]", "*.c", "\\", "!", " ", "[[:alpha:]]", "***")
+)
 lines = st.lists(pieces, min_size=1, max_size=5).map("".join)
 texts = st.lists(lines, min_size=1, max_size=4).map("\n".join)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(paths, min_size=3, max_size=15),
     st.dictionaries(st.sampled_from(("", "a", "b", "a/b", "build")), texts, min_size=1, max_size=3),
@@ -62,3 +67,71 @@ def test_the_walk_lists_what_git_lists(files: list[str], rules: dict[str, str]) 
         root = Path(os.path.realpath(folder))
         _make(root, files, rules)
         assert _listed(root) == _git(root, "ls-files", "-z", "-o", "--exclude-standard")
+
+
+def test_ignore_files_weigh_as_ripgrep_weighs_them(tmp_path: Path) -> None:
+    _make(tmp_path, ["a.log", "b.tmp", "keep.log", "sub/c.log", "sub/d.txt"], {"": "*.log\n*.tmp\n", "sub": "!c.log\n"})
+    (tmp_path / ".ignore").write_text("!keep.log\nd.txt\n")
+    (tmp_path / ".rgignore").write_text("!b.tmp\n")
+    assert _listed(tmp_path) == sorted(
+        [".gitignore", ".ignore", ".rgignore", "b.tmp", "keep.log", "sub/.gitignore", "sub/c.log"]
+    )
+    program = find_ripgrep()
+    if program is not None:
+        command = [program, "--files", "--hidden", "--null", "--glob=!.git"]
+        done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+        assert _listed(tmp_path) == sorted(done.stdout.decode().split("\0")[:-1])
+
+
+def test_rules_of_an_outer_repository_stop_at_an_inner_one(tmp_path: Path) -> None:
+    _make(tmp_path, ["a.log", "inner/b.log"], {"": "*.log\n"})
+    _git(tmp_path / "inner", "init", "-q")
+    assert _listed(tmp_path) == [".gitignore", "inner/b.log"]
+
+
+def test_rules_count_outside_of_a_repository_from_the_top_down(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*\n")
+    root = tmp_path / "workspace"
+    (root / "sub").mkdir(parents=True)
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "sub" / "a.log").write_text("x")
+    (root / "sub" / "b.txt").write_text("x")
+    assert list(walk_files(Walk(root / "sub", root))) == ["b.txt"]
+
+
+def test_a_symlink_is_neither_listed_nor_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "up").symlink_to("..")
+    assert _listed(tmp_path) == ["real/a"]
+
+
+def test_the_reason_names_file_line_and_rule(tmp_path: Path) -> None:
+    _make(tmp_path, ["build/out/a.txt"], {"": "# made\nbuild/\n"})
+    reason = why_ignored(tmp_path / "build" / "out" / "a.txt", tmp_path)
+    assert reason is not None
+    assert reason.path == str(tmp_path / "build")
+    assert str(reason) == f"{tmp_path}/.gitignore:2 (build/)"
+    assert why_ignored(tmp_path / "src", tmp_path) is None
+
+
+def test_an_edited_ignore_file_counts_at_once(tmp_path: Path) -> None:
+    _make(tmp_path, ["a.log"], {"": "*.log\n"})
+    assert _listed(tmp_path) == [".gitignore"]
+    (tmp_path / ".gitignore").write_text("*.txt\n")
+    assert _listed(tmp_path) == [".gitignore", "a.log"]
+
+
+def test_the_external_cases_get_the_same_answer() -> None:
+    folder = os.environ.get("TOOLWRIGHT_CASES")
+    if folder is None:
+        pytest.skip("TOOLWRIGHT_CASES names no folder of external cases")
+    rows = [json.loads(line) for line in (Path(folder) / "grepglob" / "gitignore_crate.jsonl").read_text().splitlines()]
+    wrong = [row["name"] for row in rows if _ignored(row["gitignore"], row["path"], row["is_dir"]) != row["ignored"]]
+    assert wrong == []
+
+
+def _ignored(text: str, path: str, folder: bool) -> bool:
+    rule = RuleSet(parse_rules(text)).verdict(path, path.rpartition("/")[2], folder=folder)
+    return rule is not None and rule.hides

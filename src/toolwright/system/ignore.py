@@ -59,14 +59,15 @@ class IgnoreScope:
         boundary = ".git" in names
         if not boundary and not any(found):
             return self
-        above = self.layers if not boundary else (*self.layers[:2], ())
         offset = len(folder.rstrip("/")) + 1
-        layers = tuple(
+        above = (*self.layers[:2], ()) if boundary else self.layers
+        layers = [
             ((offset, _load(f"{folder}/{name}")), *layer) if here else layer
             for name, here, layer in zip(IGNORE_FILES, found, above, strict=True)
+        ]
+        return IgnoreScope(
+            (layers[0], layers[1], layers[2]), self._excludes(folder, offset) if boundary else self.repository
         )
-        assert len(layers) == len(IGNORE_FILES)
-        return IgnoreScope(layers, self._excludes(folder, offset) if boundary else self.repository)
 
     def _excludes(self, folder: str, offset: int) -> _Layer:
         shared = tuple((offset, rules) for _, rules in self.repository if not rules.source.endswith("info/exclude"))

@@ -11,8 +11,18 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-_POSIX = {"alpha": "A-Za-z", "digit": "0-9", "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "space": "\\s"}
-_POSIX |= {"punct": "!-/:-@\\[-`{-~", "xdigit": "0-9A-Fa-f", "word": "\\w", "blank": " \\t"}
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \\t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\s",
+    "upper": "A-Z",
+    "word": "\\w",
+    "xdigit": "0-9A-Fa-f",
+}
 _METACHARACTERS = frozenset("\\.+*?()|[]{}^$")
 _ENCODINGS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
@@ -57,6 +67,8 @@ class _Matcher:
                 self.parts.append(name + b': binary file matches (found "\\0" byte)\n')
             return
         text = data.decode("utf-8", "surrogateescape")
+        if b"\r\n" in data and not self.job["multiline"]:
+            text = text.replace("\r\n", "\n")
         if self.job["mode"] == "files":
             if next(self._lines(text), None):
                 self.parts.append(name + b"\0")
@@ -82,11 +94,11 @@ class _Matcher:
         place = 0
         while place <= len(text) and (found := self.regex.search(text, place)):
             start = text.rfind("\n", 0, found.start()) + 1
-            if start == len(text) and start:
+            if start == len(text):  # behind the last line break, or in an empty file, there is no line
                 return
             end = self._end(text, found)
             # a match may run over the line's end where ripgrep's would not: the line alone decides
-            if self.job["multiline"] or self.regex.search(text[start:end].removesuffix("\r")):
+            if self.job["multiline"] or self.regex.search(text[start:end]):
                 yield start, end
             place = end + 1
 

@@ -43,7 +43,7 @@ def _options(query: Query) -> list[str]:
         options += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview"]
         options += [f"--before-context={query.before}", f"--after-context={query.after}"]
     options += ["--ignore-case"] if query.ignore_case else []
-    return [*options, "--multiline", "--multiline-dotall"] if query.multiline else options
+    return [*options, *(["--multiline", "--multiline-dotall"] if query.multiline else ["--crlf"])]
 
 
 def _ignore_options(query: Query) -> list[str]:

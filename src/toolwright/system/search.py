@@ -36,7 +36,7 @@ class Line(NamedTuple):
     raw: bytes
     """Number, mark and text as the engine wrote them."""
     after_gap: bool
-    """Whether lines were left out before this one."""
+    """Whether lines of the same file were left out before this one, while their neighbours were asked for."""
 
     def read(self) -> tuple[int, bool, str]:
         """Return the line's number, whether it matches, and its text."""
@@ -61,10 +61,17 @@ class Found:
 async def search(query: Query) -> Found:
     """Search; raises `InvalidArguments` for a pattern, glob or type the engine does not understand."""
     program = None if query.foreign_rules else find_ripgrep()
-    done = await (run_ripgrep(program, query) if program else _run_python(query))
+    return _found(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
+
+
+async def search_python(query: Query) -> Found:
+    """Search without ripgrep."""
+    return _found(query, await _run_python(query), "python")
+
+
+def _found(query: Query, done: Finished, engine: str) -> Found:
     output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
     binary = sorted(_shown(each) for each in _BINARY.findall(output))
-    engine = "ripgrep" if program else "python"
     files, counts, lines = _read(query, output)
     return Found(files, counts, lines, binary, done.cut, engine)
 
@@ -86,7 +93,7 @@ def _lines(output: bytes) -> Iterator[Line]:
             gap = row == b"--"
             continue
         if name != last:
-            last, path = name, _shown(name)
+            gap, last, path = False, name, _shown(name)  # which file came before is chance
         yield Line(path, raw, gap)
         gap = False
 

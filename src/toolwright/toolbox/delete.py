@@ -18,7 +18,7 @@ from toolwright.system.paths import Workspace, parent_folder
 from toolwright.tool.base import ToolContext
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
-from toolwright.toolbox.entries import entry_path, refuse_root
+from toolwright.toolbox.entries import check_entry, entry_path
 
 
 class DeleteArguments(Arguments):
@@ -35,7 +35,7 @@ class Delete(TypedTool[DeleteArguments]):
 
     spec = describe(
         "delete",
-        "Delete a file, a link (not what it leads to), an empty folder, or with recursive=true a folder with all in it.",
+        "Delete a file, a link (not what it leads to), an empty folder, or with recursive=true a whole folder.",
         effect=Effect.DESTROY,
         group="file",
         aliases=("remove_file", "delete_file"),
@@ -52,8 +52,7 @@ class Delete(TypedTool[DeleteArguments]):
 
     async def run(self, arguments: DeleteArguments, context: ToolContext) -> str:
         """Remove it, in a thread: a folder may hold much."""
-        path = entry_path(self._workspace, arguments.path, checked=True)
-        refuse_root(self._workspace, path, "delete")
+        path = check_entry(self._workspace, arguments.path, "delete")
         return await asyncio.to_thread(_remove, path, arguments)
 
 
@@ -65,9 +64,7 @@ def _remove(path: Path, arguments: DeleteArguments) -> str:
         raise ToolFailed(f"{arguments.path!r} does not exist; there is nothing to delete") from None
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-            raise ToolFailed(
-                f"the folder {arguments.path!r} is not empty; set recursive=true to delete all in it"
-            ) from None
+            raise ToolFailed(f"the folder {arguments.path!r} is not empty; recursive=true deletes all in it") from None
         raise ToolFailed(f"cannot delete {arguments.path!r}: {error.strerror}") from None
 
 

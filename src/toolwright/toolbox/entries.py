@@ -1,30 +1,27 @@
 """Naming a directory entry itself: the way to it is resolved, a link at its end is not followed."""
 
-import os
 from pathlib import Path
 
 from toolwright.core.errors import Unsafe
 from toolwright.system.paths import Workspace
 
 
-def entry_path(workspace: Workspace, path: str, *, checked: bool = False) -> Path:
-    """Resolve the folder a path names an entry of; `checked` refuses what may not be written."""
-    settle = workspace.check_write if checked else workspace.resolve
+def entry_path(workspace: Workspace, path: str) -> Path:
+    """Resolve the folder a path names an entry of."""
+    resolved = workspace.resolve(path)
     above, _, name = path.rstrip("/").rpartition("/")
     if name in {"", ".", "..", "~"}:  # no entry of the folder before it, but a folder by another name
-        return settle(path)
-    workspace.resolve(path)  # for the refusal of control characters and other tricks
-    folder = above or ("/" if path.startswith("/") else ".")
-    if checked and workspace.resolve(os.path.join(folder, name)) == workspace.root:  # noqa: PTH118 - raw text
-        return workspace.root
-    return settle(folder) / name
+        return resolved
+    return workspace.resolve(above or ("/" if path.startswith("/") else ".")) / name
 
 
-def refuse_root(workspace: Workspace, path: Path, verb: str) -> None:
-    """Refuse to take away a root of the workspace, or a folder one lies in."""
-    real = Path(os.path.realpath(path))
+def check_entry(workspace: Workspace, path: str, verb: str) -> Path:
+    """Resolve an entry that is about to be taken away or made; neither outside of the workspace nor its root."""
+    entry = entry_path(workspace, path)
     for root in workspace.roots:
-        if root.is_relative_to(path) or (root == real and not path.is_symlink()):
+        if root.is_relative_to(entry):
             raise Unsafe(
-                f"refused to {verb} {str(path)!r}: the workspace {str(root)!r} lies there; name something inside it"
+                f"refused to {verb} {path!r}: the workspace {str(root)!r} lies there; name something inside it"
             )
+    workspace.check_write(str(entry.parent))
+    return entry

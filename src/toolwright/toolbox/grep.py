@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from toolwright.core.access import Access, ReadPath
 from toolwright.core.content import Output
-from toolwright.core.errors import InvalidArguments
+from toolwright.core.errors import InvalidArguments, ToolFailed
 from toolwright.core.spec import Effect
 from toolwright.system.globs import BadGlob
 from toolwright.system.ignore import Ignored, why_ignored
@@ -98,6 +98,8 @@ class Grep(TypedTool[GrepArguments]):
     async def run(self, arguments: GrepArguments, context: ToolContext) -> Output:
         """Search, page, and say what was left out."""
         target = self._lookout.find(arguments.path)
+        if not (target.is_dir() or target.is_file()):  # a pipe or device could keep a search waiting for ever
+            raise ToolFailed(f"{arguments.path!r} is neither a file nor a folder; it cannot be searched")
         folder = target if target.is_dir() else target.parent
         top = self._lookout.top(folder)
         reason = None if target == top or arguments.ignored else why_ignored(target, top)
@@ -163,13 +165,14 @@ def _page(arguments: GrepArguments, found: Found, prefix: str) -> _Page:
         total = sum(count for _, count in found.counts)
         summary = f"{counted(total, 'matching line')} in {counted(len(found.counts), 'file')}"
         return _Page(rows, len(found.counts), "file", summary if total else "")
-    rows = list(_lines(found.lines[start:end], prefix, numbered=arguments.line_numbers))
+    apart = bool(arguments.before or arguments.after or arguments.context)
+    rows = list(_lines(found.lines[start:end], prefix, numbered=arguments.line_numbers, apart=apart))
     return _Page(rows, len(found.lines), "line")
 
 
-def _lines(lines: Sequence[Line], prefix: str, *, numbered: bool) -> Iterator[str]:
+def _lines(lines: Sequence[Line], prefix: str, *, numbered: bool, apart: bool) -> Iterator[str]:
     for place, line in enumerate(lines):
-        if line.after_gap and place:
+        if place and (line.after_gap or (apart and line.path != lines[place - 1].path)):
             yield "--"
         number, matched, text = line.read()
         mark = ":" if matched else "-"

@@ -16,7 +16,7 @@ from toolwright.system.paths import Workspace
 from toolwright.tool.base import ToolContext
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
-from toolwright.toolbox.looking import Hidden, Lookout, counted
+from toolwright.toolbox.looking import Hidden, Lookout
 
 
 class ListArguments(Arguments):
@@ -92,7 +92,5 @@ def _output(arguments: ListArguments, entries: list[str], hidden: int) -> Output
         rest = f"; offset={last} for more" if last < len(entries) else ""
         notes.append(f"(entries {arguments.offset + 1:,} to {last:,} of {len(entries):,}{rest})")
     if hidden:
-        notes.append(
-            f"({counted(hidden, 'ignored entry').replace('entrys', 'entries')} not shown; ignored=true shows all)"
-        )
+        notes.append(f"({hidden:,} ignored, not shown; ignored=true shows all)")
     return Output("\n".join([*page, *notes]), {"entries": page, "total": len(entries)})

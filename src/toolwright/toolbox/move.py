@@ -17,7 +17,7 @@ from toolwright.system.paths import Workspace, parent_folder
 from toolwright.tool.base import ToolContext
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
-from toolwright.toolbox.entries import entry_path, refuse_root
+from toolwright.toolbox.entries import check_entry, entry_path
 
 
 class MoveArguments(Arguments):
@@ -54,23 +54,22 @@ class Move(TypedTool[MoveArguments]):
 
     async def run(self, arguments: MoveArguments, context: ToolContext) -> str:
         """Rename by descriptors of both folders, so that nothing is followed elsewhere."""
-        source = entry_path(self._workspace, arguments.source, checked=True)
-        destination = entry_path(self._workspace, arguments.destination, checked=True)
-        refuse_root(self._workspace, source, "move")
-        if not os.path.lexists(source):
-            raise ToolFailed(f"{arguments.source!r} does not exist; there is nothing to move")
+        source = check_entry(self._workspace, arguments.source, "move")
+        destination = check_entry(self._workspace, arguments.destination, "replace")
         if destination.is_relative_to(source):
-            raise ToolFailed(
-                f"cannot move {arguments.source!r} to {arguments.destination!r}: that is itself, or inside it"
-            )
+            raise ToolFailed(f"{arguments.destination!r} is {arguments.source!r} itself or lies inside it")
         await asyncio.to_thread(_move, source, destination, arguments)
         return f"Moved {arguments.source} to {arguments.destination}"
 
 
 def _move(source: Path, destination: Path, arguments: MoveArguments) -> None:
     try:
-        with parent_folder(source) as old, parent_folder(destination, create=True) as new:
-            _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
+        with parent_folder(source) as old:
+            os.stat(source.name, dir_fd=old, follow_symlinks=False)  # before folders are made for nothing
+            with parent_folder(destination, create=True) as new:
+                _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
+    except FileNotFoundError:
+        raise ToolFailed(f"{arguments.source!r} does not exist; there is nothing to move") from None
     except FileExistsError:
         advice = "give another path" if destination.is_dir() else "set overwrite=true to replace it"
         raise ToolFailed(f"{arguments.destination!r} already exists; {advice}") from None

@@ -1,0 +1,105 @@
+"""Globs: what they match, and that they end."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.system.globs import BadGlob, Dialect, matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "b/a.py", False),
+        ("**/*.py", "a.py", True),
+        ("**/*.py", "x/y/a.py", True),
+        ("src/**", "src/a/b", True),
+        ("src/**", "src", False),
+        ("a/**/b", "a/b", True),
+        ("a/**/b", "a/x/y/b", True),
+        ("a/**/**/b", "a/x/b", True),
+        ("a**b", "axxb", True),
+        ("a**b", "a/b", False),
+        ("*.{ts,tsx}", "a.tsx", True),
+        ("*.{ts,tsx}", "a.js", False),
+        ("{src,lib}/**/{a,b}.py", "lib/x/b.py", True),
+        ("a{,.bak}", "a", True),
+        ("{a,{b,c}d}", "cd", True),
+        ("[!a]b", "cb", True),
+        ("[^a]b", "ab", False),
+        ("a[!b]c", "a/c", False),
+        ("[]x]", "]", True),
+        ("[a-c]", "b", True),
+        ("[[:digit:]]", "7", True),
+        ("\\*", "*", True),
+        ("\\*", "x", False),
+        ("file.txt", "fileatxt", False),
+        ("?", "/", False),
+        ("*a*a*", "bab", False),
+        ("*[ab]x*y", "bxy", True),
+    ],
+)
+def test_a_glob_matches_as_in_a_shell(pattern: str, path: str, expected: bool) -> None:
+    assert matches(pattern, path) is expected
+
+
+@pytest.mark.parametrize("pattern", ["[a", "{a,b", "a}", "a\\", "[[:nope:]]"])
+def test_a_broken_glob_says_so(pattern: str) -> None:
+    with pytest.raises(BadGlob, match="the glob"):
+        matches(pattern, "a")
+
+
+def test_many_stars_do_not_run_away() -> None:
+    began = time.perf_counter()
+    assert not matches("*a" * 30 + "b", "a" * 250)
+    assert not matches("?*a" * 20 + "b", "a" * 250)
+    assert time.perf_counter() - began < 0.5
+
+
+_TEXT = st.text("ab/.", max_size=8)
+
+
+@given(st.text("ab*?/.", max_size=8), _TEXT)
+def test_stars_match_as_a_plain_backtracking_matcher_does(pattern: str, path: str) -> None:
+    if "**" not in pattern:
+        assert matches(pattern, path) == _slow(pattern, path)
+
+
+def _slow(pattern: str, path: str) -> bool:
+    if not pattern:
+        return not path
+    if pattern[0] == "*":
+        return _slow(pattern[1:], path) or (bool(path) and path[0] != "/" and _slow(pattern, path[1:]))
+    fits = bool(path) and (path[0] == pattern[0] or (pattern[0] == "?" and path[0] != "/"))
+    return fits and _slow(pattern[1:], path[1:])
+
+
+def test_backslashes_can_be_separators() -> None:
+    windows = Dialect(backslash="separator")
+    assert matches("a\\b", "a/b", windows)
+    assert not matches("a?b", "a\\b", windows)
+
+
+def test_the_external_cases_get_the_same_answer() -> None:
+    folder = os.environ.get("TOOLWRIGHT_CASES")
+    if folder is None:
+        pytest.skip("TOOLWRIGHT_CASES names no folder of external cases")
+    rows = [json.loads(line) for line in (Path(folder) / "grepglob" / "globset.jsonl").read_text().splitlines()]
+    assert [row["name"] for row in rows if matches(row["pattern"], row["path"], _dialect(row)) != row["matches"]] == []
+
+
+def _dialect(row: dict[str, str]) -> Dialect:
+    slashes = row["options"] == "SLASHLIT"
+    elsewhere = "separator" if slashes and "\\" in row["pattern"] + row["path"] else "escape"
+    return Dialect(
+        crossing=not slashes,
+        ignore_case=row["options"] == "CASEI",
+        empty_alternatives=row["options"] == "EALTRE",
+        backslash="literal" if row["options"] == "NOBSESC" else elsewhere,
+    )

@@ -1,0 +1,128 @@
+"""Searching contents: both engines give the same answer."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolwright.core.errors import InvalidArguments
+from toolwright.system.query import Globs, Mode, Query
+from toolwright.system.ripgrep import find_ripgrep
+from toolwright.system.search import Found, search, search_python
+
+Engine: TypeAlias = Callable[[Query], Awaitable[Found]]
+
+needs_ripgrep = pytest.mark.skipif(find_ripgrep() is None, reason="ripgrep is not installed")
+
+
+def _plain(found: Found) -> tuple[object, ...]:
+    lines = [(line.path, *line.read(), line.after_gap) for line in found.lines]
+    return list(found.files), list(found.counts), lines
+
+
+_TEXTS = st.lists(st.sampled_from(["ab", "a b", "", "b", "é ab", "AB", "ab ab", "x\ty"]), max_size=8)
+_PATTERNS = [
+    "a",
+    "ab",
+    "^a",
+    "b$",
+    "a\\s*b",
+    "[^a]b",
+    "\\bab\\b",
+    "a|x",
+    "é",
+    "(?i)AB",
+    "a.b",
+    "$",
+    "\\w+\\s",
+    "(?<n>a)b",
+]
+
+
+@needs_ripgrep
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(_TEXTS, min_size=1, max_size=3),
+    st.sampled_from(_PATTERNS),
+    st.sampled_from(["files", "content", "count"]),
+    st.integers(0, 2),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_without_ripgrep_the_same_lines_are_found(
+    texts: list[list[str]], pattern: str, mode: Mode, around: int, ignore_case: bool, ending: str
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(os.path.realpath(name))
+        for place, lines in enumerate(texts):
+            (folder / f"{place}.txt").write_bytes(ending.join(lines).encode())
+        query = Query(pattern, folder, folder, mode=mode, ignore_case=ignore_case, before=around, after=around)
+        assert _plain(asyncio.run(search(query))) == _plain(asyncio.run(search_python(query)))
+
+
+@needs_ripgrep
+@pytest.mark.parametrize("pattern", ["a\\nb", "a.b", "b\\n", "(?s)a.*b", "x\\s+y"])
+@pytest.mark.parametrize("mode", ["files", "content", "count"])
+async def test_matches_over_lines_are_the_same_without_ripgrep(tmp_path: Path, pattern: str, mode: Mode) -> None:
+    (tmp_path / "one").write_text("a\nb\nc\na b\nx\n\ny\n")
+    query = Query(pattern, tmp_path, tmp_path, mode=mode, multiline=True)
+    with_ripgrep, without = await search(query), await search_python(query)
+    assert with_ripgrep.files == without.files
+    assert [line.read() for line in with_ripgrep.lines] == [line.read() for line in without.lines]
+
+
+@pytest.mark.parametrize("engine", [search, search_python])
+async def test_binary_files_are_passed_over_and_utf_16_is_read(tmp_path: Path, engine: Engine) -> None:
+    (tmp_path / "a.bin").write_bytes(b"needle\0")
+    (tmp_path / "b.txt").write_bytes("needle".encode("utf-16"))
+    (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfneedle")
+    found = await engine(Query("needle", tmp_path, tmp_path))
+    assert found.files == ["b.txt", "c.txt"]
+    alone = await engine(Query("needle", tmp_path, tmp_path, name="a.bin", mode="content"))
+    assert (alone.lines, alone.binary) == ([], ["a.bin"])
+
+
+@pytest.mark.parametrize("engine", [search, search_python])
+async def test_a_link_out_of_the_folder_is_not_searched(tmp_path: Path, engine: Engine) -> None:
+    (tmp_path / "outside").write_text("needle")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to("../outside")
+    assert (await engine(Query("needle", tmp_path / "in", tmp_path / "in"))).files == []
+
+
+@pytest.mark.parametrize("engine", [search, search_python])
+async def test_a_line_break_in_the_pattern_needs_multiline(tmp_path: Path, engine: Engine) -> None:
+    with pytest.raises(InvalidArguments, match="multiline"):
+        await engine(Query("a\\nb", tmp_path, tmp_path))
+
+
+@needs_ripgrep
+async def test_look_around_works(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("foobar\nfoobaz\n")
+    found = await search(Query("foo(?!bar)", tmp_path, tmp_path, mode="content"))
+    assert [line.read()[2] for line in found.lines] == ["foobaz"]
+
+
+async def test_ignore_files_above_the_workspace_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*\n")
+    folder = tmp_path / "workspace" / "sub"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("needle")
+    assert (await search(Query("needle", folder, tmp_path / "workspace"))).files == ["a.txt"]
+    assert (await search(Query("needle", folder.parent, folder.parent))).files == ["sub/a.txt"]
+
+
+def test_globs_are_parted_outside_of_braces_only() -> None:
+    globs = Globs.parse("*.{ts,tsx}, src/**/*.py !*.test.ts")
+    assert globs == Globs(("*.{ts,tsx}", "src/**/*.py"), ("*.test.ts",))
+    assert globs.accepts("deep/a.tsx")
+    assert globs.accepts("src/x/b.py")
+    assert not globs.accepts("lib/b.py")
+    assert not globs.accepts("a.test.ts")
+    assert globs.accepts("x/b.py", "src/x/b.py")

@@ -1,0 +1,91 @@
+"""The delete tool on real files."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.access import DeletePath
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.core.spec import Effect
+from toolwright.executor.executor import Executor
+from toolwright.policy.decide import AllowEverything
+from toolwright.registry.registry import Registry
+from toolwright.tool.typed import TypedTool
+from toolwright.toolbox.delete import Delete
+
+
+async def call(tool: TypedTool[Any], **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_it_is_destructive_deferred_and_found_by_its_other_names() -> None:
+    spec = Delete.contract().spec
+    assert spec.annotations.effect is Effect.DESTROY
+    assert spec.deferred
+    assert {"remove_file", "delete_file"} <= set(spec.aliases)
+    assert spec.search_hint == "remove file rm"
+
+
+async def test_a_file_and_an_empty_folder_are_removed(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"sub/a": ""})
+    assert await call(Delete(tmp_path), path="sub/a") == "Deleted sub/a"
+    assert await call(Delete(tmp_path), path="sub/") == "Deleted folder sub/"
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_full_folder_needs_to_be_meant(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"sub/deep/a": ""})
+    with pytest.raises(ToolFailed, match="not empty; recursive=true"):
+        await call(Delete(tmp_path), path="sub")
+    await call(Delete(tmp_path), path="sub", recursive=True)
+    assert not (tmp_path / "sub").exists()
+
+
+async def test_of_a_link_only_the_link_goes(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"outside/a": "kept", "in/b": ""})
+    (tmp_path / "in" / "link").symlink_to("../outside")
+    await call(Delete(tmp_path / "in"), path="link", recursive=True)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["b"]
+    assert (tmp_path / "outside" / "a").read_text() == "kept"
+
+
+@pytest.mark.parametrize("path", ["link/a", "../outside/a", "{tmp}/outside/a", "sub/../../outside/a"])
+async def test_nothing_outside_is_removed(tmp_path: Path, path: str) -> None:
+    make_tree(tmp_path, {"outside/a": "kept", "in/sub/b": ""})
+    (tmp_path / "in" / "link").symlink_to("../outside")
+    with pytest.raises(Unsafe):
+        await call(Delete(tmp_path / "in"), path=path.replace("{tmp}", str(tmp_path)))
+    assert (tmp_path / "outside" / "a").read_text() == "kept"
+
+
+@pytest.mark.parametrize("path", [".", "./", "sub/..", "{tmp}/in", "..", "/", "../in"])
+async def test_the_workspace_itself_is_never_removed(tmp_path: Path, path: str) -> None:
+    make_tree(tmp_path, {"in/sub/b": ""})
+    with pytest.raises(Unsafe, match="workspace"):
+        await call(Delete(tmp_path / "in"), path=path.replace("{tmp}", str(tmp_path)), recursive=True)
+    assert (tmp_path / "in" / "sub" / "b").exists()
+
+
+async def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="does not exist"):
+        await call(Delete(tmp_path), path="a")
+
+
+def test_the_access_is_the_entry_not_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/hosts")
+    root = Path(os.path.realpath(tmp_path))
+    assert Delete(tmp_path).bind({"path": "link"}).accesses() == [DeletePath(str(root / "link"))]

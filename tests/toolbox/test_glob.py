@@ -1,0 +1,109 @@
+"""The glob tool on real folders."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.access import ReadPath
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
+from toolwright.executor.executor import Executor
+from toolwright.policy.decide import AllowEverything
+from toolwright.registry.registry import Registry
+from toolwright.tool.typed import TypedTool
+from toolwright.toolbox.glob import Glob
+
+
+async def call(tool: TypedTool[Any], **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+async def test_the_newest_file_comes_first(tmp_path: Path) -> None:
+    for age, name in enumerate(["old.py", "sub/middle.py", "new.py"]):
+        make_tree(tmp_path, {name: ""})
+        os.utime(tmp_path / name, (1_000 + age, 1_000 + age))
+    assert await call(Glob(tmp_path), pattern="**/*.py") == "new.py\nsub/middle.py\nold.py"
+
+
+async def test_paths_are_named_so_that_other_tools_understand_them(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"src/app/a.ts": "", "src/app/b.tsx": "", "src/c.js": ""})
+    assert sorted((await call(Glob(tmp_path), pattern="app/*.{ts,tsx}", path="src")).split()) == [
+        "src/app/a.ts",
+        "src/app/b.tsx",
+    ]
+    assert await call(Glob(tmp_path), pattern=f"{tmp_path}/src/*.js") == "src/c.js"
+
+
+async def test_a_long_answer_is_capped_with_a_count(tmp_path: Path) -> None:
+    make_tree(tmp_path, {f"{number}.txt": "" for number in range(7)})
+    text = await call(Glob(tmp_path), pattern="*", limit=3)
+    assert text.count(".txt") == 3
+    assert text.endswith("(3 newest of 7 files; narrow the pattern or raise limit to see more)")
+
+
+async def test_ignored_files_are_left_out_and_that_is_said(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".gitignore": "build/\n*.log\n", "a.py": "", "build/deep/b.py": "", "c.log": ""})
+    text = await call(Glob(tmp_path), pattern="**/*.py")
+    assert text.startswith("a.py\n\n(1 more file matches but .gitignore or .ignore hides them, such as build/deep/b.py")
+    assert sorted((await call(Glob(tmp_path), pattern="**/*.py", ignored=True)).split()) == ["a.py", "build/deep/b.py"]
+    assert "ignored=true" in await call(Glob(tmp_path), pattern="*.log")
+    assert "ignored" not in await call(Glob(tmp_path), pattern="**/*.md")
+
+
+async def test_dotfiles_are_files_like_others_but_history_is_not(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".github/ci.yml": "", ".git/config.yml": ""})
+    assert await call(Glob(tmp_path), pattern="**/*.yml") == ".github/ci.yml"
+
+
+async def test_a_pattern_for_one_folder_says_when_the_files_are_deeper(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"src/a.py": ""})
+    text = await call(Glob(tmp_path), pattern="*.py")
+    assert text == "no files match '*.py' in the workspace; 1 file deeper down: use '**/*.py'"
+
+
+async def test_forbidden_files_are_invisible(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a.env": "", "b.env": "", ".gitignore": "b.env\n"})
+    text = await call(Glob(tmp_path, hidden=lambda path: path.suffix == ".env"), pattern="**/*.env")
+    assert text == "no files match '**/*.env' in the workspace"
+
+
+async def test_a_link_out_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"outside/a.py": "", "in/b.py": ""})
+    (tmp_path / "in" / "link").symlink_to("../outside")
+    assert await call(Glob(tmp_path / "in"), pattern="**/*.py") == "b.py"
+    for escape in ("link/*.py", "../outside/*.py", f"{tmp_path}/outside/*.py"):
+        with pytest.raises(Unsafe):
+            await call(Glob(tmp_path / "in"), pattern=escape)
+
+
+async def test_a_missing_folder_and_a_broken_pattern_are_told_apart(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"source/a.py": ""})
+    with pytest.raises(ToolFailed, match="does not exist; did you mean source"):
+        await call(Glob(tmp_path), pattern="*", path="sourc")
+    with pytest.raises(ToolFailed, match="is a file"):
+        await call(Glob(tmp_path), pattern="*", path="source/a.py")
+    with pytest.raises(InvalidArguments, match="never closes"):
+        await call(Glob(tmp_path), pattern="*.{py")
+
+
+def test_the_access_is_the_folder_the_pattern_starts_in(tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path))
+    assert Glob(tmp_path).bind({"pattern": "src/**/*.py"}).accesses() == [ReadPath(str(root / "src"))]
+
+
+async def test_an_ignored_folder_asked_for_by_path_says_so(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".gitignore": "build/\n", "build/a.py": ""})
+    assert "is ignored by" in await call(Glob(tmp_path), pattern="*.py", path="build")

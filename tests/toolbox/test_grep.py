@@ -1,0 +1,194 @@
+"""The grep tool on real files."""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.access import ReadPath
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
+from toolwright.executor.executor import Executor
+from toolwright.policy.decide import AllowEverything
+from toolwright.registry.registry import Registry
+from toolwright.tool.typed import TypedTool
+from toolwright.toolbox.grep import Grep
+
+
+async def call(tool: TypedTool[Any], **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+_TREE = {
+    "a.py": "import os\n\ndef main():\n    return os.sep\n",
+    "lib/b.py": "def main():\n    pass\ndef other():\n    main()\n",
+    "lib/c.ts": "function main() {}\n",
+}
+
+
+async def test_files_are_named_by_default(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    assert await call(Grep(tmp_path), pattern="def main") == "a.py\nlib/b.py"
+
+
+async def test_content_shows_numbered_lines_with_neighbours(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    text = await call(Grep(tmp_path), pattern="def main", mode="content", context=1)
+    assert text.splitlines() == [
+        "a.py-2-",
+        "a.py:3:def main():",
+        "a.py-4-    return os.sep",
+        "--",
+        "lib/b.py:1:def main():",
+        "lib/b.py-2-    pass",
+    ]
+
+
+async def test_counts_are_exact_on_every_page(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    text = await call(Grep(tmp_path), pattern="main", mode="count", limit=1, offset=1)
+    assert text == "lib/b.py:2\n\n(files 2 to 2 of 3; offset=2 for more)\n4 matching lines in 3 files"
+
+
+async def test_an_offset_past_the_end_says_so(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    assert await call(Grep(tmp_path), pattern="main", offset=9) == "no entries at offset 9: there are 3 files"
+
+
+async def test_other_products_spellings_are_understood(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    spelled = {"pattern": "DEF MAIN", "output_mode": "content", "-i": True, "-A": 1, "-n": False, "head_limit": 2}
+    assert await call(Grep(tmp_path), **spelled) == (
+        "a.py:def main():\na.py-    return os.sep\n\n(lines 1 to 2 of 4; offset=2 for more)"
+    )
+    assert await call(Grep(tmp_path), pattern="main", output_mode="files_with_matches", include="*.ts") == "lib/c.ts"
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "expected"),
+    [
+        ({"glob": "*.ts"}, "lib/c.ts"),
+        ({"glob": "lib/*.{py,ts}"}, "lib/b.py\nlib/c.ts"),
+        ({"glob": "!*.py"}, "lib/c.ts"),
+        ({"glob": "lib/**", "type": "py"}, "lib/b.py"),
+        ({"type": "ts"}, "lib/c.ts"),
+        ({"path": "lib", "glob": "lib/*.ts"}, "lib/c.ts"),
+        ({"path": "lib/b.py"}, "lib/b.py"),
+    ],
+)
+async def test_the_files_can_be_narrowed(tmp_path: Path, narrowed: dict[str, object], expected: str) -> None:
+    make_tree(tmp_path, _TREE)
+    assert await call(Grep(tmp_path), pattern="main", **narrowed) == expected
+
+
+async def test_a_glob_does_not_bring_ignored_files_back(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".gitignore": "*.log\n", "a.log": "needle", "b.txt": "needle"})
+    assert await call(Grep(tmp_path), pattern="needle") == "b.txt"
+    assert (await call(Grep(tmp_path), pattern="needle", glob="*.log")).startswith("no matches for 'needle'")
+    assert await call(Grep(tmp_path), pattern="needle", glob="*.log", ignored=True) == "a.log"
+
+
+async def test_an_ignored_path_is_searched_and_that_is_said(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".gitignore": "build/\n*.log\n", "build/sub/a.log": "needle"})
+    text = await call(Grep(tmp_path), pattern="needle", path="build/sub")
+    assert text.startswith("build/sub/a.log\n\n(build/sub is ignored by ")
+    assert ".gitignore:1 (build/)" in text
+
+
+async def test_hidden_folders_are_searched(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".github/ci.yml": "needle", ".git/HEAD": "needle"})
+    assert await call(Grep(tmp_path), pattern="needle") == ".github/ci.yml"
+
+
+async def test_a_bad_pattern_is_explained_in_the_engines_words(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    with pytest.raises(InvalidArguments, match="unclosed group"):
+        await call(Grep(tmp_path), pattern="(")
+    with pytest.raises(InvalidArguments, match="unrecognized file type: nope"):
+        await call(Grep(tmp_path), pattern="a", type="nope")
+    with pytest.raises(InvalidArguments, match="never closes"):
+        await call(Grep(tmp_path), pattern="a", glob="*.{py")
+
+
+async def test_a_pattern_that_looks_like_an_option_is_a_pattern(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a": "--files and --pre=sh\n"})
+    assert await call(Grep(tmp_path), pattern="--pre=sh", mode="content") == "a:1:--files and --pre=sh"
+
+
+async def test_forbidden_files_are_invisible(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".env": "needle", "a": "needle"})
+    grep = Grep(tmp_path, hidden=lambda path: path.name == ".env")
+    for mode, expected in (("files", "a"), ("content", "a:1:needle"), ("count", "a:1\n\n1 matching line in 1 file")):
+        assert await call(grep, pattern="needle", mode=mode) == expected
+
+
+async def test_nothing_outside_the_workspace_is_searched(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"outside/a": "needle", "in/b": "needle"})
+    (tmp_path / "in" / "link").symlink_to("../outside")
+    assert await call(Grep(tmp_path / "in"), pattern="needle") == "b"
+    for escape in ("link", "../outside", str(tmp_path / "outside" / "a")):
+        with pytest.raises(Unsafe):
+            await call(Grep(tmp_path / "in"), pattern="needle", path=escape)
+
+
+async def test_a_configuration_file_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tree(tmp_path, {"rc": "--files\n--pre=/bin/false\n", "in/a": "needle"})
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rc"))
+    assert await call(Grep(tmp_path / "in"), pattern="needle") == "a"
+
+
+async def test_long_lines_are_cut_and_matches_over_lines_found(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a": "x" * 5_000 + "\n", "b": "one\ntwo\n"})
+    text = await call(Grep(tmp_path), pattern="^x", mode="content")
+    assert len(text) < 600
+    assert "omitted" in text
+    assert await call(Grep(tmp_path), pattern="one.two", multiline=True) == "b"
+
+
+async def test_cancelling_ends_the_search_at_once(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(1 << 38)  # hours of zeros
+    running = asyncio.ensure_future(call(Grep(tmp_path), pattern="x", path="huge"))
+    while str(tmp_path) not in _working_folders():
+        await asyncio.sleep(0.01)
+    began = time.perf_counter()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert time.perf_counter() - began < 0.5
+    assert str(tmp_path) not in _working_folders()
+
+
+def _working_folders() -> set[str]:
+    folders: set[str] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            folders.add(str((process / "cwd").readlink()))
+    return folders
+
+
+async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ToolFailed, match="neither a file nor a folder"):
+        await call(Grep(tmp_path), pattern="x", path="pipe")
+
+
+def test_the_access_is_what_is_searched(tmp_path: Path) -> None:
+    make_tree(tmp_path, _TREE)
+    root = Path(os.path.realpath(tmp_path))
+    assert Grep(tmp_path).bind({"pattern": "x", "path": "lib"}).accesses() == [ReadPath(str(root / "lib"))]

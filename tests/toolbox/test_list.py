@@ -1,0 +1,64 @@
+"""The list tool on real folders."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.executor.executor import Executor
+from toolwright.policy.decide import AllowEverything
+from toolwright.registry.registry import Registry
+from toolwright.tool.typed import TypedTool
+from toolwright.toolbox.list import List
+
+
+async def call(tool: TypedTool[Any], **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+async def test_folders_come_first_and_links_say_where_they_lead(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"b.txt": "", "a.txt": "", "sub/c": ""})
+    (tmp_path / "link").symlink_to("a.txt")
+    assert await call(List(tmp_path)) == "sub/\na.txt\nb.txt\nlink -> a.txt"
+
+
+async def test_ignored_entries_are_counted(tmp_path: Path) -> None:
+    make_tree(tmp_path, {".gitignore": "build/\n", "build/a": "", "b": ""})
+    assert await call(List(tmp_path)) == ".gitignore\nb\n(1 ignored, not shown; ignored=true shows all)"
+    assert await call(List(tmp_path), ignored=True) == "build/\n.gitignore\nb"
+
+
+async def test_a_long_folder_is_paged(tmp_path: Path) -> None:
+    make_tree(tmp_path, {str(number): "" for number in range(5)})
+    assert await call(List(tmp_path), limit=2, offset=2) == "2\n3\n(entries 3 to 4 of 5; offset=4 for more)"
+    assert await call(List(tmp_path), offset=7) == "no entries at offset 7: there are 5"
+
+
+async def test_an_empty_folder_a_file_and_a_missing_path_read_differently(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"file": ""})
+    (tmp_path / "empty").mkdir()
+    assert await call(List(tmp_path), path="empty") == "empty is empty"
+    with pytest.raises(ToolFailed, match="is a file"):
+        await call(List(tmp_path), path="file")
+    with pytest.raises(ToolFailed, match="did you mean empty"):
+        await call(List(tmp_path), path="emty")
+
+
+async def test_forbidden_files_are_invisible_and_the_outside_is_refused(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"in/.env": "", "in/a": "", "out/b": ""})
+    assert await call(List(tmp_path / "in", hidden=lambda path: path.name == ".env")) == "a"
+    with pytest.raises(Unsafe):
+        await call(List(tmp_path / "in"), path="../out")

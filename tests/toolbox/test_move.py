@@ -1,0 +1,98 @@
+"""The move tool on real files."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.access import WritePath
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.executor.executor import Executor
+from toolwright.policy.decide import AllowEverything
+from toolwright.registry.registry import Registry
+from toolwright.tool.typed import TypedTool
+from toolwright.toolbox.move import Move
+
+
+async def call(tool: TypedTool[Any], **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+async def test_a_file_moves_and_folders_are_made_for_it(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a": "text"})
+    assert await call(Move(tmp_path), source="a", destination="x/y/b") == "Moved a to x/y/b"
+    assert (tmp_path / "x" / "y" / "b").read_text() == "text"
+    assert not (tmp_path / "a").exists()
+
+
+async def test_a_folder_and_a_link_move_as_they_are(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"old/a": "text"})
+    (tmp_path / "link").symlink_to("old/a")
+    await call(Move(tmp_path), source="old", destination="new")
+    await call(Move(tmp_path), source="link", destination="other")
+    assert (tmp_path / "new" / "a").read_text() == "text"
+    assert os.fspath((tmp_path / "other").readlink()) == "old/a"
+
+
+async def test_a_file_is_replaced_only_when_told(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a": "new", "b": "old", "folder/c": ""})
+    with pytest.raises(ToolFailed, match="already exists; set overwrite"):
+        await call(Move(tmp_path), source="a", destination="b")
+    with pytest.raises(ToolFailed, match="already exists; give another path"):
+        await call(Move(tmp_path), source="a", destination="folder", overwrite=True)
+    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("new", "old")
+    await call(Move(tmp_path), source="a", destination="b", overwrite=True)
+    assert (tmp_path / "b").read_text() == "new"
+
+
+async def test_a_folder_does_not_replace_what_is_there(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a/x": "", "b": "kept"})
+    with pytest.raises(ToolFailed, match="already exists"):
+        await call(Move(tmp_path), source="a", destination="b")
+    assert (tmp_path / "b").read_text() == "kept"
+
+
+async def test_a_missing_source_leaves_no_folders_behind(tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="does not exist"):
+        await call(Move(tmp_path), source="a", destination="x/b")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_folder_does_not_move_into_itself(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a/b": ""})
+    with pytest.raises(ToolFailed, match="lies inside"):
+        await call(Move(tmp_path), source="a", destination="a/c")
+
+
+@pytest.mark.parametrize(("source", "destination"), [("a", "../b"), ("../out", "b"), ("a", "link/b"), ("link/o", "b")])
+async def test_nothing_crosses_the_fence(tmp_path: Path, source: str, destination: str) -> None:
+    make_tree(tmp_path, {"in/a": "text", "out/o": "kept"})
+    (tmp_path / "in" / "link").symlink_to("../out")
+    with pytest.raises(Unsafe):
+        await call(Move(tmp_path / "in"), source=source, destination=destination)
+    assert (tmp_path / "in" / "a").exists()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["o"]
+
+
+async def test_the_workspace_stays_where_it_is(tmp_path: Path) -> None:
+    with pytest.raises(Unsafe, match="workspace"):
+        await call(Move(tmp_path), source=".", destination="a")
+
+
+def test_both_ends_are_declared(tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path))
+    accesses = Move(tmp_path).bind({"source": "a", "destination": "x/b"}).accesses()
+    assert accesses == [WritePath(str(root / "a")), WritePath(str(root / "x" / "b"))]
