@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def processes_with(marker: str) -> list[str]:
             if marker.encode() in line:
                 found.append(line.decode(errors="replace"))
     return found
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.005)
 
 
 async def test_output_and_errors_come_interleaved_with_the_exit_code():
@@ -120,8 +127,7 @@ async def test_a_long_line_and_a_large_environment_arrive_whole():
 async def test_output_is_streamed_while_the_command_runs():
     seen: list[str] = []
     running = Running(command("echo first; sleep 987"), on_output=seen.append)
-    while not seen:
-        await asyncio.sleep(0.005)
+    await until(lambda: bool(seen))
     assert seen == ["first\n"]
     assert running.ended is None
     running.stop()
@@ -179,19 +185,14 @@ async def test_killing_warden_and_keeper_does_not_help_either():
     killing = "keeper=$(ps -o ppid= -p $PPID); kill -9 $keeper $PPID"
     ended = await run(command(f"{killing}; sleep 987.{marker} & sleep 987.{marker}"), seconds=5)
     assert ended.reason == "lost"
-    for _ in range(100):
-        if not processes_with(marker):
-            break
-        await asyncio.sleep(0.01)
-    assert processes_with(marker) == []
+    await until(lambda: not processes_with(marker))
     assert (await run(command("echo again"))).transcript.text == "again\n"
 
 
 async def test_a_command_may_clean_up_when_it_is_stopped(tmp_path: Path):
     line = "trap 'echo cleaned > done; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
     running = Running(command(line, str(tmp_path)))
-    while not running.transcript.chars:
-        await asyncio.sleep(0.005)
+    await until(lambda: running.transcript.chars > 0)
     running.stop()
     running.stop()
     ended = await running.wait()
@@ -223,11 +224,7 @@ async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert time.monotonic() - began < 0.15
-    for _ in range(100):
-        if not processes_with(marker):
-            break
-        await asyncio.sleep(0.02)
-    assert processes_with(marker) == []
+    await until(lambda: not processes_with(marker))
 
 
 async def test_memory_stays_bounded_and_a_flood_is_stopped():

@@ -259,9 +259,13 @@ def _wake_on_child() -> int:
     reading, writing = os.pipe()
     for end in (reading, writing):
         os.set_blocking(end, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _wake)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     return reading
+
+
+def _wake(number: int, frame: object) -> None:
+    """Do nothing: that a signal has a handler is what makes it write to the wake-up descriptor."""
 
 
 def _drain(wake: int) -> None:

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
+from weakref import ref
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
@@ -57,14 +57,17 @@ class BashArguments(Arguments):
     @model_validator(mode="before")
     @classmethod
     def _in_seconds(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or "timeout_seconds" in given:
-            return given
-        fields = dict(given)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - not validated yet
-        if isinstance(limit := fields.get("timeout_ms"), (int, float)):
-            fields["timeout_seconds"] = fields.pop("timeout_ms") / 1000
-        elif isinstance(limit := fields.get("timeout"), (int, float)):
-            # others count in milliseconds: above our longest time it can be nothing else
-            fields["timeout_seconds"] = fields.pop("timeout") / (1 if limit <= _MAX_SECONDS else 1000)
+        if not isinstance(given, dict) or "timeout_seconds" in given:
+            return cast("object", given)
+        fields = dict(cast("dict[str, object]", given))
+        for name in ("timeout_ms", "timeout"):
+            limit = fields.get(name)
+            if isinstance(limit, (int, float)):
+                # others count in milliseconds: above our longest time it can be nothing else
+                in_seconds = name == "timeout" and limit <= _MAX_SECONDS
+                del fields[name]
+                fields["timeout_seconds"] = limit if in_seconds else limit / 1000
+                break
         return fields
 
 
@@ -107,11 +110,12 @@ class Bash(TypedTool[BashArguments]):
         self.caps = caps or Caps()
         self._environment = environment
         self.sandbox = _sandbox(self.workspace, sandbox, protected, network=network)
-        self._seen: ShellSession | None = None
+        # weak: a session that nobody else remembers must end, and its jobs with it
+        self._seen: Callable[[], ShellSession | None] = lambda: None
 
     def bind(self, arguments: JsonObject | str | bytes) -> "BashCall":
         """Check arguments and fix the folder they will run in: what is judged there runs there."""
-        return BashCall(self, super().bind(arguments), self.folder_of(self._seen))
+        return BashCall(self, super().bind(arguments).given, self.folder_of(self._seen()))
 
     def folder_of(self, session: ShellSession | None) -> Path:
         """Where the next line of a session runs."""
@@ -121,7 +125,8 @@ class Bash(TypedTool[BashArguments]):
     def session(self, context: ToolContext, judged: Path) -> ShellSession:
         """Return the session's shell, if it still is in the folder the call was judged for."""
         # calls are judged before the session is known and before their siblings run; either may have moved the shell
-        session = self._seen = context.state.get(ShellSession)
+        session = context.state.get(ShellSession)
+        self._seen = ref(session)
         folder = self.folder_of(session)
         if folder != judged:
             raise ToolFailed(
@@ -152,24 +157,21 @@ def _temporary_folder() -> Path:
     return folder
 
 
-@dataclass(frozen=True, slots=True)
-class BashCall:
+class BashCall(TypedInvocation[BashArguments]):
     """One line, bound to the folder it is judged for."""
 
-    tool: Bash
-    bound: TypedInvocation[BashArguments]
-    folder: Path
+    __slots__ = ("bash", "folder")
 
-    @property
-    def arguments(self) -> JsonObject:
-        """As they will run, defaults filled in."""
-        return self.bound.arguments
+    def __init__(self, bash: Bash, given: BashArguments, folder: Path) -> None:
+        super().__init__(bash, given, bash.contract().dump)
+        self.bash = bash
+        self.folder = folder
 
     def accesses(self) -> Sequence[Access]:
         """The line itself, and every path that can be read out of it."""
         from toolwright.shell import Verdict, analyse
 
-        line, folder = self.bound.given.command, str(self.folder)
+        line, folder = self.given.command, str(self.folder)
         plan = analyse(line, folder)
         effect = Effect.DESTROY
         if plan.proven and plan.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
@@ -178,24 +180,24 @@ class BashCall:
 
     async def run(self, context: ToolContext) -> Output:
         """Run it to its end, or start it and return when it is to stay in the background."""
-        session = self.tool.session(context, self.folder)
-        if self.bound.given.background:
+        session = self.bash.session(context, self.folder)
+        if self.given.background:
             return self._start(session)
         progress = _Progress(context.report)
         with ExitStack() as held:
-            command = self.tool.command(self.bound.given.command, self.folder, held)
-            seconds = self.bound.given.timeout_seconds
-            ended = await run(command, seconds=seconds, on_output=progress, caps=self.tool.caps)
+            command = self.bash.command(self.given.command, self.folder, held)
+            seconds = self.given.timeout_seconds
+            ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()
         return self._told(ended, self._move(session, ended))
 
     def _start(self, session: ShellSession) -> Output:
         session.check_room()
         with ExitStack() as held:
-            command = self.tool.command(self.bound.given.command, self.folder, held)
-            running = Running(command, caps=self.tool.caps)
+            command = self.bash.command(self.given.command, self.folder, held)
+            running = Running(command, caps=self.bash.caps)
             running.when_ended(held.pop_all().close)
-        job = session.add(self.bound.given.command, running)
+        job = session.add(self.given.command, running)
         return Output(
             f'started job {job.id}; read it with bash_output(id="{job.id}"), stop it with bash_kill(id="{job.id}")',
             {"job": job.id},
@@ -205,7 +207,7 @@ class BashCall:
         told = ended.last_words.removesuffix("\n")
         if not told or told == str(self.folder):
             return ""
-        if self.tool.workspace.contains(told) and Path(told).is_dir():
+        if self.bash.workspace.contains(told) and Path(told).is_dir():
             session.folder = Path(told)
             return f"[the shell is now in {told}]\n"
         return f"[{told} is outside the workspace: the shell is back in {self.folder}]\n"
@@ -214,7 +216,7 @@ class BashCall:
         said = ended.transcript.text.rstrip("\n") or "(no output)"
         left = f"[processes it left running were stopped: {ended.leftovers}; use background=true to keep one]\n"
         text = f"{said}\n{left if ended.leftovers else ''}{moved}"
-        seconds = self.bound.given.timeout_seconds
+        seconds = self.given.timeout_seconds
         if ended.reason == "timed_out":
             raise TimedOut(
                 f"{text}timed out after {seconds:g} s and was stopped, with all it started; it may have had effects."
@@ -222,7 +224,7 @@ class BashCall:
             )
         if ended.reason == "flooded":
             raise CommandFailed(
-                f"{text}stopped: it wrote more than {self.tool.caps.flood_bytes} bytes", ended.exit_code
+                f"{text}stopped: it wrote more than {self.bash.caps.flood_bytes} bytes", ended.exit_code
             )
         text = f"{text}exit code: {ended.exit_code}"
         if ended.exit_code and not (ended.exit_code == 1 and self._means_no()):
@@ -233,7 +235,7 @@ class BashCall:
         # 1 is an answer (nothing found, files differ) when the last command that could say so is one of those
         from toolwright.shell import analyse
 
-        plan = analyse(self.bound.given.command, str(self.folder))
+        plan = analyse(self.given.command, str(self.folder))
         words = [command.words for command in plan.commands if command.words and not command.inside]
         telling = [each for each in words if each[0] not in _SAYS_NOTHING]
         if not telling:

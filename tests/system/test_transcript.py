@@ -1,0 +1,68 @@
+"""What is kept of an output, and that nothing of it is lost."""
+
+import stat
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.system.transcript import Caps, Transcript, private_folder
+
+
+def fed(chunks: list[bytes], kept_chars: int) -> Transcript:
+    transcript = Transcript(Caps(kept_chars=kept_chars))
+    for chunk in chunks:
+        transcript.feed(chunk)
+    transcript.close()
+    return transcript
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(2, 60))
+def test_an_output_is_kept_whole_or_by_its_two_ends(chunks: list[bytes], kept_chars: int):
+    whole = b"".join(chunks).decode("utf-8", "replace")
+    transcript = fed(chunks, kept_chars)
+    half = kept_chars // 2
+    assert transcript.chars == len(whole)
+    if len(whole) <= 2 * half:
+        assert transcript.text == whole
+    else:
+        assert transcript.text.startswith(whole[:half])
+        assert transcript.text.endswith(whole[-half:])
+        assert f"{len(whole) - 2 * half} characters left out" in transcript.text
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(2, 60))
+def test_the_file_holds_every_byte(chunks: list[bytes], kept_chars: int):
+    transcript = fed(chunks, kept_chars)
+    whole = b"".join(chunks)
+    assert (transcript.path is not None) == (len(whole) > kept_chars)
+    if transcript.path is not None:
+        assert transcript.path.read_bytes() == whole
+        transcript.path.unlink()
+
+
+@given(st.lists(st.text(max_size=10), max_size=20), st.data())
+def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
+    transcript = Transcript(Caps(kept_chars=10_000))
+    news, read = "", 0
+    for word in words:
+        transcript.feed(word.encode("utf-8", "replace"))
+        if data.draw(st.booleans()):
+            news, read = news + transcript.since(read), transcript.chars
+    assert news + transcript.since(read) == transcript.text
+
+
+def test_news_that_no_longer_fit_say_what_is_missing():
+    transcript = Transcript(Caps(kept_chars=20))
+    transcript.feed(b"x" * 15)
+    read = transcript.chars
+    transcript.feed(b"y" * 100)
+    assert transcript.since(read).endswith("]\n" + "y" * 10)
+    assert "90 characters left out" in transcript.since(read)
+
+
+def test_whole_outputs_are_for_our_eyes_only():
+    transcript = fed([b"x" * 100], 10)
+    assert transcript.path is not None
+    assert stat.S_IMODE(private_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(transcript.path.stat().st_mode) == 0o600
+    assert transcript.path.parent == private_folder()

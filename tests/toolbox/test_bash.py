@@ -1,0 +1,372 @@
+"""The bash tool, through the executor and on real processes."""
+
+import asyncio
+import gc
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.access import RunCommand, WritePath
+from toolwright.core.call import Completed, Failed, Outcome, ToolCall
+from toolwright.core.errors import InvalidArguments, TimedOut, ToolFailed
+from toolwright.core.event import CallProgressed, Event
+from toolwright.core.json import Json
+from toolwright.core.spec import Effect
+from toolwright.executor import Executor
+from toolwright.policy import AllowEverything
+from toolwright.registry import Registry
+from toolwright.system import bubblewrap
+from toolwright.system.transcript import Caps
+from toolwright.tool.base import State
+from toolwright.toolbox.bash import Bash, CommandFailed
+from toolwright.toolbox.environment import command_environment
+from toolwright.toolbox.jobs import BashKill, BashOutput, ShellSession
+
+
+class Shell:
+    """An executor with the shell tools, and what its observers saw."""
+
+    def __init__(self, bash: Bash) -> None:
+        self.bash = bash
+        self.state = State()
+        self.progress: list[str] = []
+        tools = Registry(bash, BashOutput(), BashKill())
+        self.executor = Executor(tools, AllowEverything(), observe=self._see, state=self.state)
+
+    def _see(self, event: Event) -> None:
+        if isinstance(event, CallProgressed):
+            self.progress.append(str(event.progress))
+
+    async def __call__(self, command: str, **more: Json) -> Outcome:
+        return await self.call("bash", {"command": command, **more})
+
+    async def call(self, name: str, arguments: Mapping[str, Json]) -> Outcome:
+        return await self.executor.run(name, arguments)
+
+    async def says(self, command: str, **more: Json) -> str:
+        outcome = await self(command, **more)
+        assert isinstance(outcome, Completed), outcome
+        return outcome.text
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    (tmp_path / "sub").mkdir()
+    return Shell(Bash(tmp_path))
+
+
+def failure(outcome: Outcome) -> Failed:
+    assert isinstance(outcome, Failed), outcome
+    return outcome
+
+
+def is_anywhere(name: str, folder: Path) -> bool:
+    return any(folder.rglob(name))
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def left_of(marker: str) -> str:
+    return subprocess.run(["pgrep", "-f", f"sleep {marker}"], capture_output=True, text=True, check=False).stdout
+
+
+async def test_output_and_exit_code_are_always_told(shell: Shell):
+    assert await shell.says("echo hello-from-bash") == "hello-from-bash\nexit code: 0"
+    assert await shell.says("true") == "(no output)\nexit code: 0"
+
+
+async def test_a_failing_command_is_an_error_that_carries_output_and_exit_code(shell: Shell):
+    failed = failure(await shell("echo out; echo problem >&2; exit 3"))
+    assert isinstance(failed.error, CommandFailed)
+    assert failed.error.exit_code == 3
+    assert failed.text == "out\nproblem\nexit code: 3"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "grep nothing /dev/null",
+        "grep -q nothing /dev/null && echo found",
+        "cat /dev/null | grep nothing",
+        "diff /dev/null /etc/passwd",
+        "test 1 = 2",
+        "[ 1 = 2 ]",
+        "[[ 1 = 2 ]]",
+        "git diff --no-index --quiet /dev/null /etc/passwd",
+        "cd sub && grep nothing /dev/null",
+    ],
+)
+async def test_exit_code_1_that_means_no_is_not_an_error(shell: Shell, line: str):
+    outcome = await shell(line)
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.text.endswith("exit code: 1")
+
+
+@pytest.mark.parametrize(
+    "line", ["false", "grep x /dev/null; false", "grep x /no/such/file", "git status /", "(exit 1)", "$GREP; exit 1"]
+)
+async def test_other_exit_codes_are_errors(shell: Shell, line: str):
+    assert isinstance(failure(await shell(line)).error, CommandFailed)
+
+
+async def test_the_folder_persists_and_variables_do_not(shell: Shell, tmp_path: Path):
+    assert f"[the shell is now in {tmp_path}/sub]" in await shell.says("cd sub; export KEPT=1; local_too=2")
+    assert await shell.says("pwd; echo .$KEPT$local_too$1$#.") == f"{tmp_path}/sub\n.0.\nexit code: 0"
+
+
+async def test_the_folder_follows_a_line_that_fails_or_exits(shell: Shell, tmp_path: Path):
+    failure(await shell("cd sub; exit 4"))
+    assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
+
+
+async def test_leaving_the_workspace_is_undone_and_told(shell: Shell, tmp_path: Path):
+    await shell.says("cd sub")
+    (tmp_path / "out").symlink_to("/etc")
+    for line in ("cd /", "cd ../out", "cd ../.."):
+        assert f"the shell is back in {tmp_path}/sub" in await shell.says(line)
+        assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
+
+
+async def test_a_folder_that_was_removed_means_the_root_again(shell: Shell, tmp_path: Path):
+    await shell.says("cd sub")
+    (tmp_path / "sub").rmdir()
+    assert (await shell.says("pwd")).startswith(f"{tmp_path}\n")
+
+
+async def test_a_call_judged_for_one_folder_never_runs_in_another(shell: Shell, tmp_path: Path):
+    calls = [ToolCall("1", "bash", {"command": "cd sub"}), ToolCall("2", "bash", {"command": "touch here"})]
+    moved, refused = await shell.executor.execute(calls)
+    assert isinstance(moved, Completed)
+    assert "send it again" in failure(refused).text
+    assert not is_anywhere("here", tmp_path)
+    await shell.says("touch here")
+    assert (tmp_path / "sub" / "here").exists()
+
+
+async def test_sessions_do_not_share_a_folder(shell: Shell, tmp_path: Path):
+    other = Shell(shell.bash)
+    await shell.says("cd sub")
+    failure(await other("touch here"))
+    assert (await other.says("pwd")).startswith(f"{tmp_path}\n")
+    assert not is_anywhere("here", tmp_path)
+
+
+async def test_a_time_limit_stops_the_command_and_keeps_its_output(shell: Shell):
+    failed = failure(await shell("echo begun; sleep 4242.1 & sleep 4242.1", timeout_seconds=0.2))
+    assert isinstance(failed.error, TimedOut)
+    assert failed.text.startswith("begun\ntimed out after 0.2 s")
+    assert left_of("4242.1") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, 120.0),
+        ({"timeout_seconds": 5}, 5.0),
+        ({"timeout_seconds": 100_000}, 600.0),
+        ({"timeout_ms": 1500}, 1.5),
+        ({"timeout": 30}, 30.0),
+        ({"timeout": 120_000}, 120.0),
+        ({"timeout": 9_000_000}, 600.0),
+    ],
+)
+def test_time_limits_are_clamped_and_other_spellings_understood(given: Mapping[str, Json], seconds: float):
+    assert Bash("/").bind({"cmd": "true", **given}).given.timeout_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"command": ""}, {"command": "x", "timeout_seconds": 0}, {"command": "x", "timeout": "long"}]
+)
+def test_arguments_that_make_no_sense_are_refused(given: Mapping[str, Json]):
+    with pytest.raises(InvalidArguments):
+        Bash("/").bind(given)
+
+
+async def test_nothing_waits_for_input_or_a_pager(shell: Shell):
+    assert await shell.says("cat; seq 3 | $PAGER | tail -1; tty || true") == "3\nnot a tty\nexit code: 0"
+    assert "exit code: 1" in failure(await shell("read -p 'sure? ' answer", timeout_seconds=5)).text
+
+
+async def test_what_is_left_in_the_background_is_stopped_and_told(shell: Shell):
+    told = await shell.says("sleep 4242.2 & echo ready")
+    assert told.startswith("ready\n[processes it left running were stopped: 1;")
+    assert left_of("4242.2") == ""
+
+
+async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(shell: Shell):
+    told = await shell.says("seq 1 100000")
+    assert len(told) < 30_000
+    assert told.startswith("1\n2\n")
+    assert told.endswith("99999\n100000\nexit code: 0")
+    path = told.partition("the whole output is in ")[2].partition("]")[0]
+    assert await shell.says(f"seq 1 100000 | cmp - {path} && echo same") == "same\nexit code: 0"
+
+
+async def test_a_flood_is_stopped(tmp_path: Path):
+    shell = Shell(Bash(tmp_path, caps=Caps(flood_bytes=1_000_000)))
+    assert "stopped: it wrote more than 1000000 bytes" in failure(await shell("yes")).text
+
+
+async def test_bytes_that_are_no_text_do_not_break_the_answer(shell: Shell):
+    assert await shell.says(r"printf 'a\xffb\xe2\x82'") == "a�b�\nexit code: 0"
+
+
+async def test_output_is_reported_while_it_comes(shell: Shell):
+    task = asyncio.create_task(shell("echo first; sleep 4242.3"))
+    async with asyncio.timeout(5):
+        while not shell.progress:  # noqa: ASYNC110 - reported from another thread
+            await asyncio.sleep(0.005)
+    assert shell.progress == ["first\n"]
+    task.cancel()
+    await asyncio.wait({task})
+    assert left_of("4242.3") == ""
+
+
+async def test_a_flood_is_not_reported_line_by_line(shell: Shell):
+    await shell.says("seq 1 300000 | tee /dev/stderr | tail -1")
+    assert 0 < len(shell.progress) < 100
+
+
+async def test_messages_of_bash_count_lines_as_the_model_wrote_them(shell: Shell):
+    assert "bash: line 2: no-such-thing: command not found" in failure(await shell("echo\nno-such-thing")).text
+    assert "unexpected EOF" in failure(await shell("echo 'open")).text
+
+
+async def test_no_code_comes_in_through_variables(tmp_path: Path):
+    (tmp_path / "evil").write_text("echo evil\n")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "BASH_ENV": str(tmp_path / "evil"),
+        "BASH_FUNC_ls%%": "() { echo evil; }",
+        "SHELLOPTS": "xtrace",
+        "CDPATH": "/",
+        "MINE": "kept",
+    }
+    shell = Shell(Bash(tmp_path, environment=environment))
+    assert await shell.says("ls; echo $MINE") == "evil\nkept\nexit code: 0"  # the file's name, not its content
+
+
+async def test_a_repository_runs_nothing_while_it_is_looked_at(tmp_path: Path):
+    shell = Shell(Bash(tmp_path))
+    await shell.says(
+        "git init -q . && git config core.fsmonitor 'touch PWNED; false' && git config core.pager 'touch PWNED'"
+    )
+    await shell.says("git status --short; git log --oneline 2>/dev/null; true")
+    assert not (tmp_path / "PWNED").exists()
+
+
+def test_git_settings_given_by_the_environment_stay_and_ours_win():
+    given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "me"}
+    made = command_environment(given)
+    assert made["GIT_CONFIG_KEY_0"] == "user.name"
+    keys = [made[f"GIT_CONFIG_KEY_{place}"] for place in range(int(made["GIT_CONFIG_COUNT"]))]
+    assert {"user.name", "core.fsmonitor", "safe.bareRepository"} <= set(keys)
+
+
+@pytest.mark.parametrize(
+    ("line", "effect"),
+    [
+        ("git status", Effect.READ),
+        ("cat file | sort", Effect.READ),
+        ("echo x > file", Effect.WRITE),
+        ("rm -rf build", Effect.DESTROY),
+        ("some-unknown-program", Effect.DESTROY),
+        ("echo $(rm file)", Effect.WRITE),
+        ("echo 'open", Effect.DESTROY),
+    ],
+)
+def test_a_call_declares_its_line_its_folder_and_what_it_provably_does(line: str, effect: Effect, tmp_path: Path):
+    first = Bash(tmp_path).bind({"command": line}).accesses()[0]
+    assert isinstance(first, RunCommand)
+    assert (first.line, first.cwd) == (line, str(tmp_path))
+    assert first.effect is effect or first.effect > effect > Effect.READ
+
+
+async def test_paths_are_declared_from_the_folder_the_shell_is_in(shell: Shell, tmp_path: Path):
+    await shell.says("cd sub")
+    assert WritePath(str(tmp_path / "sub" / "file")) in shell.bash.bind({"command": "echo x > file"}).accesses()
+
+
+async def test_a_background_job_is_read_and_stopped(shell: Shell):
+    started = await shell("echo one; while ! [ -e go ]; do sleep 0.01; done; echo two; sleep 4242.4", background=True)
+    assert isinstance(started, Completed)
+    assert started.output.structured == {"job": "1"}
+    job = shell.state.get(ShellSession).find("1")
+    async with asyncio.timeout(5):
+        while not job.running.transcript.chars:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.005)
+    assert (await shell.call("bash_output", {"id": "1"})).text.startswith("one\njob 1 (echo one;")  # type: ignore[union-attr] - completed
+    await shell.says("touch go")
+    async with asyncio.timeout(5):
+        while "two" not in job.running.transcript.text:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.005)
+    stopped = await shell.call("bash_kill", {"bash_id": "1"})
+    assert isinstance(stopped, Completed)
+    assert stopped.text.startswith("two\njob 1")
+    assert stopped.text.endswith("stopped; exit code: 143")
+    assert left_of("4242.4") == ""
+
+
+async def test_waiting_for_a_job_returns_when_it_ends(shell: Shell):
+    await shell("sleep 0.05; echo done; exit 9", background=True)
+    read = await shell.call("bash_output", {"id": "1", "wait_seconds": 30})
+    assert isinstance(read, Completed)
+    assert read.text.startswith("done\n")
+    assert read.text.endswith("ended; exit code: 9")
+
+
+async def test_an_unknown_job_is_told_with_the_known_ones(shell: Shell):
+    assert "no job was started" in failure(await shell.call("bash_output", {"id": "7"})).text
+    await shell("true", background=True)
+    assert "the jobs are 1" in failure(await shell.call("bash_kill", {"id": "7"})).text
+
+
+async def test_jobs_end_with_their_session(shell: Shell):
+    await shell("trap '' TERM; sleep 4242.5; sleep 4242.5", background=True)
+    await shell("setsid sleep 4242.5", background=True)
+    shell.state.get(ShellSession).close()
+    assert left_of("4242.5") == ""
+
+
+async def test_a_forgotten_session_ends_its_jobs(tmp_path: Path):
+    session = ShellSession()
+    shell = Shell(Bash(tmp_path))
+    shell.state.put(session)
+    await shell("sleep 4242.6", background=True)
+    running = session.find("1").running
+    del shell, session
+    gc.collect()  # an executor and its parts know each other
+    async with asyncio.timeout(10):
+        assert (await running.wait()).reason == "stopped"
+
+
+async def test_commands_run_inside_the_sandbox_where_one_is_wished_for(tmp_path: Path):
+    if bubblewrap.why_unusable():
+        pytest.skip(bubblewrap.why_unusable())
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    workspace.mkdir()
+    shell = Shell(Bash(workspace, sandbox="require", protected=(".agent",)))
+    assert "exit code: 1" in failure(await shell(f"touch {outside} .agent/x; echo ok > inside; exit 1")).text
+    assert "file\n" in await shell.says("mkdir sub; cd sub; echo file > $TMPDIR/kept; cat $TMPDIR/kept")
+    assert (await shell.says("pwd; cat $TMPDIR/kept")).startswith(f"{workspace}/sub\nfile\n")
+    assert names_in(workspace) == ["inside", "sub"]
+    assert not outside.exists()
+
+
+async def test_a_sandboxed_command_that_times_out_leaves_nothing(tmp_path: Path):
+    if bubblewrap.why_unusable():
+        pytest.skip(bubblewrap.why_unusable())
+    shell = Shell(Bash(tmp_path, sandbox="require", protected=(".agent",)))
+    failure(await shell("trap '' TERM; setsid sleep 4242.7 & sleep 4242.7", timeout_seconds=0.2))
+    assert left_of("4242.7") == ""
+    assert names_in(tmp_path) == []
+
+
+def test_the_tool_answers_to_the_names_other_products_use():
+    assert {"Bash", "run_shell_command", "execute_command"} <= set(Bash.spec.aliases)
+    assert issubclass(CommandFailed, ToolFailed)
