@@ -139,8 +139,18 @@ def test_a_command_rule_never_allows_a_redirect(tmp_path: Path) -> None:
     assert _decide("npm run build 2>/dev/null", tmp_path, allow=["Bash(npm run *)"]) is Allow
 
 
+def test_an_edit_rule_allows_the_redirect_of_a_command_that_only_looks(tmp_path: Path) -> None:
+    assert _decide("echo hi > src/a", tmp_path, allow=["Edit(src/**)"]) is Allow
+    assert _decide("echo hi > lib/a", tmp_path, allow=["Edit(src/**)"]) is Ask
+    assert _decide("touch src/a > src/b", tmp_path, allow=["Edit(src/**)"]) is Ask
+    assert _decide("> src/a", tmp_path, allow=["Edit(src/**)"]) is Allow
+    assert _decide("echo hi > src/a", tmp_path, mode="plan", allow=["Edit(src/**)"]) is Deny
+
+
 def test_what_an_allowed_command_writes_inside_is_allowed_with_it(tmp_path: Path) -> None:
     assert _decide("cp a b", tmp_path, allow=["Bash(cp *)"]) is Allow
+    assert _decide("cp a b 2>/dev/null", tmp_path, allow=["Bash(cp *)"]) is Allow
+    assert _decide("cp a b > c", tmp_path, allow=["Bash(cp *)"]) is Ask
     assert _decide("cp a /etc/b", tmp_path, allow=["Bash(cp *)"]) is Ask
 
 

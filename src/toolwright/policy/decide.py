@@ -52,7 +52,10 @@ class AllowEverything(Policy):
     """Allows whatever nobody else forbids: for tests and for people who mean it."""
 
     tier = Tier.MODE
-    standing = "always"
+
+    @property
+    def standing(self) -> str | None:
+        return "always"
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         return _ALLOWED
@@ -132,6 +135,8 @@ class Policies:
         return _combined(decisions)
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
+        if self._only is not None:  # the usual case of a library: one mode, nothing else
+            return self._settled(self._only.judge(access, subject) or _UNDECIDED)
         guards, rules, modes = self._tiers
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)

@@ -1,9 +1,11 @@
 """How a shell line is taken apart for judging: its commands and what each of them touches, one by one."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from toolwright.core.access import Access, RunCommand
+from toolwright.core.access import Access, RunCommand, WritePath
 from toolwright.core.json import JsonObject
 from toolwright.core.spec import ToolSpec
 from toolwright.policy.places import Places, Surroundings, places_of
@@ -43,7 +45,11 @@ class PartOfLine:
         """How much this part can change; unknown wherever the line as a whole is not understood."""
         if not self.plan.proven:
             return Verdict.UNKNOWN
-        return self.command.verdict if self.command else self.plan.verdict
+        if self.command is None:
+            return self.plan.verdict
+        if self.command.verdict is Verdict.WRITES and self.command.redirected and _writes_somewhere(self.command):
+            return plan_without_redirects(self.command).verdict  # where the redirect leads is judged by itself
+        return self.command.verdict
 
     @property
     def reason(self) -> str:
@@ -51,6 +57,22 @@ class PartOfLine:
         if self.command is None or not self.plan.proven:
             return self.plan.problem or self.plan.reason
         return f"{shown(self.command.text)}: {self.command.reason}"
+
+
+def _writes_somewhere(command: SimpleCommand) -> bool:
+    return any(isinstance(access, WritePath) for access in command.accesses)
+
+
+def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
+    """Say what a literal command would do by itself, whatever its output is sent to."""
+    return _plan(command.words, command.cwd or "/nowhere")
+
+
+@lru_cache(maxsize=1024)
+def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
+    from toolwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    return analyse(shlex.join(words), cwd)
 
 
 def places_for(path: str, subject: Subject, here: Surroundings) -> Places:

@@ -8,7 +8,7 @@ from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunComma
 from toolwright.core.json import JsonObject
 from toolwright.policy.cover import covers, may_name, names_command
 from toolwright.policy.gitignore import PathPattern, path_pattern
-from toolwright.policy.line import PartOfLine, places_for
+from toolwright.policy.line import PartOfLine, places_for, plan_without_redirects
 from toolwright.policy.names import FILE_FAMILIES, canonical, family_of, identities, names_tool
 from toolwright.policy.patterns import command_pattern, domain_matches, wildcard
 from toolwright.policy.places import Places, Surroundings, places_of
@@ -131,9 +131,11 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
 
 def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
     """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
-    if rule.wide or not isinstance(subject, PartOfLine) or subject.command is None or subject.command.redirected:
+    if rule.wide or not isinstance(subject, PartOfLine) or subject.command is None:
         return Match.NO
     if isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
+        return Match.NO
+    if subject.command.redirected and access not in plan_without_redirects(subject.command).accesses:
         return Match.NO
     if not covers(command_pattern(rule.specifier or "*"), subject):
         return Match.NO
