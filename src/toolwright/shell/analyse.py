@@ -14,7 +14,7 @@ MAX_PROVEN_CHARS = 10_000
 """A longer line is never proven: nobody can read it before agreeing to it."""
 MAX_READ_CHARS = 120_000
 """Of a longer line only the beginning and the end are searched for commands."""
-_EDGE_CHARS = 8_000
+_EDGE_CHARS = 2_500
 
 # what bash does not take for white space but a reader may, what hides text, and what is not text at all
 _HIDDEN = re.compile(

@@ -41,9 +41,15 @@ def places(target: str, folders: Folders) -> tuple[str, ...]:
         return (normal(target),)
     if folders is None:
         return (target or ".",)
-    return tuple(normal(f"{folder}/{target}") for folder in sorted(folders))
+    if len(folders) == 1:
+        (folder,) = folders
+        return (normal(f"{folder}/{target}"),)
+    return tuple([normal(f"{folder}/{target}") for folder in sorted(folders)])
 
 
 def normal(path: str) -> str:
     """Tidy a path without looking at the disk."""
-    return "/" + os.path.normpath(path).lstrip("/")
+    if "/." not in path and "//" not in path and path[-1:] != "/":
+        return path
+    tidy = os.path.normpath(path)
+    return tidy[1:] if tidy.startswith("//") else tidy

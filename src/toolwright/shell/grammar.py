@@ -13,9 +13,10 @@ only looks too, `needs` one of these flags must be there, `help` so does `[sub-c
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from toolwright.shell.words import Certainty, Word
 
@@ -24,7 +25,7 @@ _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
 _HELP = frozenset(("--help", "--version"))
 
 
-@dataclass(slots=True)
+@dataclass
 class Rule:
     """What a program, or one of its sub-commands, may be given and still only look."""
 
@@ -45,7 +46,7 @@ class Rule:
     like: re.Pattern[str] | None = None
     subcommands: dict[str, "Rule"] = field(default_factory=dict[str, "Rule"])
 
-    @property
+    @cached_property
     def free(self) -> bool:
         """Whether no word whatever could make it do more than look."""
         if self.refused or self.subcommands or self.like or self.needs:
@@ -124,7 +125,7 @@ class Rule:
     def _operand_objection(self, words: Sequence[Word]) -> str:
         if self.operands is None and self.like is None:
             return ""
-        operands = list(self.operand_words(words))
+        operands = self.operand_words(words)
         if self.operands is not None:
             if len(operands) > self.operands:
                 return f"{operands[self.operands].text} is one operand too many"
@@ -133,18 +134,27 @@ class Rule:
         wrong = next((word.text for word in operands if self.like and not self.like.fullmatch(word.text)), None)
         return f"{wrong} is not what it takes to only look" if wrong is not None else ""
 
-    def operand_words(self, words: Sequence[Word]) -> Iterator[Word]:
-        """Yield the words that are neither options nor values of options."""
+    def operand_words(self, words: Sequence[Word]) -> list[Word]:
+        """Return the words that are neither options nor values of options."""
+        return self.split(words)[0]
+
+    def split(self, words: Sequence[Word]) -> tuple[list[Word], list[str]]:
+        """Tell operands from options; a value in the next word belongs to neither."""
+        operands: list[Word] = []
+        flags: list[str] = []
         skip = closed = False
         for word in words:
+            text = word[0]
             if skip:
                 skip = False
-            elif closed or word.text[:1] != "-" or word.text == "-":
-                yield word
-            elif word.text == "--":
+            elif closed or text[:1] != "-" or text == "-":
+                operands.append(word)
+            elif text == "--":
                 closed = True
             else:
-                skip = self._takes_next(word.text)
+                flags.append(text)
+                skip = bool(self.values) and self._takes_next(text)
+        return operands, flags
 
     def _takes_next(self, flag: str) -> bool:
         if "=" in flag:
@@ -153,9 +163,8 @@ class Rule:
             return True
         if flag.startswith("--") or self.single:
             return False
-        letters = flag[1:]
-        first = next((place for place, letter in enumerate(letters) if f"-{letter}" in self.values), None)
-        return first is not None and first == len(letters) - 1
+        # in -rn5 the rest of the cluster is the value, in -rn it is the next word
+        return f"-{flag[-1]}" in self.values and not any(f"-{letter}" in self.values for letter in flag[1:-1])
 
     def descend(self, words: Sequence[Word]) -> tuple["Rule | None", int]:
         """Find the sub-command the words name: its rule, and how many words lead to it."""

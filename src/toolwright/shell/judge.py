@@ -1,6 +1,6 @@
 """Judges one program call: what it would do with these words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from toolwright.core.access import Access, Reach, ReadPath
 from toolwright.shell import tables
@@ -11,15 +11,21 @@ from toolwright.shell.plan import Verdict
 from toolwright.shell.words import Certainty, Word
 
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
+_FILE_FLAGS = frozenset(
+    ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
+)
 _PATTERN_FLAGS = ("-e", "-f", "--regexp", "--file")
 
 
 def program_name(word: Word) -> str | None:
     """Return the plain name of a program, or None for one that may not be what its name says."""
-    if not word.literal:
+    text, certainty, _ = word
+    if certainty is not Certainty.LITERAL:
         return None
-    folder, slash, name = word.text.rpartition("/")
-    return name if not slash or folder in _SYSTEM_FOLDERS else None
+    if "/" not in text:
+        return text
+    folder, _, name = text.rpartition("/")
+    return name if folder in _SYSTEM_FOLDERS else None
 
 
 def judge(words: Sequence[Word], folders: Folders) -> Judgement:
@@ -54,46 +60,56 @@ def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) 
             return unknown(f"{title}: {objection}")
     if objection := rule.objection(arguments):
         return unknown(f"{title}: {objection}")
-    accesses = tuple(_accesses(name, rule, arguments, folders))
-    verdict = Verdict.READS_NETWORK if rule.network else Verdict.READ_ONLY
-    return Judgement(verdict, f"{title} only {'reads over the network' if rule.network else 'looks'}", accesses)
-
-
-def _accesses(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) -> Iterable[Access]:
     if rule.network:
-        yield Reach(_address(name, arguments))
-    if rule.reads:
-        yield from read_paths(rule, arguments, folders)
+        return Judgement(
+            Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_address(name, arguments)),)
+        )
+    accesses = tuple(read_paths(rule, arguments, folders)) if rule.reads else ()
+    return Judgement(Verdict.READ_ONLY, f"{title} only looks", accesses)
 
 
 def _address(name: str, arguments: Sequence[Word]) -> str:
     return next((word.text for word in arguments if "://" in word.text), f"{name}:")
 
 
-def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> Iterable[Access]:
-    """Yield what the operands name, and what hides in options that look like paths."""
-    skip = rule.pattern and not any(word.text.startswith(_PATTERN_FLAGS) for word in arguments)
-    found = False
-    for word in rule.operand_words(arguments):
-        if skip:
-            skip = False
-            continue
-        found = True
-        yield from paths(ReadPath, word, folders)
-    if rule.here and not found:
-        yield from (ReadPath(path) for path in places(".", folders))
+def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[Access]:
+    """Return what the operands name, and what hides in options that look like paths."""
+    found: list[Access] = []
+    operands, flags = rule.split(arguments)
+    if rule.pattern and not (flags and any([text.startswith(_PATTERN_FLAGS) for text in flags])):
+        operands = operands[1:]
+    for word in operands:
+        found.extend(paths(ReadPath, word, folders))
+    if rule.here and not operands:
+        found.extend([ReadPath(path) for path in places(".", folders)])
+    if flags:
+        for value in _file_values(arguments):
+            found.extend(paths(ReadPath, Word(value), folders))
+    return found
+
+
+def _file_values(arguments: Sequence[Word]) -> list[str]:
+    """Return the files that options name: grep -f, --files0-from, and whatever holds a slash."""
+    values: list[str] = []
+    previous = ""
     for word in arguments:
-        if word.text[:1] == "-" and "/" in word.text:
-            value = word.text.partition("=")[2] if "=" in word.text else word.text[word.text.find("/") :]
-            yield from paths(ReadPath, Word(value, word.certainty), folders)
+        text = word[0]
+        if previous in _FILE_FLAGS and text[:1] != "-":
+            values.append(text)
+        elif text[:1] == "-" and "=" in text:
+            name, _, value = text.partition("=")
+            values.extend([value] if "/" in value or "file" in name or "from" in name else [])
+        elif text[:1] == "-" and len(text) > 2 and ("/" in text or text[:2] == "-f"):  # noqa: PLR2004 - an attached value
+            values.append(text[text.find("/") :] if "/" in text else text[2:])
+        previous = text
+    return values
 
 
-def paths(kind: type[ReadPath], word: Word, folders: Folders) -> Iterable[Access]:
-    """Yield the accesses a word stands for; one that cannot be known stays as written."""
-    if word.text in ("-", "") or word.text.startswith("/dev/fd/"):
-        return
-    if word.certainty is Certainty.ANYTHING and not any(letter in word.text for letter in "*?["):
-        yield kind(word.text.lstrip("/") or "?")
-        return
-    for path in places(word.text, folders):
-        yield kind(path)
+def paths(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
+    """Return the accesses a word stands for; one that cannot be known stays as written."""
+    text, certainty, named = word
+    if named or text == "-" or not text or text.startswith("/dev/fd/"):
+        return []
+    if certainty is Certainty.ANYTHING and not any(letter in text for letter in "*?["):
+        return [kind(text.lstrip("/") or "?")]
+    return [kind(path) for path in places(text, folders)]

@@ -15,7 +15,6 @@ class Judgement(NamedTuple):
     accesses: tuple[Access, ...] = ()
     layers: tuple[Layer, ...] = ()
     """Programs the call runs in turn (find -exec), to be judged like any other."""
-    danger: str = ""
 
 
 def unknown(reason: str, accesses: tuple[Access, ...] = (), layers: tuple[Layer, ...] = ()) -> Judgement:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from toolwright.core.access import Access
+from toolwright.shell.feed import Feed
 from toolwright.shell.folders import Folders
 from toolwright.shell.plan import SimpleCommand
 from toolwright.shell.words import Word
@@ -38,6 +39,7 @@ class Found(NamedTuple):
     around: Around = Around()
     assignments: tuple[tuple[str, str | None], ...] = ()
     redirects: Redirects = Redirects()
+    feed: Feed = None
 
 
 @dataclass(slots=True)

@@ -32,22 +32,34 @@ class Reader:
         self.source = source
         self.ledger = ledger
         self.folders: Folders = None
+        # where bytes and letters coincide a node's source is one slice
+        self._letters = source.decode("ascii") if source.isascii() else None
 
     def text(self, node: Node) -> str:
         """Return a node's source."""
-        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        return self.slice(node.start_byte, node.end_byte)
+
+    def slice(self, start: int, end: int) -> str:
+        """Return the source between two bytes."""
+        if self._letters is not None:
+            return self._letters[start:end]
+        return self.source[start:end].decode("utf-8", "replace")
 
     def word(self, node: Node) -> Word:
         """Read one argument."""
         source = self.text(node)
         kind = node.type
         if kind == "word":
-            if _PLAIN.match(source):
-                return Word(source)
-            return join((self._bare(source),), source)
+            return self.bare_word(source)
         if kind == "raw_string":
             return Word(source[1:-1])
         return join(self._pieces(node, source), source)
+
+    def bare_word(self, source: str) -> Word:
+        """Read an argument without quotes."""
+        if _PLAIN.match(source):
+            return Word(source)
+        return join((self._bare(source),), source)
 
     def sweep_words(self, node: Node) -> None:
         """Report the substitutions in a construct that is otherwise not followed."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from toolwright.core.access import Access
 from toolwright.shell import parse
 from toolwright.shell.dangers import danger_of
 from toolwright.shell.folders import Folders, entered, only
@@ -81,6 +80,8 @@ class Reporter:
         wrapped = (*around.wrapped, tuple(word.text for word in found.words))
         inside = around._replace(wrappers=(*around.wrappers, layer.name), wrapped=wrapped, doubt=doubt)
         folders = self._moved(found.folders, layer)
+        if layer.name == "xargs" and found.feed is not None:
+            found, layer = _fed(found, layer)
         if layer.script is None:
             assignments = (*found.assignments, *layer.assignments)
             self.report(found._replace(words=layer.inner, around=inside, folders=folders, assignments=assignments))
@@ -100,8 +101,8 @@ class Reporter:
         return entered(folders, layer.folder.text) if layer.folder.literal else None
 
     def _report_bare(self, found: Found) -> None:
-        name = found.words[0].text.rpartition("/")[2]
-        if name in SHELLS:
+        name = found.words[0].text
+        if name in SHELLS or name.rpartition("/")[2] in SHELLS:
             self._report_shell(found)
             return
         judgement = judge(found.words, found.folders)
@@ -121,7 +122,7 @@ class Reporter:
 
     def _record(self, found: Found, judgement: Judgement) -> None:
         around, redirects = found.around, found.redirects
-        literal = all(word.certainty is Certainty.LITERAL for word in found.words)
+        texts, literal = _texts(found.words)
         verdict, reason = judgement.verdict, judgement.reason
         if redirects.doubt:
             verdict, reason = _worse(verdict, reason, Verdict.WRITES, redirects.doubt)
@@ -131,14 +132,15 @@ class Reporter:
             verdict, reason = _worse(verdict, reason, Verdict.UNKNOWN, around.doubt)
         if not literal and verdict is not Verdict.READ_ONLY:
             self.ledger.object("a word that matters is not literal")
-        words, wrapped = _named(found.words, around.wrapped)
-        accesses = _unique((*judgement.accesses, *redirects.accesses))
+        accesses = judgement.accesses
+        if redirects.accesses or len(accesses) > 1:
+            accesses = tuple(dict.fromkeys((*accesses, *redirects.accesses)))
         command = SimpleCommand(
-            words,
+            texts,
             found.text,
             literal,
             around.wrappers,
-            wrapped,
+            _layers(texts, around.wrapped),
             found.assignments,
             only(found.folders),
             redirects.present,
@@ -148,24 +150,33 @@ class Reporter:
             accesses,
         )
         self.ledger.commands.append(command)
-        self.ledger.fear(judgement.danger)
-        self.ledger.fear(danger_of(words, accesses))
+        self.ledger.fear(danger_of(texts, accesses))
 
 
 def _worse(verdict: Verdict, reason: str, floor: Verdict, why: str) -> tuple[Verdict, str]:
     return (verdict, reason) if verdict.rank >= floor.rank else (worst(verdict, floor), why)
 
 
-def _named(
-    words: Sequence[Word], wrapped: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _fed(found: Found, layer: Layer) -> tuple[Found, Layer]:
+    """Charge a command behind xargs with what the line is seen to hand it."""
+    if any(word.text.startswith(("-a", "--arg-file")) for word in found.words):
+        return found, layer
+    named = tuple([word if word.literal else word._replace(named=True) for word in layer.inner])
+    redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *(found.feed or ())))
+    return found._replace(redirects=redirects), layer._replace(inner=named)
+
+
+def _texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
+    literal = True
+    texts: list[str] = []
+    for text, certainty, _ in words:
+        texts.append(text)
+        literal = literal and certainty is Certainty.LITERAL
+    return tuple(texts), literal
+
+
+def _layers(texts: tuple[str, ...], wrapped: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     """Keep the words as written, and let those who deny see the program's plain name as well."""
-    texts = tuple([word.text for word in words])
     if not texts or "/" not in texts[0]:
-        return texts, wrapped
-    plain = (texts[0].rpartition("/")[2], *texts[1:])
-    return texts, (*wrapped, plain)
-
-
-def _unique(accesses: Sequence[Access]) -> tuple[Access, ...]:
-    return tuple(dict.fromkeys(accesses)) if len(accesses) > 1 else tuple(accesses)
+        return wrapped
+    return (*wrapped, (texts[0].rpartition("/")[2], *texts[1:]))

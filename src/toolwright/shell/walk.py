@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from toolwright.shell.feed import NOTHING, Feed, handed_on
 from toolwright.shell.folders import Folders, either, entered
 from toolwright.shell.ledger import Around, Found, Ledger, Redirects
 from toolwright.shell.read import Reader
@@ -19,6 +20,9 @@ Exits: TypeAlias = tuple[Folders, Folders]
 """Where the shell may stand after success, and after failure."""
 
 _MAX_DEPTH = 60
+_SPACE = ord(" ")
+_PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
+_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin"))
 _PUNCTUATION = frozenset(
     "; & \n ;; ;& ;;& ( ) { } do done then fi if elif else while until for in case esac | |& && || ! function".split(
         " "
@@ -38,21 +42,21 @@ class Walk(Reader):
         self.around = around
         self._report = report
         self._depth = 0
+        self._feed: Feed = NOTHING
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report what is below a node and say where the shell may stand afterwards."""
         method = _VISITS.get(node.type)
         if method is None:
             return self._strange(node, folders)
+        if self._depth > _MAX_DEPTH:
+            self.ledger.object("it is nested too deeply")
+            self.sweep(node, folders)
+            return None, None
         self._depth += 1
-        try:
-            if self._depth > _MAX_DEPTH:
-                self.ledger.object("it is nested too deeply")
-                self.sweep(node, folders)
-                return None, None
-            return method(self, node, folders)
-        finally:
-            self._depth -= 1
+        exits = method(self, node, folders)
+        self._depth -= 1
+        return exits
 
     def sweep(self, node: Node, folders: Folders) -> None:
         """Report every command below a node without recursion: for what is too deep or not understood."""
@@ -102,7 +106,9 @@ class Walk(Reader):
         # a list of three thousand commands is three thousand nodes deep on its left side
         chain: list[tuple[str, Node]] = []
         while node.type == "list":
-            parts = [child for child in node.children if child.type != "comment"]
+            parts = node.children
+            if len(parts) > 3:  # noqa: PLR2004 - left, operator, right
+                parts = [child for child in parts if child.type != "comment"]
             if len(parts) != 3 or parts[1].type not in ("&&", "||"):  # noqa: PLR2004 - left, operator, right
                 return self._strange(node, folders)
             chain.append((parts[1].type, parts[2]))
@@ -119,12 +125,15 @@ class Walk(Reader):
 
     def _pipeline(self, node: Node, folders: Folders) -> Exits:
         starts: list[int] = []
+        kept = self._feed
         for child in node.children:
             if child.type in _VISITS:
                 starts.append(len(self.ledger.commands))
                 self.visit(child, folders)
+                self._feed = handed_on(self.ledger.commands[starts[-1] :], self._feed, folders)
             elif child.type not in _PUNCTUATION:
                 self._strange(child, folders)
+        self._feed = kept
         self._follow_pipes(starts)
         return folders, folders
 
@@ -270,8 +279,9 @@ class Walk(Reader):
                 redirects.append(child)
         if body is not None and body.type == "command":
             return self._command(body, folders, redirects)
+        kept, self._feed = self._feed, None
         exits = self.visit(body, folders) if body is not None else (folders, folders)
-        self.folders = folders
+        self._feed, self.folders = kept, folders
         read, extra, rest = self._redirects(redirects)
         if extra:
             self.ledger.object("words after a redirect belong to no command")
@@ -286,19 +296,23 @@ class Walk(Reader):
         return folders, folders
 
     def _command(self, node: Node, folders: Folders, after: Iterable[Node] = ()) -> Exits:
+        if not after:
+            start, end = node.start_byte, node.end_byte
+            text = self.slice(start, end)
+            if _PLAIN_COMMAND.match(text):
+                return self._plain_command(text, folders)
         self.folders = folders
         words: list[Word] = []
         assignments: list[tuple[str, str | None]] = []
         redirects: list[Node] = []
         source, end = self.source, -1
         for child in node.children:
-            kind = child.type
-            start = child.start_byte
-            if start == end or (end >= 0 and source[end:start].strip(b" \t")):
-                self.ledger.object("words are not clearly apart")
+            kind, start = child.type, child.start_byte
+            if start != end + 1 or source[end] != _SPACE:
+                self._check_gap(end, start)
             end = child.end_byte
             if kind == "word":
-                words.append(self.word(child))
+                words.append(self.bare_word(self.slice(start, end)))
             elif kind == "command_name":
                 words.append(self.word(child.children[0]) if child.child_count == 1 else self._odd_name(child))
             elif kind == "variable_assignment":
@@ -308,13 +322,30 @@ class Walk(Reader):
             else:
                 words.append(self.word(child))
         redirects.extend(after)
-        read, extra, rest = self._redirects(redirects) if redirects else (Redirects(), (), ())
-        words.extend(extra)
         text = self.text(node.parent if after and node.parent is not None else node)
-        found = Found(tuple(words), text, folders, self.around, tuple(assignments), read)
+        found = Found(tuple(words), text, folders, self.around, tuple(assignments), feed=self._feed)
+        if redirects:
+            return self._redirected_command(found, redirects)
         self._report(found)
-        self._rest(rest, folders)
-        return self._exits(words, folders)
+        return self._exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
+
+    def _plain_command(self, text: str, folders: Folders) -> Exits:
+        """Take a command apart that holds nothing but plain words: most do, and the tree adds nothing then."""
+        words = tuple([Word(word) for word in text.split(" ") if word])
+        self._report(Found(words, text, folders, self.around, feed=self._feed))
+        return self._exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
+
+    def _redirected_command(self, found: Found, redirects: Sequence[Node]) -> Exits:
+        read, extra, rest = self._redirects(redirects)
+        words = (*found.words, *extra)
+        feed = None if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects) else found.feed
+        self._report(found._replace(words=words, redirects=read, feed=feed))
+        self._rest(rest, found.folders)
+        return self._exits(words, found.folders)
+
+    def _check_gap(self, end: int, start: int) -> None:
+        if start == end or (end >= 0 and self.source[end:start].strip(b" \t")):
+            self.ledger.object("words are not clearly apart")
 
     def _odd_name(self, node: Node) -> Word:
         self.ledger.object("the program's name is not literal")

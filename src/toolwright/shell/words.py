@@ -22,6 +22,8 @@ class Word(NamedTuple):
 
     text: str
     certainty: Certainty = Certainty.LITERAL
+    named: bool = False
+    """It stands for a path below one that the line names elsewhere, so it is no access of its own."""
 
     @property
     def literal(self) -> bool:

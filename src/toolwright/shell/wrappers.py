@@ -116,9 +116,11 @@ _RUN_VERBS = {
 
 def unwrap(words: Sequence[Word]) -> Layer | None:
     """Take the outermost wrapper off; None when the first word is the program that runs."""
-    if not words or not words[0].literal:
+    name = words[0].text
+    if "/" in name:
+        name = name.rpartition("/")[2]
+    if name not in _ALL or not words[0].literal:
         return None
-    name = words[0].text.rpartition("/")[2]
     special = _SPECIAL.get(name)
     if special is not None:
         return special(name, words[1:])
@@ -379,3 +381,4 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Word]], Layer | None]] = {
     "watch": _watch,
     "parallel": _parallel,
 }
+_ALL = frozenset((*_SPECIAL, *_WRAPPERS, *SHELLS, *_RUN_VERBS))

@@ -128,7 +128,7 @@ def _found(word: Word) -> Word:
     """Mark what find fills in: a path that begins like its starting point, so never an option."""
     if "{}" not in word.text or not word.literal:
         return word
-    return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING)
+    return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING, named=True)
 
 
 _FD_RUN = frozenset(("-x", "--exec", "-X", "--exec-batch"))
@@ -140,7 +140,7 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched = tuple(_touched(ReadPath, [Word(".")], folders))
     inner = tuple(_fd_found(word) for word in arguments[split + 1 :])
     if inner and all(word.literal for word in inner):
-        inner = (*inner, Word("{}", Certainty.ANYTHING))
+        inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
     layers = (Layer(f"{name} -x", inner),) if inner else ()
     for word in arguments[:split]:
         if _loose(word):
@@ -155,4 +155,4 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 def _fd_found(word: Word) -> Word:
     marked = word.literal and any(mark in word.text for mark in ("{}", "{/}", "{//}", "{.}", "{/.}"))
-    return Word(word.text, Certainty.ANYTHING) if marked else word
+    return Word(word.text, Certainty.ANYTHING, named=True) if marked else word

@@ -32,6 +32,7 @@ _SPECIAL = {
     "gcloud": "cloud:gcloud",
     "gh": "forge:gh",
     "kubectl": "cluster:kubectl",
+    "yq": "yaml:yq",
     "psql": "databases:psql",
     "mysql": "databases:mysql",
     "mariadb": "databases:mysql",

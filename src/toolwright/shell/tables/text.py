@@ -9,7 +9,6 @@ cut tr nl fold fmt expand unexpand rev column pr colrm col ul look tsort numfmt 
 uniq: reads; operands 1; values -f -s -w -D --skip-fields --skip-chars --check-chars
 sort gsort: reads; not -o --output --compress-program --files0-from
 shuf: reads; not -o --output --random-source
-yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
 xq tomlq: reads; pattern; not -i --in-place -f
 base64 base32 basenc: reads; not -o --output
 iconv: reads; not -o --output
