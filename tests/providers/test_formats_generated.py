@@ -107,7 +107,9 @@ def _limited(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
             lambda value: {"type": "object", "additionalProperties": value, "propertyNames": {"enum": ["a", "b"]}}
         ),
         _object_schemas(inner).map(lambda schema: {**schema, **either}),
-        _object_schemas(inner).map(lambda schema: {**schema, "if": either, "then": {"required": ["type"]}}),
+        _object_schemas(inner).map(lambda schema: {**schema, "if": either, "then": {"properties": {"a": True}}}),
+        _object_schemas(inner).map(lambda schema: {**schema, "if": either, "then": {"$ref": "#/$defs/Tree"}}),
+        _object_schemas(inner).map(lambda schema: {**schema, "not": {"required": ["type"]}}),
         st.just({"type": "array", "items": {"type": "array", "enum": ["never"]}}),
     )
 
@@ -185,7 +187,7 @@ def _lists(draw: st.DrawFn, schema: Schema, depth: int) -> Any:
 
 
 _SETTINGS = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 _NARROWING = ("closed:", "taken as")
 

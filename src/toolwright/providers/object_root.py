@@ -30,13 +30,13 @@ def object_root(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
 
 def _flat(schema: Json, root: JsonObject, notes: list[str], depth: int) -> Schema:
     node = dereferenced(schema, root)
-    if node is None or depth > 8:  # alternatives nested deeper than this are a cycle
+    if node is None or depth > 4:  # alternatives nested deeper than this are a cycle
         notes.append("arguments: a reference at the root leads nowhere; what it says is left to the tool")
         return {}
     base = {key: value for key, value in node.items() if key not in _FORBIDDEN}
     facts: list[str] = []
     if "allOf" in node:
-        base = _all_of(base, [_flat(part, root, notes, depth + 1) for part in as_list(node["allOf"])])
+        base = _all_of(base, [_flat(part, root, notes, depth + 1) for part in as_list(node["allOf"])], notes)
     for keyword in ("anyOf", "oneOf"):
         if keyword in node:
             base = _any_of(base, [_flat(branch, root, notes, depth + 1) for branch in as_list(node[keyword])])
@@ -47,10 +47,11 @@ def _flat(schema: Json, root: JsonObject, notes: list[str], depth: int) -> Schem
     return {**base, "description": told(base.get("description"), facts)} if facts else base
 
 
-def _all_of(base: Schema, parts: Sequence[Schema]) -> Schema:
+def _all_of(base: Schema, parts: Sequence[Schema], notes: list[str]) -> Schema:
     whole = merged_all([base, *parts])
     if whole is not None:
         return whole
+    notes.append("arguments: 'allOf' does not come down to one schema; its properties are sent, the rest is checked")
     properties = _together([as_object(part.get("properties")) for part in (base, *parts)], "allOf")
     required = [name for part in (base, *parts) for name in names_in(part.get("required"))]
     open_base = {key: value for key, value in base.items() if key != "additionalProperties"}

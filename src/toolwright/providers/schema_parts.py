@@ -14,7 +14,7 @@ Schema: TypeAlias = dict[str, Any]
 KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
 
 _TOLD = ("title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly")
-ANNOTATIONS = frozenset((*_TOLD, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary"))
+ANNOTATIONS = frozenset((*_TOLD, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary", "discriminator"))
 """Keywords that say something about a value and allow or forbid none."""
 
 COMBINERS = ("allOf", "anyOf", "oneOf")

@@ -27,7 +27,9 @@ class Converted(NamedTuple):
 class Codec(Protocol):
     """Converts the values of one place in a schema, both ways. Never raises on any JSON."""
 
-    def convert(self, value: Json, way: Way) -> Converted: ...
+    def convert(self, value: Json, way: Way) -> Converted:
+        """Write the value in the other side's shape."""
+        ...
 
     def suits(self, value: Json, way: Way) -> bool:
         """Whether a look at the surface leaves it open: keeps unions from converting every branch to the bottom."""
@@ -150,22 +152,26 @@ class Field:
     absence: Absence
 
     def out(self, given: JsonObject) -> Converted:
+        """Write the property, or that it is left out."""
         if self.name not in given:
             return Converted(None, fits=self.absence != "never")
         value, fits = self.codec.convert(given[self.name], "out")
         return Converted({"value": value} if fits and self.absence == "boxed" else value, fits)
 
     def back(self, value: Json) -> Converted:
+        """Read the property as the model wrote it."""
         if self.absence == "boxed" and isinstance(value, Mapping) and set(value) == {"value"}:
             return self.codec.convert(cast(JsonObject, value)["value"], "back")
         return self.codec.convert(value, "back")
 
     def suits(self, given: JsonObject, way: Way) -> bool:
+        """Whether a scalar here fits; anything deeper is not looked at."""
         if not isinstance(self.codec, Scalar) or (way == "back" and self.left_out(given.get(self.name))):
             return True
         return (self.out(given) if way == "out" else self.back(given.get(self.name))).fits
 
     def left_out(self, value: Json) -> bool:
+        """Whether the model says by this value that there is none."""
         return value is None and self.absence in ("null", "boxed")
 
 

@@ -21,7 +21,7 @@ from toolwright.providers.schema_parts import (
 )
 
 _FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
-KEPT = {
+KEPT: dict[str, tuple[str, ...]] = {
     "string": ("pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     "array": ("minItems", "maxItems"),
@@ -30,8 +30,8 @@ _READ = (
     STRUCTURE | {"items", "prefixItems", "description", "default"} | {"propertyNames", "minProperties", "maxProperties"}
 )
 """Keywords the compiler itself makes something of."""
-_SPREAD = ("if", "then", "else", "dependentSchemas", "not", "unevaluatedProperties", "dependencies")
-"""Keywords that may speak of properties declared nowhere else."""
+_SPREAD = ("then", "else", "dependentSchemas", "dependencies", "patternProperties", "unevaluatedProperties")
+"""Keywords that may bring in properties declared nowhere else."""
 _UNCERTAIN_PATTERN = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9bB]|\\k<")
 
 
@@ -45,13 +45,15 @@ class Impossible(Inexpressible):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A subschema with all its keywords read that only limit it."""
+    """A subschema after the first look."""
 
     schema: JsonObject
     path: str
     facts: tuple[str, ...] = ()
+    """What its description must tell, now that no keyword does."""
 
     def described(self, schema: Schema, *facts: str) -> Schema:
+        """Give what the subschema became its description."""
         text = told(self.schema.get("description"), (*facts, *self.facts))
         return {**schema, "description": text} if text else schema
 
@@ -70,7 +72,7 @@ class Reader:
             schema = self._without_one_of(schema, path)
         facts: list[str] = []
         for key in [key for key in schema if key not in _READ]:
-            if key in _SPREAD or key == "patternProperties":
+            if key in _SPREAD:
                 self.check_spread(schema, key, path)
             if not self._kept(schema, key):
                 facts += self._dropped(schema, key, path)
@@ -100,9 +102,10 @@ class Reader:
         return [] if refers(schema[key]) else [fact(key, schema[key])]
 
     def check_spread(self, schema: JsonObject, key: str, path: str) -> None:
+        """Refuse a keyword that cannot be dropped, because calls it allows would then be closed out."""
         unseen = mentioned({key: schema[key]}) - set(as_object(schema.get("properties")))
-        open_ended = key == "patternProperties" or (key == "unevaluatedProperties" and schema[key] is not False)
-        if unseen or open_ended or key == "dependencies":
+        open_ended = key in ("patternProperties", "dependencies", "unevaluatedProperties") and schema[key] is not False
+        if unseen or open_ended or refers(schema[key]):
             raise Inexpressible(f"{path}: '{key}' speaks of properties that strict mode would close out")
 
     def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
@@ -129,6 +132,7 @@ class Reader:
         return {**base, "anyOf": branches}
 
     def note(self, path: str, text: str) -> None:
+        """Keep a note on what is lost at a place, once."""
         note = f"{path}: {text}"
         if note not in self.notes:
             self.notes.append(note)
