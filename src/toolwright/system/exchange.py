@@ -1,11 +1,15 @@
-"""Two system calls the standard library does not offer: swapping two names, asking whether anybody writes to a file."""
+"""What it takes to replace a file under the eyes of rivals: swapping two names at once, making writers wait."""
 
 import ctypes
 import errno
 import fcntl
 import os
+import signal
 from functools import cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Hold: TypeAlias = Literal["held", "busy", "unavailable"]
+"""Writers wait; somebody has the file open for writing already; the system does not offer it."""
 
 _RENAME_EXCHANGE = 2
 
@@ -28,15 +32,21 @@ def _renameat2() -> Any:
     return call
 
 
-def is_being_written(descriptor: int) -> bool:
-    """Whether anybody has the file open for writing, told by the lease the kernel then refuses; False if unknown."""
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return False
+def hold_writers(descriptor: int) -> Hold:
+    """Make whoever opens the file for writing wait until the descriptor is closed.
+
+    The kernel offers that as a lease, to the file's owner and on most file systems.
+    """
     try:
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # who waits is announced; the usual signal would kill us
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    return False
+        return "busy"
+    except (OSError, AttributeError):
+        return "unavailable"
+    return "held"
+
+
+def nobody_waits(descriptor: int) -> bool:
+    """Whether no writer came while the file was held, so that nobody is about to write to what was replaced."""
+    return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK

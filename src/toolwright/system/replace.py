@@ -2,8 +2,8 @@
 
     draft      a file without a name in the target's folder; written, given mode and owner, flushed
     new file   the draft gets the name, which fails if somebody else took it
-    old file   the draft gets a passing name and is exchanged with the target; what came out must be what was
-               expected, else both are exchanged back: an update by somebody else is never lost
+    old file   the draft gets a passing name and is exchanged with the target while writers are made to wait; what
+               came out must be what was checked, else both are exchanged back: no update by others is lost
     fallback   where the system offers none of this, a named draft is renamed; where even that is refused, the file
                is rewritten in place
 
@@ -29,7 +29,7 @@ from toolwright.system.drafts import (
     remove_left_over,
     write_all,
 )
-from toolwright.system.exchange import exchange, is_being_written
+from toolwright.system.exchange import exchange, hold_writers, nobody_waits
 from toolwright.system.files import digest, read_all
 from toolwright.system.paths import open_beneath, parent_folder
 
@@ -134,28 +134,32 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
     if target.expected is None:
         target.take(folder, name)
         return
+    held = open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)
     try:
+        hold = hold_writers(held)
+        if hold == "busy" or digest(read_all(held)) != target.expected:
+            raise Changed
         target.swap(folder, name)
+        unspoilt = nobody_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+        if not unspoilt or not _came_out(folder, name, held):
+            _swap_back(target, folder, name, ours)
+            raise Changed
     except OSError as error:
         if error.errno not in NOT_OFFERED:
             raise
-        target.check()
         target.take(folder, name)
-        return
-    if _untouched(folder, name, target.expected):
-        return
+    finally:
+        os.close(held)
+
+
+def _came_out(folder: int, name: str, held: int) -> bool:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(held).st_ino
+
+
+def _swap_back(target: _Target, folder: int, name: str, ours: str) -> None:
     target.swap(folder, name)
     if _content(folder, name) != ours:  # somebody built on ours meanwhile: theirs is the newest
         target.swap(folder, name)
-    raise Changed
-
-
-def _untouched(folder: int, name: str, expected: str) -> bool:
-    descriptor = open_beneath(folder, name, os.O_RDONLY)
-    try:
-        return not is_being_written(descriptor) and digest(read_all(descriptor)) == expected
-    finally:
-        os.close(descriptor)
 
 
 def _content(folder: int, name: str) -> str:

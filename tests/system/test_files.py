@@ -1,0 +1,155 @@
+"""Encodings, line breaks, lines of huge files, and reading only what is a file."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.errors import ToolFailed
+from toolwright.system.breaks import spliced, unified, usual_break, with_break
+from toolwright.system.encoding import Encoding, detect
+from toolwright.system.files import Identity, open_regular, read_file
+from toolwright.system.lines import LineIndex, count_breaks, lines_from
+
+_BREAKS = st.sampled_from(["\n", "\r\n"])
+_LINES = st.lists(st.tuples(st.text(st.sampled_from("ab \t"), max_size=3), _BREAKS), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"", "utf-8"),
+        (b"plain", "utf-8"),
+        ("naïve ✓".encode(), "utf-8"),
+        (b"\xef\xbb\xbfmarked", "utf-8"),
+        ("wide".encode("utf-16"), "utf-16-le"),
+        (b"\xfe\xff" + "wide".encode("utf-16-be"), "utf-16-be"),
+        ("wide\nlines\n".encode("utf-16-le"), "utf-16-le"),
+        ("wide\nlines\n".encode("utf-16-be"), "utf-16-be"),
+        ("wider".encode("utf-32"), "utf-32-le"),
+        (b"\x00\x00\xfe\xff" + "wider".encode("utf-32-be"), "utf-32-be"),
+        ("caf\xe9 na\xefve".encode("latin-1"), "latin-1"),
+        ("✓ ✓ ✓".encode() + b"\xff", "utf-8"),
+        (b"\x1b[31mred\x1b[0m\ttext\r\n", "utf-8"),
+    ],
+)
+def test_text_is_told_by_its_bytes_and_written_back_unchanged(data: bytes, name: str):
+    encoding = detect(data)
+    assert encoding is not None
+    assert encoding.name == name
+    body = data[len(encoding.mark) :]
+    assert encoding.encode(encoding.decode(body)) == body
+
+
+@pytest.mark.parametrize("data", [b"\x00\x01\x02\x03", b"\x7fELF\x02\x01", b"PK\x03\x04zip", bytes(range(32)) * 4])
+def test_binary_is_no_text(data: bytes):
+    assert detect(data) is None
+
+
+def test_a_sample_that_ends_inside_a_letter_is_still_utf8():
+    assert detect("é".encode()[:1], whole=False) == Encoding()
+    assert detect(b"ab" + "✓".encode()[:2], whole=False) == Encoding()
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_survive_a_round_trip(data: bytes):
+    encoding = detect(data) or Encoding()
+    if encoding.name in ("utf-8", "latin-1"):
+        body = data[len(encoding.mark) :]
+        assert encoding.encode(encoding.decode(body)) == body
+
+
+@given(before=_LINES, cut=_LINES, after=_LINES, new=_LINES)
+def test_lines_outside_a_splice_keep_their_own_breaks(
+    before: list[tuple[str, str]],
+    cut: list[tuple[str, str]],
+    after: list[tuple[str, str]],
+    new: list[tuple[str, str]],
+):
+    head, middle, tail = ("".join(line + end for line, end in part) for part in (before, cut, after))
+    replacement = "".join(line + "\n" for line, _ in new)
+    start = len(unified(head))
+    result = spliced(head + middle + tail, start, start + len(unified(middle)), replacement)
+    assert result.startswith(head)
+    assert result.endswith(tail)
+    assert unified(result) == unified(head) + replacement + unified(tail)
+
+
+def test_a_line_that_stays_inside_a_splice_keeps_its_break():
+    assert spliced("a\r\nb\nc\r\n", 0, 6, "a\nB\nc\n") == "a\r\nB\r\nc\r\n"
+    assert spliced("a\nb\r\nc\n", 0, 6, "x\nb\nc\n") == "x\nb\r\nc\n"
+
+
+def test_the_usual_break_is_that_of_most_lines():
+    assert usual_break("a\r\nb\r\nc\n") == "\r\n"
+    assert usual_break("a\r\nb\n") == "\n"
+    assert usual_break("none") == ""
+    assert with_break("a\nb\r\n", "\r\n") == "a\r\nb\r\n"
+
+
+def test_every_line_is_found_where_it_begins(tmp_path: Path):
+    lines = [b"x" * (index % 97) for index in range(30_000)]
+    path = tmp_path / "long"
+    path.write_bytes(b"\n".join(lines))
+    descriptor, index = os.open(path, os.O_RDONLY), LineIndex()
+    identity = Identity.of(os.fstat(descriptor))
+    offsets = [0]
+    for line in lines[:-1]:
+        offsets.append(offsets[-1] + len(line) + 1)
+    for number in (29_999, 1, 2, 15_000, 29_998, 30_000, 7):  # in no order: later marks must serve earlier lines
+        assert index.find(descriptor, identity, number) == offsets[number - 1]
+    assert index.find(descriptor, identity, 30_001) is None
+    assert count_breaks(descriptor) == 29_999
+    os.close(descriptor)
+
+
+@given(data=st.binary(max_size=60), line=st.integers(1, 10))
+def test_finding_a_line_agrees_with_splitting(data: bytes, line: int, tmp_path_factory: pytest.TempPathFactory):
+    path = tmp_path_factory.mktemp("lines") / "file"
+    path.write_bytes(data)
+    descriptor = os.open(path, os.O_RDONLY)
+    offset = LineIndex().find(descriptor, Identity.of(os.fstat(descriptor)), line)
+    os.close(descriptor)
+    parts = data.split(b"\n")
+    assert offset == (sum(len(part) + 1 for part in parts[: line - 1]) if line <= len(parts) else None)
+
+
+def test_a_changed_file_is_not_looked_up_in_old_marks(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"a\n" * 200_000)
+    index = LineIndex()
+    for content, expected in ((b"a\n" * 200_000, 200_000), (b"bb\n" * 200_000, 300_000)):
+        path.write_bytes(content)
+        descriptor = os.open(path, os.O_RDONLY)
+        assert index.find(descriptor, Identity.of(os.fstat(descriptor)), 100_001) == expected
+        os.close(descriptor)
+
+
+def test_of_a_giant_line_only_the_head_is_kept(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1_000_000 + b"\nshort\n")
+    descriptor = os.open(path, os.O_RDONLY)
+    giant, short = lines_from(descriptor, 0, 100)
+    os.close(descriptor)
+    assert (len(giant.head), giant.size) == (100, 1_000_000)
+    assert (short.head, short.size) == (b"short", 5)
+
+
+def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path):
+    root = Path(os.path.realpath(tmp_path))
+    os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(root / "s"))
+        for path in (root / "pipe", root / "s", Path("/dev/zero")):
+            with pytest.raises(ToolFailed, match="not a file"):
+                open_regular(path)
+    with pytest.raises(IsADirectoryError):
+        open_regular(root)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")
+def test_files_that_claim_to_be_empty_are_read_all_the_same():
+    assert b"Name:" in read_file(Path(os.path.realpath("/proc/self/status")))

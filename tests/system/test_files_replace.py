@@ -1,0 +1,254 @@
+"""Replacing content in one step: attributes kept, rivals noticed, nothing left behind."""
+
+import multiprocessing
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.system import drafts, exchange, replace
+from toolwright.system.files import digest
+from toolwright.system.replace import ABSENT, Changed, replace_file
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "work").mkdir()
+    return Path(os.path.realpath(tmp_path)) / "work" / "file"
+
+
+@pytest.fixture(params=["everything", "no exchange", "no nameless files", "no private folder"])
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The calls a system may lack, one after the other."""
+    if request.param == "no exchange":
+        monkeypatch.setattr(exchange, "_renameat2", lambda: None)
+    if request.param == "no nameless files":
+        monkeypatch.setattr(drafts, "_NAMELESS", 0)
+    if request.param == "no private folder":
+        monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    return request.param
+
+
+@pytest.mark.usefixtures("machine")
+def test_content_is_replaced_and_nothing_else_appears(path: Path):
+    replace_file(path, b"one", expected=ABSENT)
+    replace_file(path, b"two", expected=digest(b"one"))
+    replace_file(path, b"three")
+    assert path.read_bytes() == b"three"
+    assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
+
+
+@pytest.mark.usefixtures("machine")
+def test_mode_and_owner_stay(path: Path):
+    path.write_bytes(b"old")
+    path.chmod(0o750)
+    if os.geteuid() == 0:
+        os.chown(path, 12, 34)
+    before = path.stat()
+    replace_file(path, b"new", expected=digest(b"old"))
+    after = path.stat()
+    assert stat.S_IMODE(after.st_mode) == 0o750
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_new_file_obeys_the_umask(path: Path):
+    before = os.umask(0o027)
+    try:
+        replace_file(path, b"new", expected=ABSENT)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("expected", [ABSENT, digest(b"something else")])
+def test_other_content_than_expected_is_left_alone(path: Path, expected: str):
+    path.write_bytes(b"theirs")
+    with pytest.raises(Changed):
+        replace_file(path, b"ours", expected=expected)
+    assert path.read_bytes() == b"theirs"
+    assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
+
+
+def test_a_file_that_vanished_is_a_change(path: Path):
+    with pytest.raises(Changed):
+        replace_file(path, b"ours", expected=digest(b"was here"))
+    assert not path.exists()
+
+
+def test_a_rival_between_check_and_exchange_is_not_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    real = replace.exchange
+    rounds: list[int] = []
+
+    def late(folder: int, name: str, other_folder: int, other_name: str) -> None:
+        if not rounds:
+            (path.parent / "rival").write_bytes(b"theirs")
+            (path.parent / "rival").rename(path)
+        rounds.append(1)
+        real(folder, name, other_folder, other_name)
+
+    monkeypatch.setattr(replace, "exchange", late)
+    with pytest.raises(Changed):
+        replace_file(path, b"ours", expected=digest(b"old"))
+    assert path.read_bytes() == b"theirs"
+
+
+def test_a_rival_that_has_the_file_open_for_writing_is_noticed(path: Path):
+    path.write_bytes(b"old")
+    with path.open("ab") as rival:
+        with pytest.raises(Changed):
+            replace_file(path, b"ours", expected=digest(b"old"))
+        rival.write(b" and theirs")
+    assert path.read_bytes() == b"old and theirs"
+
+
+def test_a_link_in_the_files_place_is_not_replaced(path: Path):
+    (path.parent / "target").write_bytes(b"old")
+    path.symlink_to("target")
+    with pytest.raises((Unsafe, ToolFailed)):
+        replace_file(path, b"new")
+    assert path.is_symlink()
+
+
+def test_another_name_of_the_same_file_keeps_the_old_content(path: Path):
+    path.write_bytes(b"old")
+    os.link(path, path.parent / "store")
+    replace_file(path, b"new", expected=digest(b"old"))
+    assert (path.parent / "store").read_bytes() == b"old"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_in_a_folder_that_cannot_be_written_the_file_is_rewritten_in_place(path: Path):
+    path.write_bytes(b"a longer old content")
+    path.parent.chmod(0o555)
+    try:
+        replace_file(path, b"new", expected=digest(b"a longer old content"))
+        assert path.read_bytes() == b"new"
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_where_renaming_is_refused_the_file_is_rewritten_in_place(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"a longer old content")
+    inode = path.stat().st_ino
+
+    def refused(folder: int) -> int:
+        raise PermissionError(1, "not here")
+
+    monkeypatch.setattr(replace, "open_nameless", refused)
+    replace_file(path, b"new", expected=digest(b"a longer old content"))
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_ino == inode
+    with pytest.raises(Changed):
+        replace_file(path, b"newer", expected=digest(b"something else"))
+
+
+def test_drafts_of_killed_processes_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    left = path.parent / f".{int(ended.stdout)}-0.toolwright-draft"
+    left.write_bytes(b"left over")
+    monkeypatch.setattr(drafts, "_NAMELESS", 0)
+    replace_file(path, b"new")
+    assert not left.exists()
+
+
+def _write_for_ever(path: str) -> None:
+    """Alternate between two contents until killed."""
+    contents = [letter * 200_000 for letter in (b"a", b"b")]
+    current = digest(Path(path).read_bytes())
+    while True:
+        for content in contents:
+            replace_file(Path(path), content, expected=current)
+            current = digest(content)
+
+
+def _kill_while_writing(path: Path, rounds: int, seed: int) -> None:
+    random = Random(seed)
+    path.write_bytes(b"a" * 200_000)
+    context = multiprocessing.get_context("fork")
+    for _ in range(rounds):
+        process = context.Process(target=_write_for_ever, args=(str(path),))
+        process.start()
+        time.sleep(0.005 + random.random() * 0.03)
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join()
+        assert path.read_bytes() in (b"a" * 200_000, b"b" * 200_000)
+        assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
+
+
+def test_a_kill_leaves_old_or_new_content_and_no_litter(path: Path):
+    _kill_while_writing(path, 20, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_no_kill_of_many_leaves_a_mixture_or_litter(path: Path):
+    _kill_while_writing(path, 500, 2)
+
+
+def _append_for_ever(path: Path, log: Path, in_place: bool) -> None:
+    """Append one line after the other until killed from outside, and log every line that was."""
+    with log.open("ab", buffering=0) as done:
+        for number in range(1_000_000):
+            line = b"theirs %d\n" % number
+            while True:
+                if in_place:
+                    with path.open("ab", buffering=0) as file:
+                        file.write(line)
+                    break
+                with suppress(Changed):
+                    before = path.read_bytes()
+                    replace_file(path, before + line, expected=digest(before))
+                    break
+            done.write(line)
+            time.sleep(0.0003)
+
+
+def _race(path: Path, rounds: int, *, in_place: bool) -> None:
+    """We and a rival process both append lines to what we read; no line of either may get lost silently."""
+    path.write_bytes(b"")
+    log = path.parent.parent / "log"
+    rival = multiprocessing.get_context("fork").Process(target=_append_for_ever, args=(path, log, in_place))
+    rival.start()
+    ours: list[bytes] = []
+    noticed = 0
+    for number in range(rounds):
+        before = path.read_bytes()
+        line = b"ours %d\n" % number
+        try:
+            replace_file(path, before + line, expected=digest(before))
+        except Changed:
+            noticed += 1
+        else:
+            ours.append(line)
+    rival.terminate()
+    rival.join()
+    lines = path.read_bytes().splitlines(keepends=True)
+    theirs = log.read_bytes().splitlines(keepends=True)
+    assert [line for line in lines if line.startswith(b"theirs")][: len(theirs)] == theirs
+    assert [line for line in lines if line.startswith(b"ours")] == ours
+    assert len(ours) + noticed == rounds
+    assert ours
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_no_update_is_lost_between_rivals(path: Path, *, in_place: bool):
+    _race(path, 100, in_place=in_place)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("in_place", [True, False])
+def test_no_update_is_lost_in_a_long_race(path: Path, *, in_place: bool):
+    _race(path, 1000, in_place=in_place)
