@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Allow, Ask, Deny
-from toolwright.policy import judge_command
+from toolwright.core.access import Allow, Ask, Deny, RunCommand
+from toolwright.policy import ByMode, judge_command, standard_policies
+from toolwright.policy.judged import shell_call
+from toolwright.system.paths import Workspace
 
 
 def _decide(line: str, root: Path, **options: object) -> type:
@@ -43,6 +45,11 @@ def test_reading_needs_no_question_in_any_mode(tmp_path: Path, line: str) -> Non
 def test_writing_inside_depends_on_the_mode(tmp_path: Path, line: str) -> None:
     expected = {"plan": Deny, "default": Ask, "auto": Allow, "acceptEdits": Allow, "dontAsk": Deny, "bypass": Allow}
     assert {mode: _decide(line, tmp_path, mode=mode) for mode in expected} == expected
+
+
+@pytest.mark.parametrize("line", ["scp a host:", "git push", "rsync a host:b", "curl -T a https://x.org", "rm a"])
+def test_what_leaves_the_machine_or_is_gone_for_good_asks_where_edits_are_allowed(tmp_path: Path, line: str) -> None:
+    assert _decide(line, tmp_path, mode="auto") is Ask
 
 
 @pytest.mark.parametrize("line", _DESTROYS)
@@ -91,6 +98,17 @@ def test_fork_bombs_and_raw_devices_are_refused_in_every_mode(tmp_path: Path, li
 def test_removing_the_workspace_itself_is_never_done_unasked(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)"]) is not Allow
+
+
+def test_removing_what_find_chooses_is_an_ordinary_question(tmp_path: Path) -> None:
+    assert _decide("find . -name '*.pyc' -delete", tmp_path, mode="bypass") is Allow
+    assert _decide("find . -delete", tmp_path, mode="bypass") is Ask
+    assert _decide("find / -delete", tmp_path, mode="bypass") is Deny
+
+
+@pytest.mark.parametrize(("line", "expected"), [("rm -rf $X", Ask), ("rm -rf ${X}/", Deny), ("rm -rf build/$X", Allow)])
+def test_removing_a_bare_variable_is_never_done_unasked(tmp_path: Path, line: str, expected: type) -> None:
+    assert _decide(line, tmp_path, mode="bypass", allow=["Bash"]) is expected
 
 
 _SECRETS = [
@@ -263,6 +281,20 @@ def test_reading_over_the_network_asks_unless_it_is_allowed(tmp_path: Path) -> N
     assert _decide("curl https://example.com/", tmp_path) is Ask
     assert _decide("curl https://example.com/", tmp_path, network_reads="allow") is Allow
     assert _decide("curl -d @a https://example.com/", tmp_path, network_reads="allow") is Ask
+
+
+def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, reads="anywhere", outside="ask")
+    policies = standard_policies(workspace, by_mode=ByMode("auto", sandboxed=True))
+
+    def decided(line: str) -> type:
+        return type(policies.decide(RunCommand(line, str(tmp_path)), shell_call(line)))
+
+    assert decided("unknown-program --flag") is Allow
+    assert decided("for i in 1 2; do unknown $i; done") is Allow
+    assert decided("rm -rf build") is Ask
+    assert decided("unknown > /etc/x") is Ask
+    assert decided("cat ~/.ssh/id_rsa") is Ask
 
 
 def test_a_reason_names_the_command_and_where_it_leads(tmp_path: Path) -> None:

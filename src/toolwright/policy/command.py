@@ -21,14 +21,13 @@ def standard_policies(
     mode: str | ModeSwitch = "default",
     rules: Iterable[Rule] = (),
     cwd: str | PathLike[str] | None = None,
-    network_reads: NetworkReads = "ask",
+    by_mode: ByMode | None = None,
     more: Iterable[Policy] = (),
 ) -> Policies:
     """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
     space = Workspace.of(workspace)
     here = Surroundings.of(cwd or space.root, *space.roots)
-    by_mode = ByMode(mode, network_reads=network_reads)
-    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode, *more)
+    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode or ByMode(mode), *more)
 
 
 def judge_command(
@@ -46,5 +45,5 @@ def judge_command(
     """Say whether a shell line may run, must be asked about or must not run. Runs nothing; no line makes it raise."""
     space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
     rules = rules_of(allow=allow, ask=ask, deny=deny)
-    policies = standard_policies(space, mode=mode, rules=rules, cwd=cwd, network_reads=network_reads)
+    policies = standard_policies(space, by_mode=ByMode(mode, network_reads=network_reads), rules=rules, cwd=cwd)
     return policies.decide(RunCommand(line, fspath(cwd)), shell_call(line))

@@ -1,18 +1,22 @@
 """Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask."""
 
 import os
+import re
 from collections.abc import Iterable
 
 from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine, places_for, shown
+from toolwright.policy.names import words
 from toolwright.policy.places import Places, Surroundings
 from toolwright.policy.sensitive import comparable, is_environment, is_protected, is_secret
 from toolwright.policy.subject import Subject
-from toolwright.shell.plan import Verdict
+from toolwright.shell.plan import SimpleCommand, Verdict
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
+_VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
 _HOMES = ("/home", "/Users")
+_TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mtime -mmin -newer -size -empty")
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 
@@ -36,7 +40,8 @@ class Guards(Policy):
                 return self._judge_write(places_for(path, subject, self.here), subject)
             case DeletePath(path):
                 places = places_for(path, subject, self.here)
-                return self._judge_removal(places) or self._judge_read(places) or self._judge_write(places, subject)
+                removal = None if _is_choosy(subject) else self._judge_removal(places)
+                return removal or self._judge_read(places) or self._judge_write(places, subject)
             case _:
                 return None
 
@@ -45,14 +50,14 @@ class Guards(Policy):
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
         if part.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK) or part.command is None:
             return None
+        if unnamed := _removed_variable(part.command):
+            return Ask(f"would remove {shown(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
         named = next((word for word in part.command.words[1:] if _names_key(word)), "")
         return Ask(f"is handed {shown(named)}, which may hold a private key", _SECRET, firm=True) if named else None
 
     def _judge_removal(self, places: Places) -> Decision | None:
         for place in places.all:
             whole = _whole_folder(place)
-            if _names_nothing(whole):
-                return Ask(f"would remove {shown(place)}, and nobody knows what that is", _CRITICAL, firm=True)
             if whole in self._vital or _is_top_level(whole):
                 return Deny(
                     f"refused to remove {shown(place)}: the machine or the home folder depends on it",
@@ -92,6 +97,20 @@ def _names_key(word: str) -> bool:
     return is_secret(path) and not is_environment(path)
 
 
+def _removed_variable(command: SimpleCommand) -> str:
+    """A word that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
+    if not any(isinstance(access, DeletePath) for access in command.accesses):
+        return ""
+    return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
+
+
+def _is_choosy(subject: Subject) -> bool:
+    """`find . -name '*.pyc' -delete` names the folder it looks in, not what it removes."""
+    if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
+        return False
+    return not _TESTS_OF_FIND.isdisjoint(subject.command.words)
+
+
 def _vital(home: str) -> frozenset[str]:
     return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
 
@@ -118,14 +137,6 @@ def _is_top_level(place: str) -> bool:
     """A folder right below the root, or somebody's home; every file there belongs to the system."""
     parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
     return place.startswith("/") and (parent == "/" or parent in _HOMES)
-
-
-def _names_nothing(place: str) -> bool:
-    """A path that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
-    if place.startswith("/") or "$" not in place:
-        return False
-    tail = place.rstrip("/*.\"'").rpartition("/")[2]
-    return tail.startswith(("$", '"$'))
 
 
 def _changes_modes(subject: Subject) -> bool:

@@ -47,8 +47,10 @@ def mode_named(name: str) -> Mode:
 
 def effect_of(access: Access) -> Effect:
     """How much an access can change, judged by its kind; a command's own claim does not count."""
-    if isinstance(access, (UseTool, Reach)):
+    if isinstance(access, UseTool):
         return access.effect
+    if isinstance(access, Reach):  # what was sent to somebody else cannot be taken back
+        return Effect.DESTROY if access.effect > Effect.READ else Effect.READ
     return _EFFECT_OF_KIND[type(access)]
 
 
@@ -86,9 +88,13 @@ class ByMode(Policy):
 
     tier = Tier.MODE
 
-    def __init__(self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask") -> None:
+    def __init__(
+        self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask", sandboxed: bool = False
+    ) -> None:
         self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
         self.network_reads = network_reads
+        self.sandboxed = sandboxed
+        """Commands run where they can neither leave the workspace nor reach the network."""
 
     @property
     def standing(self) -> str | None:
@@ -105,6 +111,8 @@ class ByMode(Policy):
             return Ask(f"reads over the network: {_named(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ or (effect is Effect.WRITE and mode == "auto"):
             return _ALLOWED[mode]
+        if mode == "auto" and self.sandboxed and _is_confined(access, subject):
+            return Allow("it runs inside the sandbox", source="mode auto")
         return Ask(_reason(access, subject, effect), source=f"mode {mode}")
 
     def settle(self, ask: Ask) -> Decision:
@@ -123,17 +131,29 @@ def _effect(access: Access, subject: Subject) -> Effect:
     verdict = subject.verdict
     match access:
         case RunCommand():
-            placed = subject.command is None or subject.command.accesses
             # a command that writes, nobody knows where, cannot be held inside the workspace
-            return Effect.DESTROY if verdict is Verdict.WRITES and not placed else _EFFECTS[verdict]
+            return Effect.DESTROY if verdict is Verdict.WRITES and not _stays_here(subject) else _EFFECTS[verdict]
         case DeletePath() if verdict is Verdict.WRITES and _moves(subject):
             return Effect.WRITE  # what is taken from its old place is still there, in the new one
         case _:
             return effect_of(access)
 
 
+def _stays_here(part: PartOfLine) -> bool:
+    touched = part.plan.accesses if part.command is None else part.command.accesses
+    writes = any(isinstance(access, (WritePath, DeletePath)) for access in touched)
+    return writes and not any(isinstance(access, Reach) for access in touched)
+
+
 def _moves(part: PartOfLine) -> bool:
     return part.command is not None and any(isinstance(access, WritePath) for access in part.command.accesses)
+
+
+def _is_confined(access: Access, subject: Subject) -> bool:
+    """What is known to destroy is asked about inside a sandbox too: the workspace is in there with it."""
+    if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
+        return False
+    return not any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
 
 
 def _reads_network(access: Access, subject: Subject) -> bool:

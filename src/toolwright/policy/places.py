@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 _GLOB = frozenset("*?[")
+_UNRESOLVED = frozenset("$`")
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
 
@@ -52,7 +53,7 @@ def places_of(path: str, here: Surroundings, *, shell: bool) -> Places:
         return Places((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
         path = here.home + path[1:]
-    if shell and not path.startswith("/"):
+    if shell and (not path.startswith("/") or not _UNRESOLVED.isdisjoint(path)):
         return Places((path,), (), known=False)
     written = os.path.normpath(os.path.join(here.cwd, path))  # noqa: PTH118 - pathlib would not remove ".."
     written = written.replace("//", "/", 1) if written.startswith("//") else written

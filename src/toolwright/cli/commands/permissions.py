@@ -21,7 +21,7 @@ from toolwright.core.access import (
     WritePath,
 )
 from toolwright.core.errors import UsageError
-from toolwright.policy import LoadedRules, Policies, Rule, load_rules, rules_of, standard_policies
+from toolwright.policy import ByMode, LoadedRules, Policies, Rule, load_rules, rules_of, standard_policies
 from toolwright.policy.judged import JudgedCall, call_of
 from toolwright.policy.line import PartOfLine, shown
 from toolwright.system.paths import Workspace
@@ -84,7 +84,8 @@ def _loaded(options: argparse.Namespace) -> LoadedRules:
 
 def _policies(options: argparse.Namespace, rules: Sequence[Rule], cwd: Path) -> Policies:
     workspace = Workspace(options.workspace or cwd, reads=options.reads, outside="ask")
-    return standard_policies(workspace, mode=options.mode, rules=rules, cwd=cwd, network_reads=options.network_reads)
+    by_mode = ByMode(options.mode, network_reads=options.network_reads)
+    return standard_policies(workspace, by_mode=by_mode, rules=rules, cwd=cwd)
 
 
 def _report(policies: Policies, access: Access, subject: JudgedCall, decision: Decision) -> dict[str, Any]:
