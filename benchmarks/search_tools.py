@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
+from toolwright.registry.embedding import MiniLM
 from toolwright.registry.search import Hit, ToolIndex
+from toolwright.registry.semantic import SemanticIndex
 
 _PLACES = 10
 
@@ -70,9 +73,10 @@ def main() -> int:
     if cases is None:
         print("set TOOLWRIGHT_CASES to a folder with retrieval/<set>/tools.jsonl and queries.jsonl", file=sys.stderr)
         return 2
+    indexes = _indexes()
     print(f"{'set':<18}{'index':<10}{'tools':>7}{'queries':>9}{'NDCG@10':>9}{'index s':>9}{'query ms':>10}")
     for folder in sorted(path.parent for path in Path(cases, "retrieval").glob("*/queries.jsonl")):
-        for label, make in _indexes().items():
+        for label, make in indexes.items():
             figures = measure(folder, make)
             print(
                 f"{folder.name:<18}{label:<10}{figures.tools:>7}{figures.queries:>9}{figures.ndcg:>9.1f}"
@@ -83,7 +87,12 @@ def main() -> int:
 
 
 def _indexes() -> dict[str, _Make]:
-    return {"default": ToolIndex}
+    try:
+        embed = MiniLM()
+    except UsageError as error:
+        print(f"semantic left out: {error}", file=sys.stderr)
+        return {"default": ToolIndex}
+    return {"default": ToolIndex, "semantic": lambda specs: SemanticIndex(specs, embed)}
 
 
 def _rows(path: Path) -> list[Any]:

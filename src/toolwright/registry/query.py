@@ -30,11 +30,16 @@ def read(text: str) -> Query:
     """Take a request apart."""
     text = text[:_LONGEST_CHARS]
     words: dict[str, str] = {}
-    sentences = [sentence for part in _SENTENCE_END.split(text) if (sentence := _sentence(part, words))]
+    sentences = [sentence for part in parts(text) if (sentence := _sentence(part, words))]
     if not sentences and (silent := split(text)):  # a tool may be called `help`
         sentences, words = [tuple(silent)], dict(zip(silent, silent, strict=True))
     phrases = frozenset(pair for sentence in sentences for pair in pairwise(sentence))
     return Query(tuple(sentences), phrases, words, _called(text))
+
+
+def parts(text: str) -> list[str]:
+    """Return the sentences of a request, as they are written."""
+    return [part for part in _SENTENCE_END.split(text[:_LONGEST_CHARS]) if part.strip()]
 
 
 def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:

@@ -1,0 +1,119 @@
+"""Finding tools by meaning as well as by words: the lexical index fused with a local embedding model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from toolwright.core.spec import ToolSpec
+from toolwright.registry.embedding import Embed, MiniLM
+from toolwright.registry.query import parts, read
+from toolwright.registry.search import Hit, ToolIndex
+from toolwright.registry.words import split, spoken
+
+_MEANING = 1.0
+_CALLED = 10.0
+_CANDIDATES = 50
+_MOST_PARTS = 12
+_SHORTEST_PART = 3
+
+
+class SemanticIndex:
+    """A `ToolIndex` that also finds what is said in other words.
+
+    The first search after a change embeds the tools that are new, some milliseconds each.
+    """
+
+    def __init__(self, specs: Iterable[ToolSpec] = (), embed: Embed | None = None) -> None:
+        self._specs: dict[str, ToolSpec] = {}
+        self._lexical = ToolIndex()
+        self._meanings = _Meanings(embed or MiniLM())
+        self._lock = Lock()
+        for spec in specs:
+            self.add(spec)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def add(self, spec: ToolSpec) -> None:
+        """Make a tool findable, in place of one of the same name."""
+        with self._lock:
+            self._specs[spec.name] = spec
+            self._lexical.add(spec)
+            self._meanings.put(spec.name, f"{spoken(spec.name)}: {spec.description}")
+
+    def remove(self, name: str) -> None:
+        """Make a tool unfindable."""
+        with self._lock:
+            self._lexical.remove(name)
+            self._meanings.drop(name)
+            del self._specs[name]
+
+    def search(self, query: str, k: int = 10) -> list[Hit]:
+        """Return the k tools that fit best by words and meaning, best first."""
+        if k < 1 or not self._specs or not split(query):
+            return []
+        with self._lock:
+            hits = self._lexical.search(query, max(k, _CANDIDATES))
+            return fused(hits, self._meanings.near(query), self._called(query, hits), k)
+
+    def _called(self, query: str, hits: Sequence[Hit]) -> set[str]:
+        called = read(query).called
+        specs = (self._specs[hit.name] for hit in hits)
+        return {spec.name for spec in specs if not called.isdisjoint(map(spoken, (spec.name, *spec.aliases)))}
+
+
+class _Meanings:
+    """A vector per tool, made when it is first needed."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+        self._texts: dict[str, str] = {}
+        self._rows: dict[str, Any] = {}
+        self._names: list[str] = []
+        self._matrix: Any = None
+
+    def put(self, name: str, text: str) -> None:
+        self._texts[name] = text
+        self._matrix = None
+
+    def drop(self, name: str) -> None:
+        del self._texts[name]
+        self._matrix = None
+
+    def near(self, query: str) -> dict[str, float]:
+        """Return how close every tool is to the request: to the whole, and to the sentence closest to it."""
+        if self._matrix is None:
+            self._settle()
+        sentences = [part for part in parts(query) if len(part.split()) >= _SHORTEST_PART][:_MOST_PARTS]
+        similar = self._matrix @ self._embed([query, *sentences]).T
+        whole = similar[:, 0]
+        closest = similar[:, 1:].max(1) if sentences else whole
+        return dict(zip(self._names, ((whole + closest) / 2).tolist(), strict=True))
+
+    def _settle(self) -> None:
+        new = sorted(set(self._texts.values()) - self._rows.keys())
+        if new:
+            self._rows.update(zip(new, self._embed(new), strict=True))
+        self._rows = {text: self._rows[text] for text in self._texts.values()}
+        self._names = sorted(self._texts)
+        numpy: Any = import_module("numpy")
+        self._matrix = numpy.stack([self._rows[self._texts[name]] for name in self._names])
+
+
+def fused(hits: Sequence[Hit], near: Mapping[str, float], called: set[str], k: int) -> list[Hit]:
+    """Add up what words and meaning say, each against its own best; a tool called by its name stays first."""
+    words = {hit.name: hit for hit in hits}
+    loudest = max((hit.score for hit in hits if hit.name not in called), default=1.0)
+    closest = max((similarity for similarity in near.values() if similarity > 0), default=1.0)
+    scores: dict[str, float] = {}
+    for name, similarity in near.items():
+        said = min(words[name].score / loudest, 1.0) if name in words else 0.0
+        scores[name] = said + _MEANING * similarity / closest + (_CALLED if name in called else 0.0)
+    best = sorted(scores, key=lambda name: (-scores[name], name))[:k]
+    return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in best]
+
+
+def _why(hit: Hit | None, similarity: float) -> str:
+    meaning = f"meaning: {similarity:.2f}"
+    return f"{hit.why}; {meaning}" if hit and hit.why else meaning
