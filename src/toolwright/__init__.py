@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from toolwright.core.access import Access as Access
     from toolwright.core.access import Allow as Allow
     from toolwright.core.access import Ask as Ask
+    from toolwright.core.access import Decision as Decision
     from toolwright.core.access import DeletePath as DeletePath
     from toolwright.core.access import Deny as Deny
     from toolwright.core.access import Reach as Reach
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
     from toolwright.core.spec import Effect as Effect
     from toolwright.core.spec import Limits as Limits
     from toolwright.core.spec import ToolSpec as ToolSpec
-    from toolwright.executor.executor import Bounds as Bounds
     from toolwright.executor.executor import Executor as Executor
+    from toolwright.executor.turn import Bounds as Bounds
     from toolwright.executor.turn import Turn as Turn
     from toolwright.executor.turn import TurnCancelled as TurnCancelled
     from toolwright.hooks.base import Hook as Hook
@@ -84,8 +85,82 @@ if TYPE_CHECKING:
     from toolwright.tool.typed import TypedTool as TypedTool
     from toolwright.tool.typed import describe as describe
 
+__all__ = [
+    "Access",
+    "Allow",
+    "AllowEverything",
+    "Annotations",
+    "Answers",
+    "ApprovalRequired",
+    "Approve",
+    "Arguments",
+    "Ask",
+    "AuthRequired",
+    "Bounds",
+    "ByMode",
+    "Cancellation",
+    "Cancelled",
+    "Catalog",
+    "Completed",
+    "Crashed",
+    "Decision",
+    "Decline",
+    "DeletePath",
+    "Denied",
+    "Deny",
+    "Effect",
+    "Executor",
+    "Failed",
+    "File",
+    "Halted",
+    "Hook",
+    "Image",
+    "Interrupted",
+    "InvalidArguments",
+    "Invocation",
+    "Limits",
+    "Outcome",
+    "Output",
+    "PermissionGate",
+    "Policies",
+    "Policy",
+    "Question",
+    "Reach",
+    "ReadPath",
+    "Registry",
+    "RetryPolicy",
+    "RunCommand",
+    "SchemaTool",
+    "State",
+    "Text",
+    "TimedOut",
+    "Tool",
+    "ToolCall",
+    "ToolContext",
+    "ToolError",
+    "ToolFailed",
+    "ToolSpec",
+    "ToolwrightError",
+    "Transient",
+    "Turn",
+    "TurnCancelled",
+    "TypedTool",
+    "UnknownTool",
+    "Unsafe",
+    "UsageError",
+    "UseTool",
+    "WritePath",
+    "combined",
+    "describe",
+    "filtered",
+    "lint_tool",
+    "prefixed",
+    "renamed",
+    "tool",
+]
+
 _HOMES = {
-    "core.access": "Access Allow Ask DeletePath Deny Reach ReadPath RunCommand UseTool WritePath",
+    "core.access": "Access Allow Ask Decision DeletePath Deny Reach ReadPath RunCommand UseTool WritePath",
     "core.call": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
     "core.content": "File Image Output Text",
     "core.errors": (
@@ -93,8 +168,8 @@ _HOMES = {
         "ToolwrightError Transient UnknownTool Unsafe UsageError"
     ),
     "core.spec": "Annotations Effect Limits ToolSpec",
-    "executor.executor": "Bounds Executor",
-    "executor.turn": "Turn TurnCancelled",
+    "executor.executor": "Executor",
+    "executor.turn": "Bounds Turn TurnCancelled",
     "hooks.base": "Hook",
     "hooks.gate": "PermissionGate",
     "policy.decide": "AllowEverything Policies Policy",
@@ -111,7 +186,6 @@ _HOMES = {
     "tool.typed": "TypedTool describe",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll] - one list, not two to keep in step
 
 
 def __getattr__(name: str) -> Any:

@@ -94,7 +94,9 @@ class Outputs:
             return output
         share = chars / total
         parts = [
-            Text(self._cut(part.text, int(len(part.text) * share), readable=readable)) if isinstance(part, Text) else part
+            Text(self._cut(part.text, int(len(part.text) * share), readable=readable))
+            if isinstance(part, Text)
+            else part
             for part in output.content
         ]
         return replace(output, content=tuple(parts))

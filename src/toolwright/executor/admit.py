@@ -221,10 +221,10 @@ class Gate:
         match reply:
             case Decline(reason):
                 admitted.error = Denied(f"declined: {reason}" if reason else "declined by the user")
-            case Approve(arguments=None):
-                pass
-            case Approve(arguments=patched):
+            case Approve(arguments=patched) if patched is not None:
                 self._patch(admitted, patched)
+            case Approve():
+                pass
 
     def _patch(self, admitted: Admitted, arguments: JsonObject) -> None:
         """Other arguments are judged again; what was not in the question needs a question of its own."""

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolwright.clip import Outputs
@@ -17,7 +16,7 @@ from toolwright.executor.admit import Gate
 from toolwright.executor.deadline import Deadlines
 from toolwright.executor.perform import Runner
 from toolwright.executor.scope import LoopParts, TurnScope
-from toolwright.executor.turn import Turn
+from toolwright.executor.turn import Bounds, Turn
 from toolwright.hooks.base import Hook
 from toolwright.policy.decide import Policies, Policy
 from toolwright.policy.mode import ByMode
@@ -31,24 +30,6 @@ _NO_ARGUMENTS: JsonObject = FrozenDict()
 _LONE = Turn()
 _call = maker(ToolCall)
 _log = logging.getLogger("toolwright")
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What one turn may take; the defaults suit one agent on one machine."""
-
-    width: int = 16
-    """Calls of one turn that run at the same time."""
-    depth: int = 8
-    """Tools that may be inside each other."""
-    turn_chars: int = 200_000
-    """What the outputs of one turn may come to together."""
-    question_seconds: float | None = 3600.0
-    """How long an answer to a question counts."""
-
-    def __post_init__(self) -> None:
-        if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
-            raise UsageError(f"Bounds must be at least 1 each: {self!r}")
 
 
 class Executor:
@@ -65,8 +46,8 @@ class Executor:
         hooks: Iterable[Hook] = (),
         observe: Observer | Iterable[Observer] = (),
         width: int | None = None,
-        bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        bounds: Bounds = Bounds(),
+        retry: RetryPolicy = RetryPolicy(),
         clock: Clock | None = None,
         outputs: Outputs | None = None,
         state: State | None = None,

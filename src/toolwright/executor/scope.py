@@ -1,8 +1,9 @@
 """One turn on its way through the executor: admitted, asked about, performed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from toolwright.clip import Outputs, clip_turn
@@ -13,7 +14,7 @@ from toolwright.executor.admit import Admitted, Gate
 from toolwright.executor.batch import Batch
 from toolwright.executor.deadline import Deadlines
 from toolwright.executor.perform import Observe, Runner
-from toolwright.executor.turn import Turn, TurnCancelled
+from toolwright.executor.turn import Bounds, Turn, TurnCancelled
 from toolwright.registry.catalog import Toolset
 from toolwright.tool.base import State, ToolContext
 
@@ -27,14 +28,6 @@ class LoopParts:
     limits: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
 
 
-class Bounded(Protocol):
-    """The limits a turn keeps to."""
-
-    width: int
-    depth: int
-    turn_chars: int
-
-
 class Machine(Protocol):
     """The executor as a turn sees it."""
 
@@ -44,9 +37,7 @@ class Machine(Protocol):
     outputs: Outputs
     state: State
     observe: Observe | None
-
-    @property
-    def bounds(self) -> Bounded: ...
+    bounds: Bounds
 
     def local(self) -> LoopParts: ...
 
@@ -185,7 +176,9 @@ class TurnScope:
         cancellation = self._turn.cancellation
         leave = None
         if cancellation is not None:
-            leave = cancellation.subscribe(lambda: local.loop.call_soon_threadsafe(batch.stop))
+            if cancellation.requested:
+                return batch.outcomes()
+            leave = cancellation.subscribe(partial(_call_soon, local.loop, batch.stop))
         try:
             return await batch.run()
         except asyncio.CancelledError:
@@ -218,6 +211,11 @@ def _waits_for_itself(name: str, parent: ToolContext | None) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """From whichever thread the cancellation comes."""
+    loop.call_soon_threadsafe(callback)
 
 
 def _joined(first: Answers | None, second: Answers) -> Answers:

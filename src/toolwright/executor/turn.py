@@ -6,12 +6,31 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolwright.core.call import Answers, Outcome, Question
+from toolwright.core.errors import UsageError
 from toolwright.core.event import BatchBegan
 from toolwright.registry.catalog import Catalog
 from toolwright.tool.base import Cancellation, State
 
 AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
 Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one turn may take; the defaults suit one agent on one machine."""
+
+    width: int = 16
+    """Calls of one turn that run at the same time."""
+    depth: int = 8
+    """Tools that may be inside each other."""
+    turn_chars: int = 200_000
+    """What the outputs of one turn may come to together."""
+    question_seconds: float | None = 3600.0
+    """How long an answer to a question counts."""
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
+            raise UsageError(f"Bounds must be at least 1 each: {self!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,11 @@ class Hook:
 
     seconds: float = 60.0
 
-    def before(self, pending: PendingCall) -> Verdict | None | Awaitable[Verdict | None]:
+    def before(self, pending: PendingCall) -> Verdict | Awaitable[Verdict | None] | None:
         """Asked in registration order, each seeing what the ones before it rewrote; None is `Proceed`."""
         return None
 
-    def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None | Awaitable[Outcome | None]:
+    def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | Awaitable[Outcome | None] | None:
         """Asked in registration order, for failures, refusals and answers too; may return another outcome."""
         return None
 

@@ -1,9 +1,9 @@
 """The contract: a tool is a spec and a `bind` that turns arguments into an invocation."""
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from hashlib import sha256
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from toolwright.core.access import Access
 from toolwright.core.call import Outcome, ToolCall
@@ -157,7 +157,7 @@ class Invocation(Protocol):
         """Say what a run would touch. Changes nothing, so it may be asked again."""
         ...
 
-    async def run(self, context: ToolContext) -> object:
+    def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
         """Do it; raise a `ToolError` where it cannot be done."""
         ...
 

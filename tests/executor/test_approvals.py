@@ -1,0 +1,249 @@
+"""Questions and answers that cannot be tricked."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from toolwright import (
+    Access,
+    Answers,
+    ApprovalRequired,
+    Approve,
+    Arguments,
+    AuthRequired,
+    ByMode,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Question,
+    ReadPath,
+    Registry,
+    ToolCall,
+    ToolContext,
+    Turn,
+    TypedTool,
+    WritePath,
+    describe,
+    tool,
+)
+from toolwright.executor import Bounds
+from toolwright.testing import Recorder
+
+paid: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    paid.clear()
+
+
+@tool(effect=Effect.WRITE)
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+@tool(effect=Effect.READ)
+async def balance() -> int:
+    """Tell the balance."""
+    return 100
+
+
+class SaveArguments(Arguments):
+    """Where and what."""
+
+    path: str
+    """Where to save."""
+
+
+class Save(TypedTool[SaveArguments]):
+    """Declares the path it writes."""
+
+    spec = describe("save", "Save to a path.")
+
+    def accesses(self, arguments: SaveArguments) -> Sequence[Access]:
+        return [WritePath(arguments.path), ReadPath("/etc/hosts")]
+
+    async def run(self, arguments: SaveArguments, context: ToolContext) -> str:
+        return f"saved {arguments.path}"
+
+
+def questions_of(outcomes: Sequence[object]) -> list[Question]:
+    return [q for outcome in outcomes if isinstance(outcome, Interrupted) for q in outcome.questions]
+
+
+async def test_one_question_interrupts_the_whole_batch_and_nothing_has_run() -> None:
+    executor = Executor(Registry(pay, balance))
+    calls = [ToolCall("1", "balance"), ToolCall("2", "pay", {"amount": 5}), ToolCall("3", "nobody")]
+    outcomes = await executor.execute(calls)
+    assert all(isinstance(outcome, Interrupted) for outcome in outcomes)
+    assert [question.call_id for question in questions_of(outcomes)] == ["2"]
+    assert paid == []
+
+
+async def test_an_approved_batch_runs_and_a_declined_call_fails_alone() -> None:
+    executor = Executor(Registry(pay, balance))
+    calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "pay", {"amount": 6}), ToolCall("3", "balance")]
+    first, second = questions_of(await executor.execute(calls))
+    outcomes = await executor.execute(calls, answers=Answers().approve(first).decline(second, "too much"))
+    assert [type(outcome) for outcome in outcomes] == [Completed, Failed, Completed]
+    assert "too much" in outcomes[1].text  # type: ignore[union-attr] - a Failed, as just said
+    assert paid == [5]
+
+
+async def test_arguments_edited_after_the_approval_do_not_run() -> None:
+    executor = Executor(Registry(pay))
+    asked = await executor.execute([ToolCall("1", "pay", {"amount": 5})])
+    answers = Answers.approving(questions_of(asked))
+    outcome = (await executor.execute([ToolCall("1", "pay", {"amount": 999})], answers=answers))[0]
+    assert isinstance(outcome, Interrupted)
+    assert paid == []
+
+
+async def test_an_answer_counts_once_also_when_it_is_restored_from_storage() -> None:
+    executor = Executor(Registry(pay))
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    assert isinstance((await executor.execute([call], answers=Answers({question.id: Approve()})))[0], Completed)
+    assert isinstance((await executor.execute([call], answers=Answers({question.id: Approve()})))[0], Interrupted)
+    assert paid == [5]
+
+
+async def test_an_answer_to_another_call_of_the_same_kind_does_not_count() -> None:
+    executor = Executor(Registry(pay))
+    (question,) = questions_of(await executor.execute([ToolCall("1", "pay", {"amount": 5})]))
+    outcome = (await executor.execute([ToolCall("2", "pay", {"amount": 5})], answers=Answers.approving([question])))[0]
+    assert isinstance(outcome, Interrupted)
+
+
+async def test_an_answer_from_another_session_does_not_count() -> None:
+    executor = Executor(Registry(pay))
+    call = ToolCall("1", "pay", {"amount": 5})
+    asked = await executor.execute([call], turn=Turn(session_id="a"))
+    answers = Answers.approving(questions_of(asked))
+    assert isinstance((await executor.execute([call], answers=answers, turn=Turn(session_id="b")))[0], Interrupted)
+    assert isinstance((await executor.execute([call], answers=answers, turn=Turn(session_id="a")))[0], Completed)
+
+
+async def test_an_answer_expires() -> None:
+    executor = Executor(Registry(pay), bounds=Bounds(question_seconds=100))
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    answers = Answers.approving([question])
+    assert answers.find(question.digest, "1") is not None
+    assert answers.find(question.digest, "1", now=time.time() + 200) is None
+
+
+async def test_an_answer_survives_a_restart_of_the_process() -> None:
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await Executor(Registry(pay)).execute([call]))
+    outcome = (await Executor(Registry(pay)).execute([call], answers=Answers({question.id: Approve()})))[0]
+    assert isinstance(outcome, Completed)
+
+
+async def test_a_call_id_with_dots_is_still_told_apart() -> None:
+    executor = Executor(Registry(pay))
+    call = ToolCall("a.b.c", "pay", {"amount": 5})
+    answers = Answers.approving(questions_of(await executor.execute([call])))
+    assert isinstance((await executor.execute([call], answers=answers))[0], Completed)
+
+
+async def test_patched_arguments_are_judged_again_and_asked_about_again_where_they_touch_more() -> None:
+    executor = Executor(Registry(Save()))
+    call = ToolCall("1", "save", {"path": "/tmp/a"})
+    (question,) = questions_of(await executor.execute([call]))
+    patched = Answers().approve(question, arguments={"path": "/etc/passwd"})
+    (again,) = await executor.execute([call], answers=patched)
+    assert isinstance(again, Interrupted)
+    assert WritePath("/etc/passwd") in again.questions[0].accesses
+    broken = await executor.execute([call], answers=Answers().approve(question, arguments={"path": 5}))
+    assert isinstance(broken[0], Failed) and broken[0].error.code == "invalid_input"
+
+
+async def test_patched_arguments_that_a_rule_denies_stay_denied() -> None:
+    from toolwright import Allow, Ask, Decision, Deny, Policies, Policy
+
+    class OnlyTmp(Policy):
+        def judge(self, access: object, subject: object) -> Decision:
+            if isinstance(access, ReadPath):
+                return Allow()
+            return Ask("ask") if getattr(access, "path", "").startswith("/tmp/") else Deny("only /tmp")
+
+    executor = Executor(Registry(Save()), Policies(OnlyTmp()))
+    call = ToolCall("1", "save", {"path": "/tmp/a"})
+    (question,) = questions_of(await executor.execute([call]))
+    (denied,) = await executor.execute([call], answers=Answers().approve(question, arguments={"path": "/etc/x"}))
+    assert isinstance(denied, Failed) and "only /tmp" in denied.text
+
+
+async def test_a_question_shows_what_would_happen_and_hides_no_characters() -> None:
+    executor = Executor(Registry(Save()))
+    asked = await executor.execute([ToolCall("1", "save", {"path": "/tmp/a\u202e\x1b[2Jtxt"})])
+    (question,) = questions_of(asked)
+    assert question.summary == "Allow save: /tmp/a\\x202e\\x1b[2Jtxt?"
+    assert "\u202e" not in question.reason and "\x1b" not in question.reason
+    assert question.accesses[0] == WritePath("/tmp/a\u202e\x1b[2Jtxt")
+
+
+async def test_a_person_can_be_asked_on_the_spot_and_silence_is_no() -> None:
+    asked: list[str] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.summary for question in questions)
+        return Answers().approve(questions[0])
+
+    executor = Executor(Registry(pay))
+    calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "pay", {"amount": 6})]
+    outcomes = await executor.execute(calls, turn=Turn(ask=ask))
+    assert [type(outcome) for outcome in outcomes] == [Completed, Failed]
+    assert asked == ["Allow pay: amount=5?", "Allow pay: amount=6?"]
+    assert paid == [5]
+
+
+async def test_a_tool_may_ask_for_approval_while_it_says_what_it_touches() -> None:
+    class Careful(Save):
+        """Asks by itself."""
+
+        spec = describe("careful", "Save with care.", effect=Effect.READ)
+
+        def accesses(self, arguments: SaveArguments) -> Sequence[Access]:
+            raise ApprovalRequired("production data")
+
+    executor = Executor(Registry(Careful()), ByMode("default"))
+    call = ToolCall("1", "careful", {"path": "x"})
+    (question,) = questions_of(await executor.execute([call]))
+    assert question.reason == "production data"
+    assert isinstance((await executor.execute([call], answers=Answers.approving([question])))[0], Completed)
+
+
+async def test_signing_in_is_a_question_of_another_kind() -> None:
+    signed_in = False
+
+    class Remote(Save):
+        """Needs a token."""
+
+        spec = describe("remote", "Save remotely.", effect=Effect.READ)
+
+        def accesses(self, arguments: SaveArguments) -> Sequence[Access]:
+            if not signed_in:
+                raise AuthRequired("sign in to the store", url="https://store.example/login")
+            return []
+
+    executor = Executor(Registry(Remote()))
+    call = ToolCall("1", "remote", {"path": "x"})
+    (question,) = questions_of(await executor.execute([call]))
+    assert (question.kind, question.url) == ("auth", "https://store.example/login")
+    declined = await executor.execute([call], answers=Answers().decline(question, "not now"))
+    assert isinstance(declined[0], Failed) and declined[0].text == "not now"
+    signed_in = True
+    assert isinstance((await executor.execute([call]))[0], Completed)
+
+
+async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> None:
+    recorder = Recorder()
+    await Executor(Registry(pay), observe=recorder).execute([ToolCall("1", "pay", {"amount": 5})])
+    assert recorder.names == ["QuestionsRaised"]

@@ -1,0 +1,265 @@
+"""One call from name and arguments to its outcome."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    Completed,
+    Crashed,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    InvalidArguments,
+    Registry,
+    ToolCall,
+    ToolFailed,
+    UnknownTool,
+    UsageError,
+    tool,
+)
+from toolwright.testing import Recorder
+
+
+@tool(effect=Effect.READ)
+async def greet(name: str, times: int = 1) -> str:
+    """Greet somebody.
+
+    Args:
+        name: Whom to greet.
+        times: How often.
+    """
+    return " ".join([f"hello {name}"] * times)
+
+
+@tool(effect=Effect.READ)
+def add(a: int, b: int) -> dict[str, int]:
+    """Add two numbers."""
+    return {"sum": a + b}
+
+
+@tool(effect=Effect.READ)
+async def explode(message: str) -> str:
+    """Raise something unforeseen."""
+    raise KeyError(message)
+
+
+@tool(effect=Effect.READ)
+async def leave() -> str:
+    """Try to end the program."""
+    raise SystemExit(3)
+
+
+@tool(effect=Effect.READ)
+async def refuse() -> str:
+    """Fail in the tool's own words."""
+    raise ToolFailed("the printer is out of paper")
+
+
+async def test_a_call_by_name_with_text_arguments_completes() -> None:
+    outcome = await Executor(Registry(greet)).run("greet", '{"name": "Ada", "times": 2}')
+    assert isinstance(outcome, Completed)
+    assert outcome.text == "hello Ada hello Ada"
+    assert outcome.attempts == 1
+    assert outcome.seconds > 0
+
+
+async def test_structured_output_is_compact_json_and_data() -> None:
+    outcome = await Executor(Registry(add)).run("add", {"a": 2, "b": 3})
+    assert isinstance(outcome, Completed)
+    assert outcome.text == '{"sum":5}'
+    assert outcome.output.structured == {"sum": 5}
+
+
+async def test_an_unknown_tool_is_an_outcome_that_offers_the_nearest_name() -> None:
+    outcome = await Executor(Registry(greet)).run("gret", {})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, UnknownTool)
+    assert outcome.text == "unknown tool: gret; did you mean greet?"
+    assert not outcome.started
+
+
+async def test_bad_arguments_never_reach_the_body() -> None:
+    ran: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def touchy(path: str) -> str:
+        """Record that it ran."""
+        ran.append(path)
+        return path
+
+    outcome = await Executor(Registry(touchy)).run("touchy", '{"path": 5, "mode": 1}')
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, InvalidArguments)
+    assert "path" in outcome.text and "mode" in outcome.text
+    assert ran == []
+    assert not outcome.started
+
+
+async def test_whatever_a_tool_raises_becomes_a_value_with_its_cause() -> None:
+    outcome = await Executor(Registry(explode)).run("explode", {"message": "lost"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Crashed)
+    assert outcome.text == "KeyError: 'lost'"
+    assert isinstance(outcome.error.__cause__, KeyError)
+    assert outcome.started
+
+
+async def test_a_tool_cannot_end_the_program() -> None:
+    outcome = await Executor(Registry(leave)).run("leave")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "crashed"
+
+
+async def test_the_model_reads_the_tools_words_and_the_operator_the_kind() -> None:
+    outcome = await Executor(Registry(refuse)).run("refuse")
+    assert isinstance(outcome, Failed)
+    assert outcome.text == "the printer is out of paper"
+    assert str(outcome.error) == "tool failed: the printer is out of paper"
+
+
+async def test_without_policies_what_writes_asks_and_what_reads_runs() -> None:
+    @tool
+    async def save(text: str) -> str:
+        """Save a text."""
+        return text
+
+    executor = Executor(Registry(save, greet))
+    assert isinstance(await executor.run("greet", {"name": "Ada"}), Completed)
+    assert isinstance(await executor.run("save", {"text": "x"}), Interrupted)
+
+
+async def test_every_call_of_a_batch_has_one_outcome_in_call_order() -> None:
+    executor = Executor(Registry(greet, add, explode), AllowEverything())
+    calls = [
+        ToolCall("1", "greet", {"name": "a"}),
+        ToolCall("2", "nobody", {}),
+        ToolCall("3", "explode", {"message": "x"}),
+        ToolCall("4", "add", '{"a": 1}'),
+        ToolCall("5", "add", '{"a": 1, "b": 2}'),
+    ]
+    outcomes = await executor.execute(calls)
+    assert [outcome.call.id for outcome in outcomes] == ["1", "2", "3", "4", "5"]
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Completed", "Failed", "Failed", "Failed", "Completed"]
+
+
+async def test_an_empty_batch_has_no_outcomes() -> None:
+    assert await Executor(Registry()).execute([]) == []
+
+
+async def test_a_failing_call_never_cancels_its_siblings() -> None:
+    done = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def slow() -> str:
+        """Wait until the sibling has failed."""
+        await done.wait()
+        return "finished"
+
+    @tool(effect=Effect.READ)
+    async def fails() -> str:
+        """Fail first."""
+        done.set()
+        raise RuntimeError("first")
+
+    slowly, failed = await Executor(Registry(slow, fails)).execute([ToolCall("a", "slow"), ToolCall("b", "fails")])
+    assert isinstance(slowly, Completed) and slowly.text == "finished"
+    assert isinstance(failed, Failed)
+
+
+async def test_sync_tools_run_in_named_threads_and_do_not_block_the_loop() -> None:
+    @tool(effect=Effect.READ)
+    def where() -> str:
+        """Name the thread."""
+        return threading.current_thread().name
+
+    outcome = await Executor(Registry(where)).run("where")
+    assert isinstance(outcome, Completed)
+    assert outcome.text.startswith("toolwright-tool-")
+
+
+def test_run_sync_blocks_until_the_call_is_done() -> None:
+    executor = Executor(Registry(greet))
+    for _ in range(2):  # each makes a loop of its own: nothing may be kept from the one before
+        outcome = executor.run_sync("greet", {"name": "Ada"})
+        assert isinstance(outcome, Completed)
+
+
+async def test_run_sync_inside_a_running_loop_says_what_to_write_instead() -> None:
+    with pytest.raises(UsageError, match=r"await executor\.run"):
+        Executor(Registry(greet)).run_sync("greet", {"name": "Ada"})
+
+
+async def test_observers_hear_every_stage_once_and_in_order() -> None:
+    recorder = Recorder()
+    executor = Executor(Registry(greet, explode), observe=recorder)
+    await executor.run("greet", {"name": "Ada"})
+    assert recorder.names == ["BatchBegan", "CallBegan", "CallEnded"]
+    recorder.events.clear()
+    await executor.run("nobody")
+    assert recorder.names == ["BatchBegan", "CallEnded"]
+
+
+async def test_a_failing_observer_is_reported_and_has_no_say(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: object) -> None:
+        raise ValueError("observer")
+
+    recorder = Recorder()
+    outcome = await Executor(Registry(greet), observe=[broken, recorder]).run("greet", {"name": "Ada"})
+    assert isinstance(outcome, Completed)
+    assert recorder.names[-1] == "CallEnded"
+    assert "an observer failed on CallEnded" in caplog.text
+
+
+async def test_progress_from_sync_and_async_tools_reaches_observers_before_the_end() -> None:
+    @tool(effect=Effect.READ)
+    async def count_async() -> AsyncIterator[int]:
+        """Count with progress."""
+        for number in range(3):
+            yield number
+
+    @tool(effect=Effect.READ)
+    def count_sync() -> Iterator[int]:
+        """Count with progress, in a thread."""
+        yield from range(3)
+
+    for counting in (count_async, count_sync):
+        recorder = Recorder()
+        outcome = await Executor(Registry(counting), observe=recorder).run(counting.name)
+        assert isinstance(outcome, Completed) and outcome.text == "2"
+        assert recorder.names == ["BatchBegan", "CallBegan", "CallProgressed", "CallProgressed", "CallEnded"]
+
+
+async def test_a_tool_removed_during_a_turn_can_still_be_called_from_its_snapshot() -> None:
+    from toolwright import Turn
+
+    registry = Registry(greet)
+    executor = Executor(registry)
+    turn = Turn(catalog=registry.snapshot())
+    registry.remove("greet")
+    assert isinstance(await executor.run("greet", {"name": "Ada"}, turn=turn), Completed)
+    assert isinstance(await executor.run("greet", {"name": "Ada"}), Failed)
+
+
+async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -> None:
+    from toolwright import ToolContext
+
+    class Counter:
+        def __init__(self) -> None:
+            self.value = 0
+
+    @tool(effect=Effect.READ)
+    async def count(context: ToolContext) -> int:
+        """Count calls."""
+        counter = context.state.get(Counter)
+        counter.value += 1
+        return counter.value
+
+    executor = Executor(Registry(count))
+    await executor.run("count")
+    outcome = await executor.run("count")
+    assert isinstance(outcome, Completed) and outcome.text == "2"

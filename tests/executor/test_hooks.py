@@ -1,0 +1,227 @@
+"""What hooks may do to a call."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    ByMode,
+    Completed,
+    Denied,
+    Effect,
+    Executor,
+    Failed,
+    Halted,
+    Interrupted,
+    Output,
+    PermissionGate,
+    Registry,
+    ToolCall,
+    ToolFailed,
+    tool,
+)
+from toolwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
+from toolwright.testing import ScriptedHook
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    ran.clear()
+    yield
+
+
+@tool(effect=Effect.READ)
+async def look(path: str, depth: int = 1) -> str:
+    """Look at a path."""
+    ran.append(path)
+    return f"saw {path} {depth}"
+
+
+@tool(effect=Effect.DESTROY)
+async def wipe(path: str) -> str:
+    """Wipe a path."""
+    ran.append(path)
+    return "gone"
+
+
+async def test_a_hook_that_does_nothing_changes_nothing() -> None:
+    outcome = await Executor(Registry(look), hooks=[Hook(), ScriptedHook(Proceed())]).run("look", {"path": "a"})
+    assert isinstance(outcome, Completed) and outcome.text == "saw a 1"
+
+
+async def test_hooks_see_the_call_with_its_defaults_and_the_tools_annotations() -> None:
+    hook = ScriptedHook()
+    await Executor(Registry(look), hooks=[hook]).run("look", '{"path": "a"}')
+    assert hook.saw[0].arguments == {"path": "a", "depth": 1}
+    assert hook.saw[0].spec.annotations.effect is Effect.READ
+
+
+async def test_rewritten_arguments_reach_later_hooks_the_tool_and_are_validated_again() -> None:
+    later = ScriptedHook()
+    executor = Executor(Registry(look), hooks=[ScriptedHook(Rewrite({"path": "b", "depth": 2})), later])
+    outcome = await executor.run("look", {"path": "a"})
+    assert isinstance(outcome, Completed) and outcome.text == "saw b 2"
+    assert later.saw[0].arguments == {"path": "b", "depth": 2}
+    broken = await Executor(Registry(look), hooks=[ScriptedHook(Rewrite({"path": 7}))]).run("look", {"path": "a"})
+    assert isinstance(broken, Failed) and broken.error.code == "invalid_input"
+
+
+async def test_a_refusal_reaches_the_model_as_an_error_and_nothing_runs() -> None:
+    outcome = await Executor(Registry(look), hooks=[ScriptedHook(Refuse("not on Sundays"))]).run("look", {"path": "a"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Denied)
+    assert outcome.text == "not on Sundays"
+    assert ran == []
+
+
+async def test_an_answer_takes_the_place_of_the_run() -> None:
+    outcome = await Executor(Registry(look), hooks=[ScriptedHook(Answer("cached"))]).run("look", {"path": "a"})
+    assert isinstance(outcome, Completed) and outcome.text == "cached"
+    assert ran == []
+
+
+async def test_a_cached_answer_still_needs_permission() -> None:
+    executor = Executor(Registry(wipe), ByMode("plan"), hooks=[ScriptedHook(Answer("cached"))])
+    outcome = await executor.run("wipe", {"path": "a"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied"
+
+
+async def test_a_hooks_question_interrupts_and_its_allow_never_beats_a_deny() -> None:
+    asked = await Executor(Registry(look), hooks=[ScriptedHook(Ask("sure?"))]).run("look", {"path": "a"})
+    assert isinstance(asked, Interrupted)
+    assert asked.questions[0].reason == "sure?"
+    denied = await Executor(Registry(wipe), ByMode("plan"), hooks=[ScriptedHook(Proceed())]).run("wipe", {"path": "a"})
+    assert isinstance(denied, Failed)
+
+
+async def test_a_halt_ends_the_turn_and_every_call_has_its_outcome() -> None:
+    def stop_at_b(pending: PendingCall) -> Halt | None:
+        return Halt("budget spent") if pending.arguments["path"] == "b" else None
+
+    executor = Executor(Registry(look, wipe), AllowEverything(), hooks=[ScriptedHook(stop_at_b)])
+    outcomes = await executor.execute([ToolCall(p, "look", {"path": p}) for p in "abc"])
+    assert [type(o.error) for o in outcomes if isinstance(o, Failed)] == [Halted, Halted, Halted]
+    assert ran == []
+
+
+async def test_hooks_run_in_registration_order_before_and_after() -> None:
+    order: list[str] = []
+
+    class Named(Hook):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def before(self, pending: PendingCall) -> None:
+            order.append(f"before {self.name}")
+
+        async def after(self, pending: PendingCall, outcome: object) -> None:
+            order.append(f"after {self.name}")
+
+    await Executor(Registry(look), hooks=[Named("1"), Named("2")]).run("look", {"path": "a"})
+    assert order == ["before 1", "before 2", "after 1", "after 2"]
+
+
+async def test_after_sees_failures_refusals_and_answers_and_may_replace_the_outcome() -> None:
+    seen = ScriptedHook()
+    executor = Executor(Registry(look), hooks=[ScriptedHook(Refuse("no")), seen])
+    await executor.run("look", {"path": "a"})
+    assert isinstance(seen.outcomes[0], Failed)
+
+    def rescue(pending: PendingCall, outcome: object) -> Completed:
+        return Completed(pending.call, Output("rescued"))
+
+    @tool(effect=Effect.READ)
+    async def fails() -> str:
+        """Fail."""
+        raise ToolFailed("no")
+
+    outcome = await Executor(Registry(fails), hooks=[ScriptedHook(after=rescue)]).run("fails")
+    assert isinstance(outcome, Completed) and outcome.text == "rescued"
+
+
+async def test_a_hook_that_fails_before_stops_the_call_and_one_that_fails_after_withholds_the_output() -> None:
+    def boom(*_: object) -> None:
+        raise RuntimeError("hook bug")
+
+    before = await Executor(Registry(look), hooks=[ScriptedHook(boom)]).run("look", {"path": "a"})
+    assert isinstance(before, Failed) and not before.started and ran == []
+    after = await Executor(Registry(look), hooks=[ScriptedHook(after=boom)]).run("look", {"path": "secret"})
+    assert isinstance(after, Failed) and after.started
+    assert "saw secret" not in after.text
+
+
+async def test_a_hook_that_takes_too_long_fails_its_call() -> None:
+    class Slow(Hook):
+        seconds = 0.01
+
+        async def before(self, pending: PendingCall) -> None:
+            await asyncio.sleep(30)
+
+    class SlowAfter(Hook):
+        seconds = 0.01
+
+        async def after(self, pending: PendingCall, outcome: object) -> None:
+            await asyncio.sleep(30)
+
+    outcome = await Executor(Registry(look), hooks=[Slow()]).run("look", {"path": "a"})
+    assert isinstance(outcome, Failed) and "did not answer within" in outcome.text and ran == []
+    withheld = await Executor(Registry(look), hooks=[SlowAfter()]).run("look", {"path": "a"})
+    assert isinstance(withheld, Failed) and withheld.started
+
+
+@pytest.mark.parametrize(("allowed", "ending"), [(True, Completed), (False, Failed)])
+async def test_the_permission_gate_decides_about_what_destroys_and_nothing_else(allowed: bool, ending: type) -> None:
+    asked: list[str] = []
+
+    async def allow(name: str, annotations: object) -> bool:
+        asked.append(name)
+        return allowed
+
+    executor = Executor(Registry(look, wipe), AllowEverything(), hooks=[PermissionGate(allow)])
+    assert isinstance(await executor.run("wipe", {"path": "a"}), ending)
+    assert isinstance(await executor.run("look", {"path": "a"}), Completed)
+    assert asked == ["wipe"]
+
+
+async def test_the_cache_answers_the_second_identical_read_and_forgets_after_a_write() -> None:
+    executor = Executor(Registry(look, wipe), AllowEverything(), hooks=[Cache()])
+    for _ in range(2):
+        await executor.run("look", {"path": "a"})
+    assert ran == ["a"]
+    await executor.run("look", {"path": "b"})
+    await executor.run("wipe", {"path": "a"})
+    await executor.run("look", {"path": "a"})
+    assert ran == ["a", "b", "a", "a"]
+
+
+async def test_redaction_reaches_text_data_parts_and_errors() -> None:
+    key = "sk-" + "a" * 30
+
+    @tool(effect=Effect.READ)
+    async def leak(how: str) -> object:
+        """Say a secret."""
+        if how == "error":
+            raise ToolFailed(f"key {key} rejected")
+        return {"key": [key]} if how == "data" else f"the key is {key}"
+
+    executor = Executor(Registry(leak), hooks=[Redact()])
+    for how in ("text", "data", "error"):
+        outcome = await executor.run("leak", {"how": how})
+        assert key not in repr(outcome), how
+        assert isinstance(outcome, (Completed, Failed)) and "[redacted]" in outcome.text
+    failed = await executor.run("leak", {"how": "error"})
+    assert isinstance(failed, Failed) and isinstance(failed.error, ToolFailed)
+
+
+async def test_a_hook_may_wrap_what_the_model_reads() -> None:
+    def preface(pending: PendingCall, outcome: object) -> object:
+        assert isinstance(outcome, Completed)
+        return replace(outcome, output=Output(f"note: {outcome.text}"))
+
+    outcome = await Executor(Registry(look), hooks=[ScriptedHook(after=preface)]).run("look", {"path": "a"})  # type: ignore[arg-type] - returns an Outcome
+    assert isinstance(outcome, Completed) and outcome.text == "note: saw a 1"

@@ -1,0 +1,125 @@
+"""Outputs kept to their limits without losing any, and the figures of every tool."""
+
+import stat
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright import (
+    AllowEverything,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Image,
+    Limits,
+    Registry,
+    Text,
+    ToolCall,
+    ToolFailed,
+    tool,
+)
+from toolwright.clip import Outputs, clip_text
+from toolwright.executor import Bounds
+
+LONG = "".join(f"line {number}\n" for number in range(10_000))
+
+
+@tool(effect=Effect.READ, limits=Limits(output_chars=1_000))
+async def talk(chars: int) -> str:
+    """Say a lot."""
+    return LONG[:chars]
+
+
+@given(st.text(max_size=300), st.integers(60, 200))
+def test_a_clipped_text_keeps_head_and_tail_and_fits(text: str, chars: int) -> None:
+    clipped = clip_text(text, chars, "[cut]")
+    assert len(clipped) <= chars
+    if len(text) <= chars:
+        assert clipped == text
+    else:
+        assert "[cut]" in clipped
+        assert text.startswith(clipped.split("\n[cut]\n")[0]) and text.endswith(clipped.split("\n[cut]\n")[-1])
+
+
+async def test_what_is_cut_can_be_read_back_whole() -> None:
+    executor = Executor(Registry(talk), AllowEverything())
+    reader = executor.outputs.reader()
+    executor = Executor(Registry(talk, reader), AllowEverything(), outputs=executor.outputs)
+    outcome = await executor.run("talk", {"chars": 50_000})
+    assert isinstance(outcome, Completed)
+    assert len(outcome.text) <= 1_000
+    assert "50000 characters in all" in outcome.text
+    output_id = outcome.text.split('read_output(id="')[1].split('"')[0]
+    whole, offset = "", 0
+    while offset < 50_000:
+        part = await executor.run("read_output", {"id": output_id, "offset": offset, "limit": 20_000})
+        assert isinstance(part, Completed)
+        whole += part.text.split("\n[")[0] if "more characters" in part.text else part.text
+        offset += 20_000
+    assert whole == LONG[:50_000]
+
+
+async def test_reading_past_the_end_or_a_foreign_id_is_told_in_words() -> None:
+    outputs = Outputs()
+    kept = outputs.keep("abc")
+    executor = Executor(Registry(outputs.reader()), outputs=outputs)
+    for arguments in ({"id": kept, "offset": 9}, {"id": "0" * 16}, {"id": "../../etc/passwd"}):
+        outcome = await executor.run("read_output", arguments)
+        assert isinstance(outcome, Failed) and outcome.error.code == "tool_failed"
+
+
+def test_kept_outputs_are_private() -> None:
+    outputs = Outputs()
+    kept = outputs.keep("secret")
+    assert stat.S_IMODE(outputs.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((outputs.folder / f"{kept}.txt").stat().st_mode) == 0o600
+
+
+async def test_text_among_other_parts_is_cut_and_the_parts_stay() -> None:
+    @tool(effect=Effect.READ, limits=Limits(output_chars=500))
+    async def show() -> list[object]:
+        """Show a picture with a long text."""
+        return [Text("x" * 5_000), Image(b"\x89PNG")]
+
+    outcome = await Executor(Registry(show)).run("show")
+    assert isinstance(outcome, Completed)
+    text, image = outcome.output.parts
+    assert isinstance(text, Text) and len(text.text) <= 500
+    assert isinstance(image, Image)
+
+
+async def test_a_long_error_is_cut_too() -> None:
+    @tool(effect=Effect.READ, limits=Limits(output_chars=300))
+    async def complain() -> str:
+        """Fail at length."""
+        raise ToolFailed("no " * 10_000)
+
+    outcome = await Executor(Registry(complain)).run("complain")
+    assert isinstance(outcome, Failed) and len(outcome.text) <= 300
+
+
+async def test_a_turn_has_a_budget_over_all_its_calls_and_short_outputs_stay_whole() -> None:
+    executor = Executor(Registry(talk), bounds=Bounds(turn_chars=2_000))
+    sizes = [50, 900, 900, 900]
+    outcomes = await executor.execute([ToolCall(str(n), "talk", {"chars": size}) for n, size in enumerate(sizes)])
+    texts = [outcome.text for outcome in outcomes if isinstance(outcome, Completed)]
+    assert texts[0] == LONG[:50]
+    assert sum(map(len, texts)) <= 2_000
+    assert all("characters in all" in text for text in texts[1:])
+
+
+async def test_statistics_count_calls_endings_time_and_size() -> None:
+    executor = Executor(Registry(talk))
+    for arguments in ('{"chars": 40}', '{"chars": 80}', "{}"):
+        await executor.run("talk", arguments)
+    await executor.run("nobody")
+    figures = executor.stats["talk"]
+    assert figures.calls == 3
+    assert figures.outcomes == {"completed": 2, "invalid_input": 1}
+    assert figures.chars_in == len('{"chars": 40}') * 2 + 2
+    assert figures.chars_out > 120 and figures.tokens_out > 30
+    assert 0 < figures.seconds_p50 <= figures.seconds_p95 <= figures.seconds_max <= figures.seconds_total
+    assert executor.stats["nobody"].outcomes == {"not_found": 1}
+    assert [entry.name for entry in executor.stats] == ["nobody", "talk"]
+    assert executor.stats.to_json()[1]["calls"] == 3  # type: ignore[index,call-overload] - a list of objects

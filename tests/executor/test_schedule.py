@@ -1,0 +1,196 @@
+"""Who waits for whom."""
+
+import os
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright import (
+    AllowEverything,
+    Annotations,
+    Completed,
+    DeletePath,
+    Effect,
+    Executor,
+    Limits,
+    Reach,
+    ReadPath,
+    Registry,
+    RunCommand,
+    ToolCall,
+    UseTool,
+    WritePath,
+)
+from toolwright.core.access import Access
+from toolwright.executor.schedule import waits
+from toolwright.testing import Gauge
+
+READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)
+Call = tuple[Annotations, Sequence[Access]]
+
+
+def test_writes_to_different_files_and_a_read_elsewhere_are_one_wave() -> None:
+    assert waits([(WRITE, [WritePath("/w/a")]), (WRITE, [WritePath("/w/b")]), (READ, [ReadPath("/w/c")])]) == [
+        set(),
+        set(),
+        set(),
+    ]
+
+
+def test_reads_around_a_write_of_one_file_keep_their_order() -> None:
+    assert waits([(READ, [ReadPath("/a")]), (WRITE, [WritePath("/a")]), (READ, [ReadPath("/a")])]) == [set(), {0}, {1}]
+
+
+def test_a_folder_conflicts_with_what_lies_in_it_but_not_with_a_similar_name() -> None:
+    calls: list[Call] = [
+        (WRITE, [WritePath("/w/src/a.py")]),
+        (READ, [ReadPath("/w/src")]),
+        (READ, [ReadPath("/w/src-old")]),
+        (WRITE, [DeletePath("/w")]),
+    ]
+    assert waits(calls) == [set(), {0}, set(), {0, 1, 2}]
+
+
+def test_a_tool_that_writes_and_declares_nothing_stands_alone() -> None:
+    calls: list[Call] = [(READ, []), (WRITE, []), (READ, []), (READ, [ReadPath("/a")])]
+    assert waits(calls) == [set(), {0}, {1}, {1}]
+
+
+def test_a_command_waits_for_changes_and_they_for_it_but_not_reads_elsewhere() -> None:
+    command = RunCommand("make", "/w")
+    calls: list[Call] = [
+        (WRITE, [WritePath("/elsewhere/x")]),
+        (Annotations(Effect.DESTROY), [command]),
+        (READ, [ReadPath("/elsewhere/y")]),
+        (READ, [ReadPath("/w/out")]),
+        (WRITE, [WritePath("/elsewhere/z")]),
+    ]
+    assert waits(calls) == [set(), {0}, set(), {1}, {1}]
+
+
+def test_a_command_that_only_reads_runs_beside_reads() -> None:
+    look = RunCommand("git status", "/w", Effect.READ)
+    assert waits([(READ, [look]), (READ, [ReadPath("/w/a")]), (READ, [look])]) == [set(), set(), set()]
+
+
+def test_parallel_on_a_tool_overrides_the_accesses() -> None:
+    always, never = Annotations(Effect.WRITE, parallel=True), Annotations(Effect.READ, parallel=False)
+    assert waits([(always, []), (always, [])]) == [set(), set()]
+    assert waits([(READ, []), (never, []), (READ, [])]) == [set(), {0}, {1}]
+
+
+paths = st.sampled_from(["/", "/a", "/a/b", "/a/b/c", "/ab", "/a/../a/b", "/d"])
+accesses = st.one_of(
+    st.builds(ReadPath, paths),
+    st.builds(WritePath, paths),
+    st.builds(DeletePath, paths),
+    st.builds(RunCommand, st.just("x"), paths, st.sampled_from(Effect)),
+    st.builds(Reach, st.just("https://x"), st.sampled_from(Effect)),
+    st.builds(UseTool, st.just("t"), st.sampled_from(Effect)),
+)
+annotated = st.builds(Annotations, st.sampled_from(Effect), parallel=st.sampled_from([None, None, None, True, False]))
+batches = st.lists(st.tuples(annotated, st.lists(accesses, max_size=3)), max_size=10)
+
+
+def conflict(first: Call, second: Call) -> bool:
+    """The rule of the design, said pair by pair."""
+    if first[0].parallel is True or second[0].parallel is True:
+        return False
+    if any(c[0].parallel is False or (not c[1] and c[0].effect > Effect.READ) for c in (first, second)):
+        return True
+    if any(meet(a, b) for a in first[1] for b in second[1]):
+        return True
+    return (commands(first) and changes_any(second)) or (changes_any(first) and commands(second))
+
+
+def meet(one: Access, other: Access) -> bool:
+    a, b = place(one), place(other)
+    if a is None or b is None or not (changing(one) or changing(other)):
+        return False
+    return a == b or PurePath(a) in PurePath(b).parents or PurePath(b) in PurePath(a).parents
+
+
+def place(access: Access) -> str | None:
+    path = getattr(access, "path", None) or getattr(access, "cwd", None)
+    return None if path is None else os.path.normpath(path)
+
+
+def changing(access: Access) -> bool:
+    return isinstance(access, (WritePath, DeletePath)) or getattr(access, "effect", Effect.READ) > Effect.READ
+
+
+def commands(call: Call) -> bool:
+    return any(isinstance(access, RunCommand) and changing(access) for access in call[1])
+
+
+def changes_any(call: Call) -> bool:
+    return any(changing(access) for access in call[1])
+
+
+@given(batches)
+def test_exactly_the_conflicting_calls_are_ordered_directly_or_through_others(calls: list[Call]) -> None:
+    before = waits(calls)
+    reach: list[set[int]] = []
+    for others in before:
+        reach.append(others.union(*(reach[other] for other in others)))
+    for later in range(len(calls)):
+        for earlier in range(later):
+            if conflict(calls[earlier], calls[later]):
+                assert earlier in reach[later]
+        for direct in before[later]:
+            assert conflict(calls[direct], calls[later]), "nobody waits without a conflict"
+
+
+async def test_conflicting_calls_run_in_the_models_order_and_others_side_by_side() -> None:
+    gauge = Gauge()
+    executor = Executor(Registry(gauge), AllowEverything())
+    calls = [
+        ToolCall("1", "gauge", {"reads": ["/x/a"], "label": "old"}),
+        ToolCall("2", "gauge", {"writes": ["/x/a"], "label": "write"}),
+        ToolCall("3", "gauge", {"reads": ["/x/a"], "label": "new"}),
+        ToolCall("4", "gauge", {"writes": ["/y"], "label": "aside"}),
+    ]
+    outcomes = await executor.execute(calls)
+    assert [outcome.text for outcome in outcomes if isinstance(outcome, Completed)] == ["old", "write", "new", "aside"]
+    order = [entry for entry in gauge.log if entry[1:] in ("old", "write", "new")]
+    assert order == ["+old", "-old", "+write", "-write", "+new", "-new"]
+    assert gauge.peak == 2
+
+
+async def test_a_turn_never_runs_more_calls_at_once_than_its_width() -> None:
+    gauge = Gauge.specified(READ)
+    outcomes = await Executor(Registry(gauge), width=7).execute([ToolCall(str(n), "gauge", {}) for n in range(200)])
+    assert len(outcomes) == 200
+    assert gauge.peak == 7
+
+
+async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
+    narrow = Gauge.specified(READ, Limits(concurrency=1), "narrow")
+    wide = Gauge.specified(READ, name="wide")
+    executor = Executor(Registry(narrow, wide), width=4)
+    calls = [ToolCall(f"n{n}", "narrow", {}) for n in range(50)] + [ToolCall(f"w{n}", "wide", {}) for n in range(50)]
+    outcomes = await executor.execute(calls)
+    assert all(isinstance(outcome, Completed) for outcome in outcomes)
+    assert narrow.peak == 1
+    assert wide.peak == 3
+
+
+async def test_a_thousand_sync_calls_neither_exhaust_threads_nor_starve() -> None:
+    import threading
+
+    from toolwright import tool
+
+    seen: set[str] = set()
+
+    @tool(effect=Effect.READ)
+    def quick() -> str:
+        """Say who ran it."""
+        seen.add(threading.current_thread().name)
+        return "done"
+
+    outcomes = await Executor(Registry(quick)).execute([ToolCall(str(n), "quick") for n in range(1000)])
+    assert [outcome.call.id for outcome in outcomes] == [str(n) for n in range(1000)]
+    assert all(isinstance(outcome, Completed) for outcome in outcomes)
+    assert len(seen) <= 64

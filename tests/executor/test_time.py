@@ -1,0 +1,344 @@
+"""Deadlines, cancellation and retries."""
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    Annotations,
+    Cancellation,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Limits,
+    Registry,
+    RetryPolicy,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    Transient,
+    Turn,
+    TurnCancelled,
+    UsageError,
+    tool,
+)
+from toolwright.retry import is_transient_status
+from toolwright.testing import FakeClock, Flaky, Recorder
+
+SHORT = Limits(seconds=0.02)
+
+
+@tool(effect=Effect.READ, limits=SHORT)
+async def hang() -> str:
+    """Wait for ever."""
+    await asyncio.sleep(60)
+    return "late"
+
+
+release = threading.Event()
+
+
+@tool(effect=Effect.READ, limits=SHORT)
+def block() -> str:
+    """Block a thread."""
+    release.wait(5)
+    return "late"
+
+
+@tool(effect=Effect.READ, limits=Limits(seconds=0.4), isolation="process")
+def block_process(marker: str) -> str:
+    """Block a process that has a child."""
+    import subprocess
+
+    child = subprocess.Popen(["sleep", "60"])
+    from pathlib import Path
+
+    Path(marker).write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(60)
+    return "late"
+
+
+@tool(effect=Effect.READ, isolation="process")
+def double(number: int) -> int:
+    """Double a number in a process of its own."""
+    return number * 2
+
+
+async def test_an_async_tool_past_its_limit_is_stopped_and_says_it_may_have_happened() -> None:
+    outcome = await Executor(Registry(hang)).run("hang")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "timed_out"
+    assert outcome.started
+    assert "0.02 s" in outcome.text and "may have had an effect" in outcome.text
+
+
+async def test_a_sync_tool_past_its_limit_is_abandoned_at_the_same_moment() -> None:
+    began = time.perf_counter()
+    outcome = await Executor(Registry(block)).run("block")
+    release.set()
+    assert isinstance(outcome, Failed) and outcome.error.code == "timed_out" and outcome.started
+    assert time.perf_counter() - began < 2
+
+
+async def test_the_caller_goes_on_normally_after_a_timeout() -> None:
+    executor = Executor(Registry(hang))
+    await executor.run("hang")
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
+    await asyncio.sleep(0)
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:  # noqa: PTH123 - a process, not a path
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_an_isolated_tool_is_killed_with_its_children(tmp_path: object) -> None:
+    marker = f"{tmp_path}/pids"
+    outcome = await Executor(Registry(block_process), AllowEverything()).run("block_process", {"marker": marker})
+    assert isinstance(outcome, Failed) and outcome.error.code == "timed_out"
+    from pathlib import Path
+
+    if Path(marker).exists():  # on a very slow machine the limit passes before the child was started
+        pids = [int(pid) for pid in Path(marker).read_text().split()]
+        for _ in range(100):
+            if not any(alive(pid) for pid in pids):
+                return
+            await asyncio.sleep(0.02)
+        pytest.fail(f"processes left behind: {pids}")
+
+
+async def test_an_isolated_tool_gives_its_value_back() -> None:
+    outcome = await Executor(Registry(double)).run("double", {"number": 21})
+    assert isinstance(outcome, Completed) and outcome.text == "42"
+
+
+async def test_cancelling_the_task_carries_an_outcome_for_every_call() -> None:
+    started = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    @tool(effect=Effect.READ)
+    async def quick() -> str:
+        """Be done at once."""
+        return "done"
+
+    executor = Executor(Registry(wait, quick), width=2)
+    calls = [ToolCall("1", "quick"), ToolCall("2", "wait"), ToolCall("3", "wait"), ToolCall("4", "wait")]
+    task = asyncio.create_task(executor.execute(calls))
+    await started.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(TurnCancelled) as stopped:
+        await task
+    outcomes = stopped.value.outcomes
+    assert [outcome.call.id for outcome in outcomes] == ["1", "2", "3", "4"]
+    assert isinstance(outcomes[0], Completed)
+    assert [o.error.code for o in outcomes[1:] if isinstance(o, Failed)] == ["cancelled"] * 3
+    assert [o.started for o in outcomes[1:] if isinstance(o, Failed)] == [True, True, False]
+
+
+async def test_cancelling_a_lone_call_carries_its_outcome_too() -> None:
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait."""
+        await asyncio.sleep(60)
+        return "late"
+
+    recorder = Recorder()
+    task = asyncio.create_task(Executor(Registry(wait), observe=recorder).run("wait"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(TurnCancelled) as stopped:
+        await task
+    assert len(stopped.value.outcomes) == 1
+    assert recorder.names[-1] == "CallEnded"
+
+
+async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -> None:
+    cancellation = Cancellation()
+
+    @tool(effect=Effect.READ)
+    async def pull() -> str:
+        """Stop everything."""
+        cancellation.cancel("enough")
+        await asyncio.sleep(60)
+        return "late"
+
+    turn = Turn(cancellation=cancellation)
+    outcomes = await Executor(Registry(pull, hang), width=1).execute(
+        [ToolCall("1", "pull"), ToolCall("2", "hang")], turn=turn
+    )
+    assert [o.started for o in outcomes if isinstance(o, Failed) and o.error.code == "cancelled"] == [True, False]
+    again = await Executor(Registry(hang)).run("hang", turn=turn)
+    assert isinstance(again, Failed) and again.error.code == "cancelled" and not again.started
+
+
+async def test_a_sync_tool_can_see_that_it_is_cancelled() -> None:
+    cancellation = Cancellation()
+    seen = threading.Event()
+
+    @tool(effect=Effect.READ)
+    def poll(context: ToolContext) -> str:
+        """Work until told to stop."""
+        cancellation.cancel()
+        for _ in range(500):
+            if context.cancelled:
+                seen.set()
+                return "stopped early"
+            time.sleep(0.01)
+        return "never told"
+
+    await Executor(Registry(poll)).run("poll", turn=Turn(cancellation=cancellation))
+    assert await asyncio.to_thread(seen.wait, 5)
+
+
+async def test_a_transient_failure_is_tried_three_times_with_growing_delays() -> None:
+    clock = FakeClock()
+    executor = Executor(Registry(Flaky(Transient("busy"), Transient("busy"))), clock=clock, retry=RetryPolicy(jitter=0))
+    outcome = await executor.run("flaky")
+    assert isinstance(outcome, Completed) and outcome.attempts == 3
+    assert clock.slept == [0.5, 1.0]
+
+
+async def test_after_the_last_attempt_nobody_waits_and_the_model_reads_how_many_there_were() -> None:
+    clock = FakeClock()
+    outcome = await Executor(Registry(Flaky(*[Transient("busy")] * 5)), clock=clock).run("flaky")
+    assert isinstance(outcome, Failed) and outcome.attempts == 3
+    assert "busy" in outcome.text and "tried 3 times" in outcome.text
+    assert len(clock.slept) == 2
+
+
+async def test_the_idempotency_key_is_the_same_for_every_attempt_and_another_for_every_call() -> None:
+    flaky = Flaky(Transient("a"), Transient("b"))
+    executor = Executor(Registry(flaky), clock=FakeClock())
+    await executor.run("flaky")
+    await executor.run("flaky")
+    assert len(set(flaky.keys[:3])) == 1
+    assert flaky.keys[3] != flaky.keys[0]
+
+
+async def test_the_other_sides_retry_after_is_honoured() -> None:
+    clock = FakeClock()
+    await Executor(Registry(Flaky(Transient("busy", retry_after=7.0))), clock=clock).run("flaky")
+    assert clock.slept == [7.0]
+
+
+@pytest.mark.parametrize("error", [ToolFailed("no"), ValueError("bug")])
+async def test_nothing_else_is_tried_again(error: Exception) -> None:
+    flaky = Flaky(error)
+    outcome = await Executor(Registry(flaky), clock=FakeClock()).run("flaky")
+    assert isinstance(outcome, Failed) and len(flaky.keys) == 1
+
+
+async def test_a_broken_connection_is_transient_but_repeated_only_where_that_is_harmless() -> None:
+    reading = Flaky(ConnectionResetError("reset"))
+    assert isinstance(await Executor(Registry(reading), clock=FakeClock()).run("flaky"), Completed)
+
+    attempts = 0
+
+    @tool(effect=Effect.WRITE)
+    async def order() -> str:
+        """Order something."""
+        nonlocal attempts
+        attempts += 1
+        raise ConnectionResetError("reset")
+
+    outcome = await Executor(Registry(order), AllowEverything(), clock=FakeClock()).run("order")
+    assert isinstance(outcome, Failed) and outcome.error.code == "transient"
+    assert attempts == 1
+
+
+async def test_a_timeout_is_tried_again_only_if_the_tool_is_idempotent() -> None:
+    for idempotent, expected in ((True, 3), (False, 1)):
+
+        @tool(annotations=Annotations(Effect.READ, idempotent=idempotent), limits=SHORT)
+        async def stall() -> str:
+            """Stall."""
+            await asyncio.sleep(60)
+            return "late"
+
+        outcome = await Executor(Registry(stall), clock=FakeClock()).run("stall")
+        assert isinstance(outcome, Failed) and outcome.attempts == expected
+
+
+def test_a_policy_without_attempts_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        RetryPolicy(max_attempts=0)
+
+
+def test_which_http_statuses_may_pass_by_themselves() -> None:
+    assert [status for status in (400, 401, 404, 408, 429, 500, 502, 503, 529) if not is_transient_status(status)] == [
+        400,
+        401,
+        404,
+    ]
+
+
+async def test_nested_calls_share_policies_hooks_and_the_outer_deadline() -> None:
+    @tool(effect=Effect.READ, limits=Limits(seconds=30))
+    async def inner() -> str:
+        """Take longer than the outer call has."""
+        await asyncio.sleep(60)
+        return "late"
+
+    @tool(effect=Effect.WRITE)
+    async def write() -> str:
+        """Write something."""
+        return "written"
+
+    inside: list[object] = []
+
+    @tool(effect=Effect.READ, limits=Limits(seconds=0.05))
+    async def outer(context: ToolContext) -> str:
+        """Call others."""
+        inside.extend(await context.execute(ToolCall("w", "write")))
+        inside.extend(await context.execute(ToolCall("i", "inner")))
+        return "done"
+
+    await Executor(Registry(outer, inner, write)).run("outer")
+    assert type(inside[0]).__name__ == "Interrupted"
+    assert len(inside) == 1 or (isinstance(inside[1], Failed) and inside[1].error.code == "timed_out")
+
+
+async def test_tools_inside_each_other_end_at_the_depth_limit() -> None:
+    depths: list[int] = []
+
+    @tool(effect=Effect.READ)
+    async def dig(context: ToolContext) -> str:
+        """Call itself."""
+        depths.append(context.depth)
+        (outcome,) = await context.execute(ToolCall("deeper", "dig"))
+        assert not isinstance(outcome, (list, tuple))
+        return outcome.text if isinstance(outcome, (Completed, Failed)) else "asked"
+
+    outcome = await Executor(Registry(dig)).run("dig")
+    assert isinstance(outcome, Completed)
+    assert "8 deep" in outcome.text
+    assert depths == list(range(8))
+
+
+async def test_a_limited_tool_inside_itself_is_told_it_would_wait_for_itself() -> None:
+    @tool(effect=Effect.READ, limits=Limits(concurrency=1))
+    async def narrow(context: ToolContext) -> str:
+        """Call itself."""
+        (outcome,) = await context.execute(ToolCall("again", "narrow"))
+        return outcome.text if isinstance(outcome, Failed) else "ran"
+
+    outcome = await Executor(Registry(narrow)).run("narrow")
+    assert isinstance(outcome, Completed)
+    assert "would wait for itself" in outcome.text
