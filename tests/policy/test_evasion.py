@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolwright.core.access import Allow, Deny
 from toolwright.policy import judge_command
@@ -119,6 +121,58 @@ _UNDECIDABLE = [
 def test_a_denied_command_is_denied_in_every_disguise(tmp_path: Path, line: str) -> None:
     decision = judge_command(
         line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Edit"], deny=["Bash(touch *)"]
+    )
+    assert isinstance(decision, Deny)
+
+
+_WRAPS = [
+    "{}",
+    "env {}",
+    "env -i X=1 {}",
+    "sudo -n {}",
+    "timeout 3 {}",
+    "nice -n 2 {}",
+    "command {}",
+    "nohup {}",
+    "busybox {}",
+    "setsid {}",
+]
+_NESTS = [
+    "{}",
+    "( {} )",
+    "{{ {}; }}",
+    "ls; {}",
+    "ls && {} || ls",
+    "ls | {} | ls",
+    "{} & ls",
+    "ls\n{}\nls",
+    "if {}; then ls; fi",
+    "while {}; do break; done",
+    "f() {{ {}; }}; f",
+    "echo $( {} )",
+    'echo "$( {} )"',
+    "cat <( {} )",
+    "x=$( {} )",
+    "cat <<E\n$( {} )\nE",
+    "{} > /dev/null 2>&1",
+    "for i in a b; do {}; done",
+    "case a in a) {};; esac",
+    "[[ -n $( {} ) ]]",
+]
+
+
+@given(
+    st.sampled_from(["touch x", "'touch' x", 't"ou"ch x', "/usr/bin/touch x", "\\touch x"]),
+    st.lists(st.sampled_from(_WRAPS), max_size=3),
+    st.sampled_from(["{}", "time {}", "X=1 {}", "! {}"]),
+    st.lists(st.sampled_from(_NESTS), max_size=4),
+)
+@settings(max_examples=100, deadline=None)
+def test_disguises_may_be_stacked(command: str, wraps: list[str], front: str, nests: list[str]) -> None:
+    for template in (*wraps, front, *nests):
+        command = template.format(command)
+    decision = judge_command(
+        command, cwd="/w", workspace="/w", mode="bypass", allow=["Bash", "Edit", "Read"], deny=["Bash(touch *)"]
     )
     assert isinstance(decision, Deny)
 

@@ -157,9 +157,14 @@ def test_an_alias_does_not_hide_a_tool_from_a_deny_rule() -> None:
 def test_an_argument_can_be_named_with_its_value() -> None:
     call = _call("agent", {"model": "Sonnet", "background": True})
     access = UseTool("agent", Effect.WRITE)
-    for text in ("Agent(model:sonnet)", "Agent(model:son*)", "Agent(background:true)"):
+    for text in (
+        "Agent(model:sonnet)",
+        "Agent(model:son*)",
+        "Agent(background:true)",
+        "Agent(model:s*, background:true)",
+    ):
         assert isinstance(_judge(rules_of(deny=[text]), access, call=call), Deny)
-    for text in ("Agent(model:opus)", "Agent(background:false)", "Agent(other:x)"):
+    for text in ("Agent(model:opus)", "Agent(background:false)", "Agent(other:x)", "Agent(model:s*,background:false)"):
         assert _judge(rules_of(deny=[text]), access, call=call) is None
 
 

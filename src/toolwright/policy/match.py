@@ -1,5 +1,6 @@
 """Whether a rule is about an access: surely, perhaps, or not at all."""
 
+import re
 from collections.abc import Iterable
 from enum import IntEnum
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ _PRIMARY = {
     "agent": ("subagent_type", "agent", "agent_type", "name"),
     "websearch": ("query",),
 }
+_ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
 
 
@@ -151,13 +153,19 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not rule.wide and not isinstance(access, UseTool):
         return Match.NO
-    key, colon, value = (rule.specifier or "").partition(":")
-    if colon and key in subject.arguments and key not in _JUDGED_ELSEWHERE:
-        return _sure(_equals(value, subject.arguments[key]))
+    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _named_arguments(rule, subject.arguments)):
+        return _sure(all(_equals(value, subject.arguments[key]) for key, value in named))
     primary = _PRIMARY.get(own, ())
     if rule.wide and not primary and not isinstance(access, UseTool):
         return Match.NO
     return _sure(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))
+
+
+def _named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
+    """Read `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
+    pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
+    named = [(key.strip(), value) for key, _, value in pieces]
+    return named if all(key in arguments and key not in _JUDGED_ELSEWHERE for key, _ in named) else []
 
 
 def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Iterable[object]:
