@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from toolwright.core.errors import ToolFailed
 from toolwright.toolbox.exact import settle
 from toolwright.toolbox.miss import explain_miss
 from toolwright.toolbox.place import Place, line_of, lines_of, occurrences
-from toolwright.toolbox.slips import SLIPS, Mend, Region, Slip, same_frame, straight
+from toolwright.toolbox.slips import SLIPS, Mend, Region, Slip, plain_writer, same_frame, straight
 
 _NUMBERED = re.compile(r" *([0-9]+)(?:\t|→)")
 _SHOWN_PLACES = 10
@@ -31,7 +31,9 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> Place:
         return Place(starts[0], starts[0] + len(old), new)
     if starts:
         return settle(text, starts[0], starts[0] + len(old), new)
-    return _by_number(text, *numbered) if numbered else _by_lines(text, old, new)
+    if numbered:
+        return _by_number(text, *numbered)
+    return _plainly(text, old, new) or _by_lines(text, old, new)
 
 
 def _listed(lines: Sequence[int]) -> str:
@@ -53,6 +55,18 @@ def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
     return bare, replacement, numbers[0]
 
 
+def _plainly(text: str, old: str, new: str) -> Place | None:
+    write = plain_writer(old)
+    if write is None or len(starts := occurrences(text, write(old))) != 1:
+        return None
+    place = settle(text, starts[0], starts[0] + len(old), write(new))
+    return replace(place, slip=_both("typographic characters for plain ones", place.slip))
+
+
+def _both(slip: str, other: str) -> str:
+    return f"{slip}, {other}" if other else slip
+
+
 def _unmarked(text: str, old: str, new: str) -> tuple[str, str]:
     old = old if text.startswith(_MARK) else old.removeprefix(_MARK)
     return old, new if old.startswith(_MARK) else new.removeprefix(_MARK)
@@ -64,8 +78,7 @@ def _by_number(text: str, old: str, new: str, number: int) -> Place:
     if len(starts) > 1:  # the number says which
         starts = [start for start in starts if line_of(text, start) == number]
     place = settle(text, starts[0], starts[0] + len(old), new) if len(starts) == 1 else _by_lines(text, old, new)
-    told = f"line numbers of read, {place.slip}" if place.slip else "line numbers of read"
-    return Place(place.start, place.end, place.text, told)
+    return replace(place, slip=_both("line numbers of read", place.slip))
 
 
 def _by_lines(text: str, old: str, new: str) -> Place:

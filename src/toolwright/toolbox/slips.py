@@ -51,7 +51,17 @@ class Slip:
 
 def straight(text: str) -> str:
     """Write typographic quotes, dashes and spaces the way a keyboard does."""
-    for family in _FAMILIES:
+    return _translate(_FAMILIES, text)
+
+
+def plain_writer(copied: str) -> Callable[[str], str] | None:
+    """How to write plainly the kinds of typographic characters a copy has; None if it has none."""
+    families = [family for family in _FAMILIES if any(ord(char) in family for char in copied)]
+    return partial(_translate, families) if families else None
+
+
+def _translate(families: Sequence[dict[int, str]], text: str) -> str:
+    for family in families:
         text = text.translate(family)
     return text
 
@@ -71,17 +81,6 @@ def _unchanged(line: str) -> str | None:
 
 def _final_break(region: Region) -> Mend | None:
     return _unchanged if all(own == copied for own, copied in region.pairs) else None
-
-
-def _typography(region: Region) -> Mend | None:
-    families = [family for family in _FAMILIES if any(ord(char) in family for line in region.copied for char in line)]
-
-    def mend(line: str) -> str:
-        for family in families:
-            line = line.translate(family)
-        return line
-
-    return mend if families and all(own == mend(copied) for own, copied in region.pairs) else None
 
 
 def _trailing_space(region: Region) -> Mend | None:
@@ -139,7 +138,6 @@ def _several(region: Region) -> Mend | None:
 SLIPS = (
     (
         Slip("the line break at the end", _final_break),
-        Slip("typographic characters for plain ones", _typography),
         Slip("white space at line ends", _trailing_space, framed=True),
     ),
     (
