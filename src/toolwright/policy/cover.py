@@ -8,7 +8,7 @@ from toolwright.core.access import DeletePath
 from toolwright.policy.broad import DISPATCHERS, program_of
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.names import words
-from toolwright.policy.patterns import CommandPattern, joined
+from toolwright.policy.patterns import INNER_SPACE, CommandPattern, joined
 from toolwright.policy.running import runs_more
 from toolwright.shell.plan import SimpleCommand, Verdict
 from toolwright.shell.variables import harmless
@@ -128,14 +128,14 @@ def _runs_what_it_is_fed(program: str, arguments: tuple[str, ...]) -> bool:
 
 def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
     """Whether a deny or ask rule's pattern is found at any layer of a command, however it is spelled."""
-    return any(_matches_loosely(pattern, text) for layer in _feared_layers(command) for text in _spellings(layer))
+    loose = pattern.loosened()
+    return any(loose.matches(text) for text in _feared_texts(command))
 
 
-def _matches_loosely(pattern: CommandPattern, text: str) -> bool:
-    loose = CommandPattern(
-        tuple(dict.fromkeys(form.folded() for form in pattern.forms)), pattern.anything, pattern.bounded
-    )
-    return loose.matches(text) or loose.plain().matches(text.replace("\0", " "))
+@lru_cache(maxsize=4096)
+def _feared_texts(command: SimpleCommand) -> tuple[str, ...]:
+    texts = (text for layer in _feared_layers(command) for text in _spellings(layer))
+    return tuple(dict.fromkeys(each for text in texts for each in (text, text.replace(INNER_SPACE, " "))))
 
 
 def _feared_layers(command: SimpleCommand) -> Iterator[tuple[str, ...]]:

@@ -23,6 +23,7 @@ _PRIMARY = {
     "websearch": ("query",),
 }
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
+_JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
 _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
 
 
@@ -78,6 +79,8 @@ def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
 
 
 def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
+    if rule.tool in ("bash", "webfetch"):
+        return False
     families = {family_of(access)}
     if rule.kind == "deny" and not isinstance(access, ReadPath):
         families.add("read")  # who may not see a file may not replace it either
@@ -133,9 +136,9 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
 
 def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
     """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
-    if rule.wide or not isinstance(subject, PartOfLine) or subject.command is None:
+    if rule.wide or isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
         return Match.NO
-    if isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
+    if not isinstance(subject, PartOfLine) or subject.command is None:
         return Match.NO
     if subject.command.redirected and access not in plan_without_redirects(subject.command).accesses:
         return Match.NO
@@ -148,14 +151,15 @@ def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) 
 
 
 def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
-    own = canonical(subject.spec.name)
+    if rule.tool in _JUDGED_BY_ACCESS and ":" not in (rule.specifier or ""):
+        return Match.NO
     if not names_tool(rule.tool, identities(subject.spec), subject.spec.group):
         return Match.NO
     if not rule.wide and not isinstance(access, UseTool):
         return Match.NO
     if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _named_arguments(rule, subject.arguments)):
         return _sure(all(_equals(value, subject.arguments[key]) for key, value in named))
-    primary = _PRIMARY.get(own, ())
+    primary = _PRIMARY.get(canonical(subject.spec.name), ())
     if rule.wide and not primary and not isinstance(access, UseTool):
         return Match.NO
     return _sure(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))

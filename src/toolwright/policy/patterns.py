@@ -78,10 +78,12 @@ class CommandPattern:
         """What stands before the first wildcard: all the pattern really commits to."""
         return self.forms[0].pieces[0].strip()
 
-    def plain(self) -> "CommandPattern":
-        """The same with quoted spaces counted as spaces: for deny rules, which quoting must not evade."""
-        forms = (Wildcard(tuple(piece.replace(INNER_SPACE, " ") for piece in form.pieces)) for form in self.forms)
-        return CommandPattern(tuple(forms), self.anything, self.bounded)
+    @lru_cache(maxsize=4096)  # noqa: B019 - patterns are few and live as long as their rules
+    def loosened(self) -> "CommandPattern":
+        """The same whatever the case, and with quoted spaces counted as spaces too: quoting must not evade a deny."""
+        folded = tuple(form.folded() for form in self.forms)
+        plain = (Wildcard(tuple(piece.replace(INNER_SPACE, " ") for piece in form.pieces)) for form in folded)
+        return CommandPattern(tuple(dict.fromkeys((*folded, *plain))), self.anything, self.bounded)
 
     def matches(self, text: str) -> bool:
         """Compare one command, its words joined by single spaces."""
