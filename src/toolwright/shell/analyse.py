@@ -8,7 +8,7 @@ from toolwright.shell.dangers import fork_bomb
 from toolwright.shell.folders import normal
 from toolwright.shell.ledger import Around, Ledger
 from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
-from toolwright.shell.report import Reporter
+from toolwright.shell.report import NOT_BASH, Reporter
 
 MAX_PROVEN_CHARS = 10_000
 """A longer line is never proven: nobody can read it before agreeing to it."""
@@ -66,8 +66,8 @@ def _scripts(line: str, ledger: Ledger) -> list[str]:
 def _plan(line: str, ledger: Ledger, problem: str) -> ShellPlan:
     commands = tuple(ledger.commands)
     verdict = worst(*{command.verdict for command in commands})
-    if not problem and "it cannot be parsed as bash" in ledger.objections:
-        problem = "it cannot be parsed as bash"
+    if not problem and NOT_BASH in ledger.objections:
+        problem = NOT_BASH
     proven = not problem and not ledger.objections
     reason = _reason(commands, verdict)
     if not proven and verdict is not Verdict.UNKNOWN:

@@ -201,7 +201,7 @@ class Rule:
             return last in _HELP or last in ("-h", "-V", "help", "version")
         if words[0].text == "help":
             return all(word.text[:1] != "-" for word in words)
-        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # noqa: PLR2004 - [sub] --help
+        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # [sub] --help
 
 
 def table(text: str) -> dict[str, Rule]:

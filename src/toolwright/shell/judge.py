@@ -76,7 +76,7 @@ def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[
     """Return what the operands name, and what hides in options that look like paths."""
     found: list[Access] = []
     operands, flags = rule.split(arguments)
-    if rule.pattern and not (flags and any([text.startswith(_PATTERN_FLAGS) for text in flags])):
+    if rule.pattern and not (flags and any(text.startswith(_PATTERN_FLAGS) for text in flags)):
         operands = operands[1:]
     for word in operands:
         found.extend(paths(ReadPath, word, folders))
@@ -99,7 +99,7 @@ def _file_values(arguments: Sequence[Word]) -> list[str]:
         elif text[:1] == "-" and "=" in text:
             name, _, value = text.partition("=")
             values.extend([value] if "/" in value or "file" in name or "from" in name else [])
-        elif text[:1] == "-" and len(text) > 2 and ("/" in text or text[:2] == "-f"):  # noqa: PLR2004 - an attached value
+        elif text[:1] == "-" and len(text) > 2 and ("/" in text or text[:2] == "-f"):  # an attached value
             values.append(text[text.find("/") :] if "/" in text else text[2:])
         previous = text
     return values

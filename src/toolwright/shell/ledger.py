@@ -1,5 +1,6 @@
 """What an analysis has found so far: commands, accesses, objections to the proof, dangers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -8,6 +9,8 @@ from toolwright.shell.feed import Feed
 from toolwright.shell.folders import Folders
 from toolwright.shell.plan import SimpleCommand
 from toolwright.shell.words import Word
+
+STDIN_SCRIPT = "it runs whatever it reads"
 
 
 class Around(NamedTuple):
@@ -28,6 +31,14 @@ class Redirects(NamedTuple):
     present: bool = False
     fed: tuple[str, ...] = ()
     """Texts of heredocs and here-strings, which a shell would run."""
+
+
+def merged(parts: Sequence[Redirects]) -> Redirects:
+    """Join the redirects of one command."""
+    accesses = tuple([access for part in parts for access in part.accesses])
+    doubt = next((part.doubt for part in parts if part.doubt), "")
+    fed = tuple([text for part in parts for text in part.fed])
+    return Redirects(accesses, doubt, any(part.present for part in parts), fed)
 
 
 class Found(NamedTuple):
@@ -57,7 +68,7 @@ class Ledger:
 
     def object(self, reason: str) -> None:
         """Note why the line is not proven."""
-        if reason and len(self.objections) < 8:  # noqa: PLR2004 - a person reads the first few
+        if reason and len(self.objections) < 8:  # a person reads the first few
             self.objections.append(reason)
 
     def fear(self, danger: str) -> None:

@@ -113,8 +113,7 @@ class Reader:
         pieces = [self._expansion(child, self.text(child)) for child in live]
         if any(piece.dynamic for piece in pieces) or len(live) > 1:
             return quoted(inner, dynamic=True)
-        value = quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
-        return value
+        return quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
 
     def _expansion(self, node: Node, source: str) -> Piece:
         match node.type:

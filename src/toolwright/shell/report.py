@@ -7,14 +7,17 @@ from toolwright.shell.dangers import danger_of
 from toolwright.shell.folders import Folders, entered, only
 from toolwright.shell.judge import judge
 from toolwright.shell.judgement import Judgement
-from toolwright.shell.ledger import Around, Found, Ledger, Redirects
+from toolwright.shell.ledger import STDIN_SCRIPT, Around, Found, Ledger, Redirects
 from toolwright.shell.plan import SimpleCommand, Verdict, worst
-from toolwright.shell.walk import STDIN_SCRIPT, Walk
+from toolwright.shell.walk import Walk
 from toolwright.shell.words import Certainty, Word
 from toolwright.shell.wrappers import SHELLS, Layer, unwrap
 
 _FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
+NOT_BASH = "it cannot be parsed as bash"
 _MAX_LAYERS = 24
+_MAX_BROKEN_BYTES = 2_000
+_MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
 
 
@@ -32,16 +35,21 @@ class Reporter:
             return
         source = text.encode("utf-8", "replace")
         root = parse.tree(source)
-        if root.has_error:
-            self.ledger.object("it cannot be parsed as bash")
-        Walk(source, self.ledger, around, self.report).visit(root, folders)
-        if root.has_error:
-            self._guess(text, around)
+        if root is None or root.has_error:
+            self.ledger.object(NOT_BASH)
+        if root is not None and not (root.has_error and len(source) > _MAX_BROKEN_BYTES):
+            Walk(source, self.ledger, around, self.report).visit(root, folders)
+        if root is None or root.has_error:
+            self._guess(text, around._replace(doubt="it is a guess"))
 
     def _guess(self, text: str, around: Around) -> None:
         """Split a script that cannot be parsed at everything that may start a command."""
-        for words in parse.rough_commands(text):
-            self.report(Found(tuple(map(Word, words)), " ".join(words), None, around._replace(doubt="it is a guess")))
+        for place, words in enumerate(parse.rough_commands(text)):
+            if place < _MAX_JUDGED_GUESSES:
+                self.report(Found(tuple(map(Word, words)), " ".join(words), None, around))
+            else:
+                command = SimpleCommand(tuple(words), " ".join(words), inside=around.inside, reason=around.doubt)
+                self.ledger.commands.append(command)
 
     def report(self, found: Found) -> None:
         """Judge one command, and whatever it runs in turn."""

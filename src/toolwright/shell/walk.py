@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
-from toolwright.shell.feed import NOTHING, Feed, handed_on
-from toolwright.shell.folders import Folders, either, entered
-from toolwright.shell.ledger import Around, Found, Ledger, Redirects
-from toolwright.shell.read import Reader
-from toolwright.shell.variables import harmless, is_name
-from toolwright.shell.words import Certainty, Word, home
+from toolwright.shell.commands import CommandReader, Exits, plain_pattern
+from toolwright.shell.feed import handed_on
+from toolwright.shell.folders import Folders, either
+from toolwright.shell.ledger import Found
+from toolwright.shell.words import Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-Exits: TypeAlias = tuple[Folders, Folders]
-"""Where the shell may stand after success, and after failure."""
-
 _MAX_DEPTH = 60
-_SPACE = ord(" ")
-_PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
-_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin"))
 _PUNCTUATION = frozenset(
     "; & \n ;; ;& ;;& ( ) { } do done then fi if elif else while until for in case esac | |& && || ! function".split(
         " "
     )
 )
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
-_BODY_RUNS = re.compile(r"(?<!\\)`([^`]*)`|\$\(([^()]*)\)")
-_EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
-_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)\Z")
 
 
-class Walk(Reader):
+class Walk(CommandReader):
     """One pass over one script."""
 
-    def __init__(self, source: bytes, ledger: Ledger, around: Around, report: Callable[[Found], None]) -> None:
-        super().__init__(source, ledger)
-        self.around = around
-        self._report = report
-        self._depth = 0
-        self._feed: Feed = NOTHING
+    _depth = 0
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report what is below a node and say where the shell may stand afterwards."""
-        method = _VISITS.get(node.type)
+        method = self.methods.get(node.type)
         if method is None:
             return self._strange(node, folders)
         if self._depth > _MAX_DEPTH:
@@ -65,7 +50,7 @@ class Walk(Reader):
             here = pending.pop()
             if here.type == "command":
                 words = tuple(Word(self.text(child)) for child in here.children if child.type != "variable_assignment")
-                self._report(Found(words, self.text(here), None, self.around))
+                self.report(Found(words, self.text(here), None, self.around))
             pending.extend(reversed(here.children))
 
     def substitution(self, node: Node) -> None:
@@ -86,7 +71,7 @@ class Walk(Reader):
         ok = bad = before = folders
         for child in node.children:
             kind = child.type
-            if kind in _VISITS:
+            if kind in self.visits:
                 before = either(ok, bad)
                 ok, bad = self.visit(child, before)
             elif kind == "&":
@@ -107,9 +92,9 @@ class Walk(Reader):
         chain: list[tuple[str, Node]] = []
         while node.type == "list":
             parts = node.children
-            if len(parts) > 3:  # noqa: PLR2004 - left, operator, right
+            if len(parts) > 3:  # left, operator, right
                 parts = [child for child in parts if child.type != "comment"]
-            if len(parts) != 3 or parts[1].type not in ("&&", "||"):  # noqa: PLR2004 - left, operator, right
+            if len(parts) != 3 or parts[1].type not in ("&&", "||"):  # left, operator, right
                 return self._strange(node, folders)
             chain.append((parts[1].type, parts[2]))
             node = parts[0]
@@ -125,31 +110,17 @@ class Walk(Reader):
 
     def _pipeline(self, node: Node, folders: Folders) -> Exits:
         starts: list[int] = []
-        kept = self._feed
+        kept = self.feed
         for child in node.children:
-            if child.type in _VISITS:
+            if child.type in self.visits:
                 starts.append(len(self.ledger.commands))
                 self.visit(child, folders)
-                self._feed = handed_on(self.ledger.commands[starts[-1] :], self._feed, folders)
+                self.feed = handed_on(self.ledger.commands[starts[-1] :], self.feed, folders)
             elif child.type not in _PUNCTUATION:
                 self._strange(child, folders)
-        self._feed = kept
-        self._follow_pipes(starts)
+        self.feed = kept
+        self.follow_pipes(starts)
         return folders, folders
-
-    def _follow_pipes(self, starts: Sequence[int]) -> None:
-        """Read what echo and printf hand to a shell as the script it is."""
-        commands = self.ledger.commands
-        shells = [place for place in starts[1:] if place < len(commands) and commands[place].reason == STDIN_SCRIPT]
-        if not shells:
-            return
-        for command in commands[starts[0] : shells[-1]]:
-            if command.words[:1] in (("echo",), ("printf",)):
-                self.script(" ".join(command.words[1:]), "a pipe into a shell")
-
-    def script(self, text: str, inside: str) -> None:
-        """Report the commands of a script found inside this one."""
-        self._report(Found((Word("eval"), Word(text)), text, self.folders, self.around._replace(inside=inside)))
 
     def _negated(self, node: Node, folders: Folders) -> Exits:
         ok, bad = self._sequence(node, folders)
@@ -165,7 +136,7 @@ class Walk(Reader):
         if _MOVES.search(self.source, node.start_byte, node.end_byte):
             folders = None
         for child in node.children:
-            if child.type in _VISITS:
+            if child.type in self.visits:
                 self.visit(child, folders)
             elif child.type not in _PUNCTUATION:
                 self._part(child, folders)
@@ -174,10 +145,10 @@ class Walk(Reader):
     def _part(self, node: Node, folders: Folders) -> None:
         self.folders = folders
         if node.type in ("select", "extglob_pattern", "ERROR"):
-            if node.type != "extglob_pattern" or not _plain_pattern(self.text(node)):
+            if node.type != "extglob_pattern" or not plain_pattern(self.text(node)):
                 self._strange(node, folders)
         elif node.type == "variable_name":
-            self._set(self.text(node), None)
+            self.set_variable(self.text(node), None)
         else:
             self.word(node)
 
@@ -186,277 +157,38 @@ class Walk(Reader):
         kept = self.around
         self.around = kept._replace(inside="a function", doubt="it is in a function")
         for child in node.children:
-            if child.type in _VISITS:
+            if child.type in self.visits:
                 self.visit(child, None)
         self.around = kept
         return folders, folders
 
-    def _test(self, node: Node, folders: Folders) -> Exits:
-        self.folders = folders
-        self._check_test(node, evaluates=self.source[node.start_byte : node.start_byte + 2] == b"[[")
-        words = tuple(Word(text) for text in self.text(node).split())
-        self._report(Found(words, self.text(node), folders, self.around))
+    def _quiet(self, node: Node, folders: Folders) -> Exits:
         return folders, folders
 
-    def _check_test(self, node: Node, *, evaluates: bool) -> None:
-        for child in node.children:
-            kind = child.type
-            if kind == "test_operator":
-                self._check_operator(node, self.text(child), evaluates=evaluates)
-            elif kind in ("unary_expression", "binary_expression", "parenthesized_expression", "negation_expression"):
-                self._check_test(child, evaluates=evaluates)
-            elif kind in ("regex", "extglob_pattern"):
-                if not _plain_pattern(self.text(child)):
-                    self.ledger.object("the pattern is not understood")
-            elif kind == "((":
-                self.ledger.object("arithmetic may run what variables contain")
-            elif child.is_named:
-                word = self.word(child)
-                # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
-                if not evaluates and word.certainty is Certainty.ANYTHING and word.text[:1] != '"':
-                    self.ledger.object(f"{word.text} may become an operator of the condition")
-
-    def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:
-        if operator in ("-v", "-R"):
-            self.ledger.object(f"{operator} evaluates subscripts")
-        if evaluates and operator in _EQUALITY:
-            operands = [self.text(child) for child in node.children if child.type != "test_operator"]
-            # [[ x -eq 1 ]] evaluates x, and with it any $(...) in a subscript
-            if not all(_WHOLE_NUMBER.match(operand) for operand in operands):
-                self.ledger.object(f"{operator} evaluates what is not a plain number")
-
-    def _declaration(self, node: Node, folders: Folders) -> Exits:
-        self.folders = folders
-        for child in node.children:
-            if child.type == "variable_assignment":
-                self._assignment(child)
-            elif child.is_named and child.type != "variable_name":
-                self.word(child)
-        words = tuple(Word(text) for text in self.text(node).split())
-        self._report(Found(words, self.text(node), folders, self.around))
-        return folders, folders
-
-    def _assignments(self, node: Node, folders: Folders) -> Exits:
-        self.folders = folders
-        parts = node.children if node.type == "variable_assignments" else [node]
-        assignments = tuple(self._assignment(part) for part in parts)
-        for name, value in assignments:
-            self._set(name, value)
-        self._report(Found((), self.text(node), folders, self.around, assignments))
-        return folders, folders
-
-    def _assignment(self, node: Node) -> tuple[str, str | None]:
-        name, value = "", Word("")
-        for child in node.children:
-            if child.type == "variable_name":
-                name = self.text(child)
-            elif child.type == "=":
-                continue
-            elif child.type in ("subscript", "array", "+="):
-                self.ledger.object("arrays and appended values are not followed")
-                self.sweep_words(child)
-                value = Word(self.text(child), Certainty.ANYTHING)
-                name = name or self.text(child).partition("[")[0]
-            else:
-                value = self.word(child)
-        if not harmless(name, value.text if value.literal else None):
-            self.ledger.object(f"it sets {name or 'a variable'}, which may change what programs do")
-        return name, value.text if value.literal else None
-
-    def _set(self, name: str, value: str | None) -> None:
-        if not is_name(name) or not harmless(name, value):
-            self.ledger.object(f"it sets {name}, which may change what programs do")
-        known = self.ledger.variables.get(name, value)
-        self.ledger.variables[name] = value if known == value else None
-
-    def _redirected(self, node: Node, folders: Folders) -> Exits:
-        body: Node | None = None
-        redirects: list[Node] = []
-        for child in node.children:
-            if child.type in _VISITS and child.type != "file_redirect":
-                body = child
-            else:
-                redirects.append(child)
-        if body is not None and body.type == "command":
-            return self._command(body, folders, redirects)
-        kept, self._feed = self._feed, None
-        exits = self.visit(body, folders) if body is not None else (folders, folders)
-        self._feed, self.folders = kept, folders
-        read, extra, rest = self._redirects(redirects)
-        if extra:
-            self.ledger.object("words after a redirect belong to no command")
-        self._report(Found((), self.text(node), folders, self.around, redirects=read))
-        self._rest(rest, folders)
-        return exits
-
-    def _lone_redirect(self, node: Node, folders: Folders) -> Exits:
-        self.folders = folders
-        read, _, _ = self._redirects((node,))
-        self._report(Found((), self.text(node), folders, self.around, redirects=read))
-        return folders, folders
-
-    def _command(self, node: Node, folders: Folders, after: Iterable[Node] = ()) -> Exits:
-        if not after:
-            start, end = node.start_byte, node.end_byte
-            text = self.slice(start, end)
-            if _PLAIN_COMMAND.match(text):
-                return self._plain_command(text, folders)
-        self.folders = folders
-        words: list[Word] = []
-        assignments: list[tuple[str, str | None]] = []
-        redirects: list[Node] = []
-        source, end = self.source, -1
-        for child in node.children:
-            kind, start = child.type, child.start_byte
-            if start != end + 1 or source[end] != _SPACE:
-                self._check_gap(end, start)
-            end = child.end_byte
-            if kind == "word":
-                words.append(self.bare_word(self.slice(start, end)))
-            elif kind == "command_name":
-                words.append(self.word(child.children[0]) if child.child_count == 1 else self._odd_name(child))
-            elif kind == "variable_assignment":
-                assignments.append(self._assignment(child))
-            elif kind.endswith("_redirect"):
-                redirects.append(child)
-            else:
-                words.append(self.word(child))
-        redirects.extend(after)
-        text = self.text(node.parent if after and node.parent is not None else node)
-        found = Found(tuple(words), text, folders, self.around, tuple(assignments), feed=self._feed)
-        if redirects:
-            return self._redirected_command(found, redirects)
-        self._report(found)
-        return self._exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
-
-    def _plain_command(self, text: str, folders: Folders) -> Exits:
-        """Take a command apart that holds nothing but plain words: most do, and the tree adds nothing then."""
-        words = tuple([Word(word) for word in text.split(" ") if word])
-        self._report(Found(words, text, folders, self.around, feed=self._feed))
-        return self._exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
-
-    def _redirected_command(self, found: Found, redirects: Sequence[Node]) -> Exits:
-        read, extra, rest = self._redirects(redirects)
-        words = (*found.words, *extra)
-        feed = None if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects) else found.feed
-        self._report(found._replace(words=words, redirects=read, feed=feed))
-        self._rest(rest, found.folders)
-        return self._exits(words, found.folders)
-
-    def _check_gap(self, end: int, start: int) -> None:
-        if start == end or (end >= 0 and self.source[end:start].strip(b" \t")):
-            self.ledger.object("words are not clearly apart")
-
-    def _odd_name(self, node: Node) -> Word:
-        self.ledger.object("the program's name is not literal")
-        for child in node.children:
-            self.word(child)
-        return Word(self.text(node), Certainty.ANYTHING)
-
-    def _rest(self, nodes: Iterable[Node], folders: Folders) -> None:
-        """Walk what stands on the line of a heredoc's start, after it."""
-        starts = [len(self.ledger.commands) - 1]
-        for node in nodes:
-            starts.append(len(self.ledger.commands))
-            self.visit(node, folders)
-        self._follow_pipes(starts)
-
-    def _redirects(self, nodes: Iterable[Node]) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
-        read = Redirects()
-        extra: list[Word] = []
-        rest: list[Node] = []
-        for node in nodes:
-            if node.type == "heredoc_redirect":
-                inner, words, following = self._heredoc(node)
-                rest.extend(following)
-            else:
-                inner, words = self.redirect(node)
-            extra.extend(words)
-            read = Redirects(read.accesses + inner.accesses, read.doubt or inner.doubt, True, read.fed + inner.fed)
-        return read, tuple(extra), tuple(rest)
-
-    def _heredoc(self, node: Node) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
-        read, raw, fed = Redirects(present=True), False, ""
-        words: list[Word] = []
-        rest: list[Node] = []
-        for child in node.children:
-            kind = child.type
-            if kind == "heredoc_start":
-                raw = not self.text(child).isidentifier()
-            elif kind == "heredoc_body":
-                fed = self.text(child)
-                if not raw:
-                    self._heredoc_body(child, fed)
-            elif kind in ("file_redirect", "herestring_redirect"):
-                inner, extra = self.redirect(child)
-                words.extend(extra)
-                read = Redirects(read.accesses + inner.accesses, read.doubt or inner.doubt, True)
-            elif kind in _VISITS:
-                rest.append(child)
-            elif child.is_named and kind != "heredoc_end":
-                words.append(self.word(child))
-        return read._replace(fed=(fed,)), tuple(words), tuple(rest)
-
-    def _heredoc_body(self, node: Node, body: str) -> None:
-        if "`" in body or "$" in body or "\\" in body:
-            self.ledger.object("the heredoc is expanded")
-        for child in node.children:
-            if child.type != "heredoc_content":
-                self.word(child)
-        for match in _BODY_RUNS.finditer(body):
-            self.script(match[1] or match[2] or "", "a heredoc")
-
-    def _exits(self, words: Sequence[Word], folders: Folders) -> Exits:
-        name = words[0].text if words else ""
-        if name in ("command", "builtin") and len(words) > 1:
-            return self._exits(words[1:], folders)
-        if name == "popd":
-            return None, folders
-        if name not in ("cd", "pushd", "chdir"):
-            return folders, folders
-        targets = [word for word in words[1:] if word.text not in ("-P", "-L", "-e", "--")]
-        if not targets:
-            return (frozenset((home(),)) if name == "cd" else None), folders
-        target = targets[0]
-        if len(targets) > 1 or not target.literal or target.text[:1] in ("-", "+", ""):
-            return None, folders
-        return entered(folders, target.text), folders
-
-
-STDIN_SCRIPT = "it runs whatever it reads"
-
-
-def _plain_pattern(text: str) -> bool:
-    return not any(letter in text for letter in "$`(<>\\")
-
-
-def _quiet(walk: Walk, node: Node, folders: Folders) -> Exits:
-    return folders, folders
-
-
-_VISITS: dict[str, Callable[[Walk, Node, Folders], Exits]] = {
-    "program": Walk._sequence,
-    "list": Walk._list,
-    "pipeline": Walk._pipeline,
-    "command": Walk._command,
-    "redirected_statement": Walk._redirected,
-    "negated_command": Walk._negated,
-    "compound_statement": Walk._sequence,
-    "do_group": Walk._sequence,
-    "subshell": Walk._apart,
-    "if_statement": Walk._branches,
-    "elif_clause": Walk._branches,
-    "else_clause": Walk._branches,
-    "while_statement": Walk._branches,
-    "for_statement": Walk._branches,
-    "case_statement": Walk._branches,
-    "case_item": Walk._branches,
-    "function_definition": Walk._function,
-    "test_command": Walk._test,
-    "declaration_command": Walk._declaration,
-    "unset_command": Walk._declaration,
-    "variable_assignment": Walk._assignments,
-    "variable_assignments": Walk._assignments,
-    "file_redirect": Walk._lone_redirect,
-    "comment": _quiet,
-}
+    methods: ClassVar[dict[str, Callable[[Walk, Node, Folders], Exits]]] = {
+        "program": _sequence,
+        "list": _list,
+        "pipeline": _pipeline,
+        "command": CommandReader.command,
+        "redirected_statement": CommandReader.redirected,
+        "negated_command": _negated,
+        "compound_statement": _sequence,
+        "do_group": _sequence,
+        "subshell": _apart,
+        "if_statement": _branches,
+        "elif_clause": _branches,
+        "else_clause": _branches,
+        "while_statement": _branches,
+        "for_statement": _branches,
+        "case_statement": _branches,
+        "case_item": _branches,
+        "function_definition": _function,
+        "test_command": CommandReader.test,
+        "declaration_command": CommandReader.declaration,
+        "unset_command": CommandReader.declaration,
+        "variable_assignment": CommandReader.assignments,
+        "variable_assignments": CommandReader.assignments,
+        "file_redirect": CommandReader.lone_redirect,
+        "comment": _quiet,
+    }
+    visits = frozenset(methods)

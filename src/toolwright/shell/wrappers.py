@@ -284,7 +284,8 @@ def _shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, 
 
 
 def _eval(name: str, words: Sequence[Word]) -> Layer | None:
-    words = words[1:] if words and words[0].text == "--" else words
+    first = next((place for place, word in enumerate(words) if word.text not in ("--", "eval")), len(words))
+    words = words[first:]
     if not words:
         return None
     literal = all(word.literal for word in words)

@@ -28,7 +28,7 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     files = tuple(places(archive, folders)) if archive and archive != "-" else ()
     if any(word.certainty is Certainty.ANYTHING for word in arguments):
         problem = problem or "a word of the tar call may become an option"
-    if ":" in archive or archive.startswith("/dev/") and archive != "/dev/stdin":
+    if ":" in archive or (archive.startswith("/dev/") and archive != "/dev/stdin"):
         problem = problem or f"{archive} may be a machine or a device"
     if letters & set("xcruAd") or any(
         re.match(r"--(?:ext|get|cre|app|upd|cat|con|del|dif|com)", word) for word in words

@@ -46,9 +46,14 @@ def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:
         if text in ("-F", "-v", "--field-separator", "--assign"):
             objection = objection or _value_problem(text, arguments[place : place + 1])
             place += 1
-        elif text.startswith(("-F", "-v", "--field-separator=", "--assign=")) and word.literal:
-            continue
-        elif text in ("-S", "--sandbox", "--posix", "--re-interval", "-n", "--non-decimal-data"):
+        elif (text.startswith(("-F", "-v", "--field-separator=", "--assign=")) and word.literal) or text in (
+            "-S",
+            "--sandbox",
+            "--posix",
+            "--re-interval",
+            "-n",
+            "--non-decimal-data",
+        ):
             continue
         elif text in _HELP or (text == "-W" and [word.text for word in arguments[place:]] == ["version"]):
             return None, [], "" if len(arguments) == 1 or text == "-W" else "too many words"

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[\w.+-]+\Z")
 def printf(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge printf: -v sets a variable and evaluates its subscript."""
     first = arguments[0] if arguments else Word("")
-    if first.text[:1] == "-" and first.text not in ("-", "--") or first.certainty is Certainty.ANYTHING:
+    if (first.text[:1] == "-" and first.text not in ("-", "--")) or first.certainty is Certainty.ANYTHING:
         return unknown("printf may set a variable")
     if len(arguments) > 1 and first.text == "--" and arguments[1].certainty is Certainty.ANYTHING:
         return unknown("the format of printf is not literal")
@@ -30,7 +30,7 @@ def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a condition: -v and -R evaluate subscripts, the rest only looks."""
     if any(word.text in ("-v", "-R") for word in arguments):
         return unknown(f"{name} -v evaluates subscripts")
-    if name == "test" and len(arguments) == 2 and not arguments[0].literal:  # noqa: PLR2004 - operator and operand
+    if name == "test" and len(arguments) == 2 and not arguments[0].literal:  # operator and operand
         return unknown("the operator of the condition is not literal")
     if name == "test" and any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
         return unknown("a word of the condition may become an operator")

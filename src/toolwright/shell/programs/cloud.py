@@ -84,7 +84,7 @@ def aws(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         or path[:2] == ["configure", "list-profiles"]
     ):
         return Judgement(Verdict.READ_ONLY, "aws shows its own settings")
-    if len(path) < 2:  # noqa: PLR2004 - service and operation
+    if len(path) < 2:  # service and operation
         return unknown("it is not known what this aws call does")
     service, operation = path[:2]
     refused = next((word for word in words if word.startswith(_AWS_REFUSED)), None)

@@ -1,6 +1,7 @@
 """Reads calls of database clients: one connection, statements that only select."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from toolwright.core.access import Access, Reach, ReadPath, WritePath
 from toolwright.shell.folders import Folders, places
@@ -57,7 +58,9 @@ def _client(name: str, rule: Rule, arguments: Sequence[Word], flags: Sequence[st
         return Judgement(Verdict.READS_NETWORK, f"{name} lists databases", reach)
     statements = _statements(words, flags)
     # -cSELECT and clusters that end in c would hide a statement
-    hidden = any(word[:1] == "-" and word[1:2] != "-" and len(word) > 2 and flags[0][1] in word for word in words)  # noqa: PLR2004 - a cluster
+    hidden = any(
+        word[:1] == "-" and word[1:2] != "-" and len(word) > 2 and flags[0][1] in word for word in words
+    )  # a cluster
     problem = "a statement is attached to its option" if hidden else all_read(statements)
     if problem:
         return unknown(f"{name}: {problem}", reach)
@@ -65,7 +68,7 @@ def _client(name: str, rule: Rule, arguments: Sequence[Word], flags: Sequence[st
 
 
 def _statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    found = [following for flag, following in zip(words, words[1:], strict=False) if flag in flags]
+    found = [following for flag, following in pairwise(words) if flag in flags]
     return found + [
         word.partition("=")[2]
         for word in words

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from toolwright.core.access import Access, Reach, ReadPath, WritePath
 from toolwright.core.spec import Effect
@@ -125,12 +126,12 @@ def _address_problems(addresses: Sequence[str]) -> Iterator[str]:
 def _to_screen(texts: Sequence[str]) -> bool:
     if "--spider" in texts:
         return True
-    outputs = [
-        following for flag, following in zip(texts, texts[1:], strict=False) if flag in ("-O", "--output-document")
-    ]
+    outputs = [following for flag, following in pairwise(texts) if flag in ("-O", "--output-document")]
     outputs += [text.partition("=")[2] for text in texts if text.startswith("--output-document=")]
-    outputs += [text[2:] for text in texts if text.startswith("-O") and len(text) > 2]  # noqa: PLR2004 - -O-
-    clusters = [text for text in texts if text[:1] == "-" and text[1:2] != "-" and text.endswith("O") and len(text) > 2]  # noqa: PLR2004 - -qO
+    outputs += [text[2:] for text in texts if text.startswith("-O") and len(text) > 2]  # -O-
+    clusters = [
+        text for text in texts if text[:1] == "-" and text[1:2] != "-" and text.endswith("O") and len(text) > 2
+    ]  # -qO
     for text in clusters:
         outputs.append(texts[texts.index(text) + 1] if texts.index(text) + 1 < len(texts) else "")
     outputs += ["-" for text in texts if text.endswith("O-") and text[:1] == "-"]

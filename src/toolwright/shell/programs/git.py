@@ -181,5 +181,7 @@ def _means(text: str, marks: Sequence[str]) -> bool:
     if text in marks:
         return True
     if text.startswith("--"):
-        return any(mark.startswith(text.partition("=")[0]) for mark in marks if mark.startswith("--") and len(text) > 2)  # noqa: PLR2004 - not "--" itself
+        return any(
+            mark.startswith(text.partition("=")[0]) for mark in marks if mark.startswith("--") and len(text) > 2
+        )  # not "--" itself
     return text[:1] == "-" and any(f"-{letter}" in marks for letter in text[1:])

@@ -27,7 +27,7 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     scripts, files, objection, in_place = _split(arguments)
     if in_place:
         touched = _touched(WritePath, files, folders)
-        script_objection = next(filter(None, map(script_problem, scripts)), "")
+        script_objection = first_problem(scripts)
         literal = all(word.literal for word in arguments)
         if objection or script_objection or not literal:
             return unknown(objection or script_objection or "sed -i with words that are not literal", touched)
@@ -35,7 +35,7 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched = _touched(ReadPath, files, folders)
     if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
         objection = objection or "a word of the sed call is not literal"
-    objection = objection or next(filter(None, map(script_problem, scripts)), "")
+    objection = objection or first_problem(scripts)
     if objection:
         return unknown(objection, touched)
     return Judgement(Verdict.READ_ONLY, "sed prints an edited copy", touched)
@@ -112,6 +112,11 @@ def script_problem(script: str) -> str:
     except (IndexError, ValueError):
         return "the sed script is not understood"
     return ""
+
+
+def first_problem(scripts: Sequence[str]) -> str:
+    """Return the first thing wrong with several scripts."""
+    return next((problem for script in scripts if (problem := script_problem(script))), "")
 
 
 def _commands(script: str) -> Iterator[str]:

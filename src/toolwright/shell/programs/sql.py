@@ -39,13 +39,13 @@ def sql_problem(text: str) -> str:
     statements = [part.strip() for part in plain.split(";") if part.strip()]
     if not statements:
         return "there is no statement"
-    return next(filter(None, map(_statement_problem, statements)), "")
+    return next((problem for statement in statements if (problem := _statement_problem(statement))), "")
 
 
 def _statement_problem(statement: str) -> str:
     first = re.match(r"[a-z.]+", statement)
     if not first or first[0] not in _FIRST:
-        return f"{statement.split()[0]} may change the database"
+        return f"{statement.split(maxsplit=1)[0]} may change the database"
     banned = _BANNED.search(statement)
     if banned:
         return f"{banned[0]} may change the database"
@@ -55,6 +55,6 @@ def _statement_problem(statement: str) -> str:
 
 def all_read(statements: Sequence[str]) -> str:
     """Return the first problem of several texts."""
-    return next(
-        filter(None, map(sql_problem, statements)), "" if statements else "it would read statements from its input"
-    )
+    if not statements:
+        return "it would read statements from its input"
+    return next((problem for statement in statements if (problem := sql_problem(statement))), "")

@@ -29,7 +29,7 @@ def _flagged(arguments: Sequence[Word], letters: str, *names: str) -> bool:
     for word in arguments:
         text = word.text
         if text.startswith("--"):
-            if len(text) > 2 and any(name.startswith(text.partition("=")[0]) for name in names):  # noqa: PLR2004 - not "--"
+            if len(text) > 2 and any(name.startswith(text.partition("=")[0]) for name in names):  # not "--"
                 return True
         elif text[:1] == "-" and set(text[1:]) & set(letters):
             return True
