@@ -31,14 +31,14 @@ def spliced(text: str, start: int, end: int, new: str) -> str:
     if "\n" not in own:
         return replaced.replace("\n", "\r\n")
     first, last = plain.count("\n", 0, start), plain.count("\n", 0, end)
-    middle = _breaks_of(new, plain[start:end], own[first:last], own[max(0, first - 1) : first + 1])
+    middle = _breaks_of(new, plain[start:end], own[first:last], (own[first:] or own[-1:])[0])
     breaks = [*own[:first], *middle, *own[last:], ""]
     return "".join(line + line_break for line, line_break in zip(replaced.split("\n"), breaks, strict=True))
 
 
-def _breaks_of(new: str, old: str, own: list[str], around: list[str]) -> list[str]:
-    """Breaks for the new lines: a line that was there keeps its own, the others take their neighbour's."""
-    usual = max(own or around or ["\n"], key=(own or around).count)
+def _breaks_of(new: str, old: str, own: list[str], following: str) -> list[str]:
+    """Breaks for the new lines: a line that was there keeps its own, the others take what is usual around them."""
+    usual = max(own, key=own.count) if own else following
     breaks = [usual] * new.count("\n")
     matcher = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
     for a, b, size in matcher.get_matching_blocks():

@@ -1,0 +1,218 @@
+"""The `edit` tool on real files."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright import Completed, Executor, Failed, Registry, ToolCall
+from toolwright.core.access import ReadPath, WritePath
+from toolwright.core.errors import InvalidArguments, Unsafe
+from toolwright.core.json import Json
+from toolwright.policy import AllowEverything
+from toolwright.testing import check_tool
+from toolwright.toolbox.edit import Edit
+from toolwright.toolbox.read import SMALL_BYTES, Read
+from toolwright.toolbox.write import Write
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Executor:
+    return Executor(Registry(Read(tmp_path), Write(tmp_path), Edit(tmp_path)), policies=AllowEverything())
+
+
+async def edited(executor: Executor, path: str, **arguments: Json) -> str:
+    await executor.run("read", {"path": path})
+    outcome = await executor.run("edit", {"path": path, **arguments})
+    assert isinstance(outcome, Completed), outcome
+    return outcome.text
+
+
+async def refused(executor: Executor, path: str, **arguments: Json) -> str:
+    outcome = await executor.run("edit", {"path": path, **arguments})
+    assert isinstance(outcome, Failed), outcome
+    return outcome.text
+
+
+async def test_the_answer_is_a_diff_and_the_new_lines_numbered(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\ntwo\nthree\n")
+    assert await edited(executor, "f", old_string="two", new_string="2\n2b") == (
+        "Edited f at 1 place\n--- f\n+++ f\n@@ -1,4 +1,5 @@\n one\n-two\n+2\n+2b\n three\n \n\n"
+        "now:\n1\tone\n2\t2\n3\t2b\n4\tthree\n5\t"
+    )
+    assert (tmp_path / "f").read_text() == "one\n2\n2b\nthree\n"
+
+
+async def test_a_mended_slip_is_announced(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n")
+    text = await edited(executor, "f", old_string="a = 1\nb = 2\n", new_string="a = 1\nb = 3\n")
+    assert "mended: indentation" in text
+    assert (tmp_path / "f").read_text() == "def f():\n    a = 1\n    b = 3\n"
+
+
+async def test_every_occurrence_is_replaced_when_told(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a b a\r\na\n")
+    assert "at 3 places" in await edited(executor, "f", old_string="a", new_string="x\ny", replace_all=True)
+    assert (tmp_path / "f").read_bytes() == b"x\r\ny b x\r\ny\r\nx\ny\n"
+    assert "not found" in await refused(executor, "f", old_string="absent", new_string="x", replace_all=True)
+
+
+async def test_several_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\ntwo\n")
+    await edited(
+        executor,
+        "f",
+        edits=[{"old_string": "one", "new_string": "1\n1b"}, {"oldString": "1b", "newString": "1c"}],
+    )
+    assert (tmp_path / "f").read_text() == "1\n1c\ntwo\n"
+    edits: Json = [{"old_string": "two", "new_string": "2"}, {"old_string": "absent", "new_string": ""}]
+    assert "edit 2 of 2" in await refused(executor, "f", edits=edits)
+    assert (tmp_path / "f").read_text() == "1\n1c\ntwo\n"
+
+
+async def test_an_unread_or_changed_file_is_refused(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\n")
+    assert "was not read" in await refused(executor, "f", old_string="one", new_string="two")
+    await executor.run("read", {"path": "f"})
+    (tmp_path / "f").write_text("one\nmore\n")
+    assert "was changed" in await refused(executor, "f", old_string="one", new_string="two")
+    assert (tmp_path / "f").read_text() == "one\nmore\n"
+
+
+async def test_edits_follow_one_another_without_reading_again(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\ntwo\n")
+    await edited(executor, "f", old_string="one", new_string="1")
+    outcome = await executor.run("edit", {"path": "f", "old_string": "two", "new_string": "2"})
+    assert isinstance(outcome, Completed)
+    await executor.run("write", {"path": "g", "content": "written\n"})
+    assert isinstance(await executor.run("edit", {"path": "g", "old": "written", "new": "edited"}), Completed)
+
+
+async def test_a_part_of_a_large_file_may_be_edited_once_it_was_shown(executor: Executor, tmp_path: Path):
+    line = "x" * 99 + "\n"
+    count = SMALL_BYTES // 100 + 10
+    (tmp_path / "f").write_text(line * count + "needle\n")
+    await executor.run("read", {"path": "f", "offset": count})
+    assert isinstance(await executor.run("edit", {"path": "f", "old": "needle", "new": "pin"}), Completed)
+    assert (tmp_path / "f").read_text() == line * count + "pin\n"
+
+
+async def test_breaks_are_ignored_in_matching_and_kept_in_the_file(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\nd\r\n")
+    await edited(executor, "f", old_string="a\nb\nc\n", new_string="a\nB\nB2\nc\n")
+    assert (tmp_path / "f").read_bytes() == b"a\r\nB\r\nB2\r\nc\nd\r\n"
+    (tmp_path / "g").write_bytes(b"a\nb\n")
+    await edited(executor, "g", old_string="a\r\nb\r\n", new_string="a\r\nc\r\n")
+    assert (tmp_path / "g").read_bytes() == b"a\nc\n"
+
+
+async def test_bytes_that_are_no_letters_survive(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes("✓ ✓ ✓\n".encode() + b"\xff\xfe bad\nedit me\n")
+    await edited(executor, "f", old_string="edit me", new_string="édited")
+    assert (tmp_path / "f").read_bytes() == "✓ ✓ ✓\n".encode() + b"\xff\xfe bad\n" + "édited\n".encode()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "latin-1"])
+async def test_the_encoding_stays(executor: Executor, tmp_path: Path, encoding: str):
+    (tmp_path / "f").write_bytes("caf\xe9\none\n".encode(encoding))
+    await edited(executor, "f", old_string="one", new_string="d\xe9ux")
+    assert (tmp_path / "f").read_bytes() == "caf\xe9\nd\xe9ux\n".encode(encoding)
+
+
+async def test_a_letter_the_encoding_lacks_is_named(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes("caf\xe9\n".encode("latin-1"))
+    await executor.run("read", {"path": "f"})
+    assert "'✓'" in await refused(executor, "f", old_string="caf", new_string="✓")
+
+
+async def test_an_empty_old_string_only_creates(executor: Executor, tmp_path: Path):
+    outcome = await executor.run("edit", {"path": "new/f", "old_string": "", "new_string": "hello\n"})
+    assert isinstance(outcome, Completed)
+    assert (tmp_path / "new" / "f").read_text() == "hello\n"
+    assert "only creates" in await refused(executor, "new/f", old_string="", new_string="x")
+    assert "does not exist" in await refused(executor, "new/g", old_string="x", new_string="y")
+
+
+@pytest.mark.parametrize(("old", "new"), [("one", "one"), ("one\r\n", "one\n")])
+async def test_an_edit_that_changes_nothing_is_an_error(executor: Executor, tmp_path: Path, old: str, new: str):
+    (tmp_path / "f").write_text("one\n")
+    await executor.run("read", {"path": "f"})
+    assert "the same" in await refused(executor, "f", old_string=old, new_string=new)
+
+
+async def test_a_doubted_edit_is_obeyed_when_sent_again(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x = 1\n")
+    await executor.run("read", {"path": "f"})
+    doubt = await refused(executor, "f", old_string="x = 1", new_string="x = “1”")
+    assert "send the same edit again" in doubt
+    assert isinstance(await executor.run("edit", {"path": "f", "old": "x = 1", "new": "x = “1”"}), Completed)
+    assert (tmp_path / "f").read_text() == "x = “1”\n"
+
+
+async def test_a_read_in_between_takes_the_insisting_back(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x = 1\n")
+    for _ in range(2):
+        await executor.run("read", {"path": "f"})
+        await refused(executor, "f", old_string="x = 1", new_string="x = “1”")
+
+
+_TWO_FORMS: list[dict[str, Json]] = [
+    {},
+    {"old_string": "x"},
+    {"edits": []},
+    {"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]},
+]
+
+
+@pytest.mark.parametrize("arguments", _TWO_FORMS)
+async def test_one_form_must_be_given(executor: Executor, arguments: dict[str, Json]):
+    outcome = await executor.run("edit", {"path": "f", **arguments})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, InvalidArguments)
+
+
+async def test_a_binary_file_is_not_edited(executor: Executor, tmp_path: Path):
+    await executor.run("write", {"path": "f", "content": "x\x00\x01\x02"})
+    assert "binary" in await refused(executor, "f", old_string="x", new_string="y")
+
+
+async def test_edits_of_one_file_never_interleave(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("".join(f"<{n}>\n" for n in range(20)))
+    await executor.run("read", {"path": "f"})
+    calls = [
+        ToolCall(str(n), "edit", {"path": "f", "old_string": f"<{n}>", "new_string": f"<{n}!>"}) for n in range(20)
+    ]
+    await asyncio.gather(*(executor.execute([call]) for call in calls))
+    assert (tmp_path / "f").read_text() == "".join(f"<{n}!>\n" for n in range(20))
+
+
+async def test_an_edit_declares_a_read_and_a_write_and_stays_inside(executor: Executor, tmp_path: Path):
+    path = str(Path(os.path.realpath(tmp_path)) / "f")
+    invocation = Edit(tmp_path).bind({"path": "f", "old_string": "a", "new_string": "b"})
+    assert set(invocation.accesses()) == {ReadPath(path), WritePath(path)}
+    outcome = await executor.run("edit", {"path": "../f", "old_string": "a", "new_string": "b"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Unsafe)
+
+
+async def test_edit_keeps_the_contract(tmp_path: Path):
+    await check_tool(Edit(tmp_path), {"path": "f", "old_string": "", "new_string": "x"}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
+
+
+def _external(name: str) -> list[dict[str, Any]]:
+    folder = os.environ.get("TOOLWRIGHT_CASES")
+    if not folder:
+        pytest.skip("TOOLWRIGHT_CASES does not name the folder with external cases")
+    return [json.loads(line) for line in (Path(folder) / "edit" / f"{name}.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["real_commits_single", "crlf_real_commits_single", "real_commits_multi"])
+async def test_real_commits_are_applied_exactly(executor: Executor, tmp_path: Path, name: str):
+    for row in _external(name):
+        (tmp_path / "f").write_bytes(row["file_before"].encode("utf-8", "surrogateescape"))
+        changes = row.get("edits") or [{"old": row["old"], "new": row["new"]}]
+        await edited(executor, "f", edits=changes)
+        assert (tmp_path / "f").read_bytes() == row["file_after"].encode("utf-8", "surrogateescape"), row["commit"]

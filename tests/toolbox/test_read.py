@@ -1,0 +1,215 @@
+"""The `read` tool on real files."""
+
+import base64
+import json
+import os
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+from toolwright import Completed, Effect, Executor, Failed, Registry
+from toolwright.core.content import Image, Text
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.policy import AllowEverything
+from toolwright.system.paths import Workspace
+from toolwright.testing import check_tool
+from toolwright.toolbox.read import Read
+from toolwright.toolbox.window import LINE_CHARS
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Executor:
+    return Executor(Registry(Read(tmp_path)), policies=AllowEverything())
+
+
+async def shown(executor: Executor, path: str, **window: int) -> str:
+    outcome = await executor.run("read", {"path": path, **window})
+    assert isinstance(outcome, Completed), outcome
+    return outcome.text
+
+
+async def refused(executor: Executor, path: str, **window: int) -> str:
+    outcome = await executor.run("read", {"path": path, **window})
+    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome.error, ToolFailed), outcome
+    return outcome.text
+
+
+async def test_lines_come_numbered(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("hello\n\tworld\n")
+    assert await shown(executor, "f") == "1\thello\n2\t\tworld\n"
+
+
+async def test_a_window_says_what_it_is_and_how_to_go_on(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\ntwo\nthree\nfour")
+    assert await shown(executor, "f", offset=2, limit=2) == "2\ttwo\n3\tthree\n(lines 2-3 of 4; continue with offset=4)"
+    assert await shown(executor, "f", offset=4, limit=9) == "4\tfour\n(lines 4-4 of 4; end of file)"
+
+
+async def test_two_thousand_lines_are_given_unless_told_otherwise(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x\n" * 2001)
+    text = await shown(executor, "f")
+    assert "2000\tx" in text
+    assert text.endswith("(lines 1-2000 of 2001; continue with offset=2001)")
+
+
+async def test_empty_past_the_end_missing_binary_and_folder_have_words_of_their_own(executor: Executor, tmp_path: Path):
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "short").write_text("a\nb\n")
+    (tmp_path / "binary").write_bytes(b"\x00\x01\x02")
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "folder" / "file").touch()
+    assert await shown(executor, "empty") == "(the file is empty)"
+    assert await refused(executor, "short", offset=3) == "offset 3 is past the end: short has 2 lines"
+    assert "binary file" in await refused(executor, "binary")
+    assert await shown(executor, "folder") == "file\ninner/\n(folder is a folder; entries 1-2 of 2)"
+    (tmp_path / "nothing").mkdir()
+    assert await shown(executor, "nothing") == "(nothing is an empty folder)"
+
+
+async def test_a_missing_file_brings_the_nearest_names(executor: Executor, tmp_path: Path):
+    (tmp_path / "README.md").touch()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "config.py").touch()
+    assert str(tmp_path / "README.md") in await refused(executor, "readme.md")
+    assert "config.py" in await refused(executor, "src/confg.py")
+    assert str(tmp_path / "src") in await refused(executor, "scr/config.py")
+
+
+async def test_a_long_line_is_cut_with_a_mark(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("é" * (LINE_CHARS + 5) + "\nshort\n")
+    text = await shown(executor, "f")
+    assert text == f"1\t{'é' * LINE_CHARS}… (+5 characters, line cut)\n2\tshort\n"
+
+
+async def test_more_than_a_window_holds_goes_on_with_an_offset(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text(("y" * 1000 + "\n") * 500)
+    text = await shown(executor, "f")
+    last = text.rstrip().rpartition("\n")[2]
+    assert last.endswith(" of 500; continue with offset=100)")
+    assert await shown(executor, "f", offset=100, limit=1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be", "latin-1"])
+async def test_every_encoding_is_decoded(executor: Executor, tmp_path: Path, encoding: str):
+    (tmp_path / "f").write_bytes("caf\xe9\r\nna\xefve\r\n".encode(encoding))
+    text = await shown(executor, "f")
+    assert text.startswith("1\tcaf\xe9\n2\tna\xefve\n")
+
+
+async def test_bytes_that_are_no_letters_are_shown_and_counted(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes("✓ ✓ ✓ ✓\n".encode() + b"bad \xff\n")
+    text = await shown(executor, "f")
+    assert "2\tbad \ufffd\n" in text
+    assert "1 bytes that are not UTF-8" in text
+
+
+def png() -> bytes:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+
+    head = chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+
+
+async def test_a_picture_comes_as_a_picture_whatever_its_name(executor: Executor, tmp_path: Path):
+    (tmp_path / "not-a-name.txt").write_bytes(png())
+    outcome = await executor.run("read", {"path": "not-a-name.txt"})
+    assert isinstance(outcome, Completed)
+    assert outcome.output.parts == (Image(png(), "image/png"),)
+
+
+async def test_a_notebook_comes_as_cells_with_pictures_and_by_line_when_asked(executor: Executor, tmp_path: Path):
+    picture = {"data": {"image/png": base64.b64encode(png()).decode(), "text/plain": "<Figure>"}}
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "text"]},
+        {"cell_type": "code", "source": "print(1)", "outputs": [{"text": ["1\n"]}, picture]},
+    ]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
+    outcome = await executor.run("read", {"path": "n.ipynb"})
+    assert isinstance(outcome, Completed)
+    assert Text("--- cell 1, markdown ---\n# Title\ntext") in outcome.output.parts
+    assert Image(png(), "image/png") in outcome.output.parts
+    assert "output: 1" in outcome.text
+    assert (await shown(executor, "n.ipynb", limit=1)).startswith("1\t{")
+
+
+async def test_a_pdf_without_its_extra_says_what_to_install(executor: Executor, tmp_path: Path):
+    (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nnot really")
+    assert "PDF" in await refused(executor, "f.pdf")
+
+
+async def test_a_pipe_is_refused_without_waiting(executor: Executor, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    began = time.perf_counter()
+    assert "named pipe" in await refused(executor, "pipe")
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")
+async def test_the_process_table_and_devices_never_hang(tmp_path: Path):
+    executor = Executor(Registry(Read(Workspace(tmp_path, reads="anywhere"))), policies=AllowEverything())
+    assert "Name:" in await shown(executor, "/proc/self/status")
+    assert "device" in await refused(executor, "/dev/zero")
+    assert isinstance(await executor.run("read", {"path": "/proc/kmsg"}), Completed | Failed)
+
+
+async def test_windows_of_large_files_agree_with_those_of_small_ones(executor: Executor, tmp_path: Path):
+    lines = [f"line {index} {'é' * (index % 50)}" for index in range(1, 60_001)]
+    (tmp_path / "large").write_text("\ufeff" + "\r\n".join(lines))
+    assert (await shown(executor, "large", limit=2)).startswith(f"1\t{lines[0]}\n2\t{lines[1]}\n(lines 1-2; continue")
+    for first in (50_000, 3, 59_999, 50_000):
+        text = await shown(executor, "large", offset=first, limit=1)
+        assert text.startswith(f"{first}\t{lines[first - 1]}\n")
+    assert (await shown(executor, "large", offset=60_000)).endswith("end of file)")
+    assert "past the end" in await refused(executor, "large", offset=60_001)
+
+
+async def test_a_giant_line_is_cut_without_being_held(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"z" * 3_000_000 + b"\nend\n")
+    text = await shown(executor, "f")
+    assert text == f"1\t{'z' * LINE_CHARS}… (+{3_000_000 - LINE_CHARS} characters, line cut)\n2\tend\n"
+
+
+@pytest.mark.parametrize("spelling", ["file_path", "filePath", "path"])
+async def test_other_products_spellings_are_understood(executor: Executor, tmp_path: Path, spelling: str):
+    (tmp_path / "f").write_text("x\n")
+    outcome = await executor.run("Read", {spelling: "f", "offset": "1", "limit": 5})
+    assert outcome == await executor.run("read_file", {"path": "f"}) or isinstance(outcome, Completed)
+
+
+async def test_an_offset_of_zero_means_the_first_line(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x\n")
+    assert await shown(executor, "f", offset=0) == "1\tx\n"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "link/x", "a\0b", "~/x"])
+async def test_nothing_outside_is_read_and_nothing_started(executor: Executor, tmp_path: Path, path: str):
+    (tmp_path / "link").symlink_to("/etc")
+    outcome = await executor.run("read", {"path": path})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Unsafe)
+    assert not outcome.started
+
+
+async def test_a_folder_swapped_for_a_link_after_the_judgement_is_not_read(tmp_path: Path):
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "f").write_text("harmless")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "f").write_text("secret")
+    invocation = Read(Workspace(tmp_path / "root", outside="ask")).bind({"path": "a/f"})
+    invocation.accesses()
+    (tmp_path / "root" / "a").rename(tmp_path / "aside")
+    (tmp_path / "root" / "a").symlink_to(tmp_path / "other")
+    with pytest.raises(Unsafe, match="when it was judged"):
+        await invocation.run(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - refused before it is used
+
+
+async def test_read_keeps_the_contract(tmp_path: Path):
+    (tmp_path / "f").write_text("x\n")
+    tool = Read(tmp_path)
+    await check_tool(tool, {"path": "f"}, {"path": "."}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
+    assert Read(tmp_path).bind({"path": "f"}).arguments == {"path": "f", "offset": 1, "limit": 2000}
+    assert tool.contract().spec.annotations.effect is Effect.READ

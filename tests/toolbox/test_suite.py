@@ -1,0 +1,39 @@
+"""The six tools together."""
+
+from pathlib import Path
+
+from toolwright import Completed, Effect, Executor, Registry
+from toolwright.policy import AllowEverything
+from toolwright.system.paths import Workspace
+from toolwright.toolbox import coding_tools
+
+
+def test_there_are_six_and_their_effects_are_what_policies_rely_on(tmp_path: Path):
+    effects = {tool.spec.name: tool.spec.annotations.effect for tool in coding_tools(tmp_path)}
+    assert effects == {
+        "read": Effect.READ,
+        "glob": Effect.READ,
+        "grep": Effect.READ,
+        "write": Effect.WRITE,
+        "edit": Effect.WRITE,
+        "bash": Effect.DESTROY,
+    }
+
+
+def test_no_name_or_alias_is_taken_twice(tmp_path: Path):
+    names = [name for tool in coding_tools(tmp_path) for name in (tool.spec.name, *tool.spec.aliases)]
+    assert len(names) == len(set(names))
+    Registry(*coding_tools(Workspace(tmp_path)), strict=True)
+
+
+async def test_what_one_tool_writes_the_others_see(tmp_path: Path):
+    executor = Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything())
+    await executor.run("write", {"path": "a/test.txt", "content": "hello from agent\n"})
+    seen = [
+        await executor.run("read", {"path": "a/test.txt"}),
+        await executor.run("grep", {"pattern": "from", "mode": "content"}),
+        await executor.run("glob", {"pattern": "**/*.txt"}),
+        await executor.run("bash", {"command": "cat a/test.txt"}),
+    ]
+    assert all(isinstance(outcome, Completed) for outcome in seen)
+    assert seen[0].text == "1\thello from agent\n"  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue] - completed

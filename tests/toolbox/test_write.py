@@ -1,0 +1,159 @@
+"""The `write` tool on real files."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolwright import Completed, Executor, Failed, Registry
+from toolwright.core.errors import Unsafe
+from toolwright.core.json import Json
+from toolwright.policy import AllowEverything
+from toolwright.testing import check_tool
+from toolwright.toolbox.read import SMALL_BYTES, Read
+from toolwright.toolbox.write import Write
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Executor:
+    return Executor(Registry(Read(tmp_path), Write(tmp_path)), policies=AllowEverything())
+
+
+async def written(executor: Executor, path: str, content: str, **more: Json) -> str:
+    outcome = await executor.run("write", {"path": path, "content": content, **more})
+    assert isinstance(outcome, Completed), outcome
+    return outcome.text
+
+
+async def refused(executor: Executor, path: str, content: str, **more: Json) -> str:
+    outcome = await executor.run("write", {"path": path, "content": content, **more})
+    assert isinstance(outcome, Failed), outcome
+    return outcome.text
+
+
+async def test_a_new_file_is_written_with_its_folders(executor: Executor, tmp_path: Path):
+    path = tmp_path / "a" / "b" / "test.txt"
+    assert await written(executor, str(path), "hello from agent") == f"Wrote 16 bytes to {path}"
+    assert path.read_bytes() == b"hello from agent"
+    assert await written(executor, "é.txt", "é") == "Wrote 2 bytes to é.txt"
+
+
+async def test_an_existing_file_must_have_been_read(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("precious")
+    assert "was not read in this session" in await refused(executor, "f", "new")
+    assert (tmp_path / "f").read_text() == "precious"
+    await executor.run("read", {"path": "f"})
+    await written(executor, "f", "new")
+    await written(executor, "f", "newer")
+    assert (tmp_path / "f").read_text() == "newer"
+
+
+async def test_overwrite_is_an_answer_to_the_refusal(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("precious")
+    assert "overwrite=true" in await refused(executor, "f", "new")
+    await written(executor, "f", "new", overwrite=True)
+    assert (tmp_path / "f").read_text() == "new"
+
+
+async def test_a_change_since_the_read_is_noticed_by_content_not_by_time(executor: Executor, tmp_path: Path):
+    path = tmp_path / "f"
+    path.write_text("one")
+    await executor.run("read", {"path": "f"})
+    before = path.stat()
+    path.write_text("two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "was changed" in await refused(executor, "f", "new")
+    assert path.read_text() == "two"
+    path.write_text("one")
+    await written(executor, "f", "new")
+
+
+async def test_a_partly_read_file_is_not_replaced_whole(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("a\nb\nc\n")
+    await executor.run("read", {"path": "f", "limit": 2})
+    assert "only a part" in await refused(executor, "f", "new")
+    await executor.run("read", {"path": "f", "offset": 3})
+    await written(executor, "f", "new")
+
+
+async def test_a_file_with_a_cut_line_was_not_read_whole(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x" * 5000)
+    await executor.run("read", {"path": "f"})
+    assert "only a part" in await refused(executor, "f", "new")
+
+
+async def test_a_large_file_is_known_by_what_was_shown_and_its_identity(executor: Executor, tmp_path: Path):
+    path = tmp_path / "large"
+    path.write_bytes((b"x" * 999 + b"\n") * (SMALL_BYTES // 1000 + 2))
+    offset, text = 1, ""
+    while "end of file" not in text:
+        outcome = await executor.run("read", {"path": "large", "offset": offset})
+        assert isinstance(outcome, Completed)
+        text = outcome.text
+        offset = int(text.rpartition("offset=")[2].rstrip(")") or 0) if "offset=" in text else 0
+    path.touch()
+    assert "was changed" in await refused(executor, "large", "new")
+    await written(executor, "large", "new", overwrite=True)
+
+
+async def test_sessions_do_not_share_what_they_read(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x")
+    await executor.run("read", {"path": "f"})
+    other = Executor(executor.registry, policies=AllowEverything())
+    outcome = await other.run("write", {"path": "f", "content": "y"})
+    assert isinstance(outcome, Failed)
+
+
+async def test_mode_breaks_mark_and_encoding_stay(executor: Executor, tmp_path: Path):
+    (tmp_path / "crlf").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
+    (tmp_path / "crlf").chmod(0o755)
+    (tmp_path / "wide").write_bytes("a\n".encode("utf-16"))
+    (tmp_path / "latin").write_bytes("\xe9\n".encode("latin-1"))
+    for name in ("crlf", "wide", "latin"):
+        await executor.run("read", {"path": name})
+        await written(executor, name, "\xe8\nx\n")
+    assert (tmp_path / "crlf").read_bytes() == b"\xef\xbb\xbf\xc3\xa8\r\nx\r\n"
+    assert (tmp_path / "crlf").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "wide").read_bytes() == "\xe8\nx\n".encode("utf-16")
+    assert (tmp_path / "latin").read_bytes() == b"\xe8\nx\n"
+
+
+async def test_a_link_stays_and_its_target_is_written(executor: Executor, tmp_path: Path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    await executor.run("read", {"path": "link"})
+    await written(executor, "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "link/x", "dangling"])
+async def test_nothing_outside_is_written(executor: Executor, tmp_path: Path, path: str):
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (tmp_path / "link").symlink_to(outside)
+    (tmp_path / "dangling").symlink_to(outside / "new")
+    outcome = await executor.run("write", {"path": path, "content": "x"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Unsafe)
+    assert not list(outside.iterdir())
+
+
+async def test_folders_and_files_in_the_way_are_named(executor: Executor, tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("x")
+    assert "is a folder" in await refused(executor, "folder", "x")
+    assert "names a folder" in await refused(executor, "new/", "x")
+    assert "a file, not a folder" in await refused(executor, "file/below", "x")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+async def test_a_read_only_file_is_respected(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("x")
+    (tmp_path / "f").chmod(0o444)
+    await executor.run("read", {"path": "f"})
+    assert "read-only" in await refused(executor, "f", "y")
+
+
+async def test_write_keeps_the_contract(tmp_path: Path):
+    await check_tool(Write(tmp_path), {"path": "f", "content": "x", "overwrite": True}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
