@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.call import Approve, GrantScope, Question
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import Effect
 from toolwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
@@ -121,6 +122,31 @@ def test_granted_rules_hold_in_their_session_only() -> None:
     access, call = call_of("deploy", "x", "/w")
     assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="one")), Allow)
     assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="two")), Ask)
+
+
+def _question(*accesses: Access) -> Question:
+    return Question("1", "bash", {}, "digest", "Allow bash?", accesses=accesses)
+
+
+@pytest.mark.parametrize(
+    ("scope", "line", "saved", "here", "elsewhere"),
+    [
+        ("once", "make all", [], Ask, Ask),
+        ("session", "make all", [], Allow, Ask),
+        ("always", "make all", ["Bash(make all)"], Allow, Allow),
+        ("always", "echo x | python", [], Allow, Ask),
+    ],
+)
+def test_a_yes_lasts_as_long_as_it_was_given_for(
+    tmp_path: Path, scope: GrantScope, line: str, saved: list[str], here: type, elsewhere: type
+) -> None:
+    grants, file = Grants(Surroundings("/w", "/home/ann")), tmp_path / "settings.json"
+    access = RunCommand(line, "/w")
+    assert list(grants.remember(_question(access), Approve(scope=scope), session="one", file=file)) == saved
+    policies, call = Policies(grants, ByMode()), shell_call(line)
+    assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "one"))) is here
+    assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "two"))) is elsewhere
+    assert file.exists() is bool(saved)
 
 
 def test_rules_are_saved_beside_what_is_there(tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ def test_removing_the_workspace_itself_is_never_done_unasked(tmp_path: Path, lin
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)"]) is not Allow
 
 
+def test_removing_the_folder_a_command_runs_in_is_never_done_unasked(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for line in ("rm -rf *", "rm -rf .", "rm -rf ../sub"):
+        decision = judge_command(line, cwd=tmp_path / "sub", workspace=tmp_path, mode="bypass", allow=["Bash"])
+        assert isinstance(decision, Ask)
+
+
 def test_removing_what_find_chooses_is_an_ordinary_question(tmp_path: Path) -> None:
     assert _decide("find . -name '*.pyc' -delete", tmp_path, mode="bypass") is Allow
     assert _decide("find . -delete", tmp_path, mode="bypass") is Ask

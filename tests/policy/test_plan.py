@@ -2,11 +2,14 @@
 
 import pytest
 
+from toolwright import Executor, Registry
 from toolwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
-from toolwright.core.spec import Effect
+from toolwright.core.call import Answers, Completed, Interrupted
+from toolwright.core.spec import Effect, ToolSpec
 from toolwright.policy import ByMode, ModeSwitch, Policies
 from toolwright.policy.judged import JudgedCall, call_of, shell_call
 from toolwright.policy.plan import plan_tools
+from toolwright.tool.base import Tool
 
 
 def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
@@ -34,11 +37,29 @@ def test_plan_mode_runs_only_lines_proven_to_read(line: str, expected: type) -> 
     assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), shell_call(line))) is expected
 
 
+def _spec(tool: Tool) -> ToolSpec:
+    return tool.spec
+
+
 def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
     enter, leave = plan_tools(ModeSwitch())
     policies = Policies(ByMode("plan"))
-    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(enter.contract().spec)), Allow)
-    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(leave.contract().spec))
+    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(_spec(enter))), Allow)
+    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(_spec(leave)))
     assert isinstance(decision, Ask)
     assert decision.firm
-    assert isinstance(policies.decide(WritePath("a"), JudgedCall(leave.contract().spec)), Deny)
+    assert isinstance(policies.decide(WritePath("a"), JudgedCall(_spec(leave))), Deny)
+
+
+async def test_the_tools_turn_the_switch_through_the_executor() -> None:
+    switch = ModeSwitch("auto")
+    executor = Executor(Registry(*plan_tools(switch)), policies=Policies(ByMode(switch)))
+    assert isinstance(await executor.run("enter_plan"), Completed)
+    assert switch.mode == "plan"
+    asked = await executor.run("exit_plan", {"plan": "change everything"})
+    assert isinstance(asked, Interrupted)
+    assert switch.mode == "plan"
+    answers = Answers.approving(asked.questions)
+    (left,) = await executor.execute([asked.call], answers=answers)
+    assert isinstance(left, Completed)
+    assert switch.mode == "auto"

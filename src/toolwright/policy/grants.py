@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolwright.core.access import Access, Allow, Decision, RunCommand
+from toolwright.core.call import Approve, Question
 from toolwright.core.errors import UsageError
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.places import Surroundings
+from toolwright.policy.propose import propose
 from toolwright.policy.rule import Rule, parse_rule
 from toolwright.policy.rules import Rules
 from toolwright.policy.subject import Subject
@@ -39,6 +41,24 @@ class Grants(Policy):
         added = tuple(parse_rule("allow", text, written_in=written_in, session=session) for text in texts)
         self._rules = Rules((*self._rules.rules, *added), self._here)
         return added
+
+    def remember(
+        self, question: Question, answer: Approve, *, session: str = "", file: str | Path | None = None
+    ) -> tuple[str, ...]:
+        """Make a yes last as long as it was given for; returns the rules it became, which `file` keeps for always.
+
+        What cannot be written as a narrow rule is remembered for the session only.
+        """
+        if answer.scope == "once":
+            return ()
+        rules = propose(question.accesses).rules if answer.scope == "always" else ()
+        if not rules:
+            self.grant(question.accesses, session=session)
+            return ()
+        if file is not None:
+            save_rules(file, rules)
+        self.grant_rules(rules)
+        return rules
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         whole = subject.access if isinstance(subject, PartOfLine) else access

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterable
 
 from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from toolwright.policy.decide import Policy, Tier
@@ -28,7 +27,7 @@ class Guards(Policy):
     def __init__(self, here: Surroundings) -> None:
         self.here = here
         self._vital = _vital(here.home)
-        self._own = frozenset(_with_parents((here.cwd, *here.roots))) - self._vital
+        self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         match access:
@@ -40,7 +39,7 @@ class Guards(Policy):
                 return self._judge_write(places_for(path, subject, self.here), subject)
             case DeletePath(path):
                 places = places_for(path, subject, self.here)
-                removal = None if _is_choosy(subject) else self._judge_removal(places)
+                removal = None if _is_choosy(subject) else self._judge_removal(places, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
             case _:
                 return None
@@ -55,7 +54,8 @@ class Guards(Policy):
         named = next((word for word in part.command.words[1:] if _names_key(word)), "")
         return Ask(f"is handed {shown(named)}, which may hold a private key", _SECRET, firm=True) if named else None
 
-    def _judge_removal(self, places: Places) -> Decision | None:
+    def _judge_removal(self, places: Places, subject: Subject) -> Decision | None:
+        own = (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
         for place in places.all:
             whole = _whole_folder(place)
             if whole in self._vital or _is_top_level(whole):
@@ -63,7 +63,7 @@ class Guards(Policy):
                     f"refused to remove {shown(place)}: the machine or the home folder depends on it",
                     _CRITICAL,
                 )
-            if whole in self._own:
+            if any(folder == whole or folder.startswith(whole + "/") for folder in own):
                 return Ask(f"would remove the folder the work is done in: {shown(place)}", _CRITICAL, firm=True)
         return None
 
@@ -113,14 +113,6 @@ def _is_choosy(subject: Subject) -> bool:
 
 def _vital(home: str) -> frozenset[str]:
     return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
-
-
-def _with_parents(folders: Iterable[str]) -> Iterable[str]:
-    for folder in folders:
-        for each in {folder, os.path.realpath(folder)}:
-            while each != "/":
-                yield each
-                each = os.path.dirname(each)  # noqa: PTH120 - compared as text
 
 
 def _whole_folder(place: str) -> str:

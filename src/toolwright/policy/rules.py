@@ -1,6 +1,7 @@
 """The policy that speaks for what a person wrote down beforehand: deny, ask and allow rules."""
 
 from collections.abc import Iterable
+from os import PathLike, fspath
 from pathlib import Path
 
 from toolwright.core.access import Access, Allow, Ask, Decision, Deny
@@ -34,9 +35,9 @@ class Rules(Policy):
         found, sure = self._strictest(self._by_kind["allow"], access, subject)
         return Allow(f"the rule {found.text} allows it", found.source) if found and sure else None
 
-    def hides(self, path: str) -> bool:
+    def hides(self, path: str | PathLike[str]) -> bool:
         """Whether a deny rule keeps a file from being read: listings and searches leave it out."""
-        return any(hides(rule, path, self.here) for rule in self._by_kind["deny"])
+        return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
 
     def forbids_tool(self, name: str, group: str = "") -> bool:
         """Whether a deny rule without parentheses names the tool, which then need not be shown to the model at all."""
