@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -292,6 +293,34 @@ def test_a_forked_child_gets_a_keeper_of_its_own():
         assert Running(true).wait_blocking(10).exit_code == 0
     """
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
+
+
+def test_a_forked_child_does_not_stop_our_commands_when_it_exits():
+    program = """
+        import os, sys
+        from toolwright.system.process import Command, Running
+        running = Running(Command(("sleep", "0.4"), "/", {"PATH": os.environ["PATH"]}))
+        while not running._warden:
+            pass
+        pid = os.fork()
+        if pid == 0:
+            running.stop()
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        assert running.wait_blocking(10).reason == "exited"
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
+
+
+async def test_nothing_of_ours_is_used_up_by_running_commands():
+    await run(command("true"))
+    before = used()
+    await asyncio.gather(*(run(command("echo; sleep 0.01 & true")) for _ in range(30)))
+    await until(lambda: used() <= before)
+
+
+def used() -> tuple[int, int]:
+    return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
 async def storm(count: int) -> list[tuple[Ended, float, str]]:

@@ -14,6 +14,7 @@ from toolwright.core.errors import ToolFailed
 from toolwright.system import reap
 
 _EXIT_SECONDS = 1.0
+_LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class Keeper:
@@ -28,7 +29,10 @@ class Keeper:
         """Hand over the far ends of one command's control socket and pipes. Blocks for some milliseconds once."""
         with self._lock:
             for _ in range(2):  # the second time because a command may have killed the keeper
-                door = self._door or self._open()
+                try:
+                    door = self._door or self._open()
+                except OSError as error:
+                    raise ToolFailed(f"commands cannot run here: {sys.executable!r} does not start: {error}") from None
                 with suppress(OSError):
                     socket.send_fds(door, [b"+"], ends)
                     return
@@ -46,7 +50,8 @@ class Keeper:
             self._process.returncode = 0  # it is not our child: neither wait for it nor complain
         if self._door is not None:
             self._door.close()
-        self.__init__()
+        self._lock = threading.Lock()  # the old one may be held by a thread that does not exist here
+        self._door = self._process = None
 
     def _open(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -58,7 +63,7 @@ class Keeper:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",  # so that it keeps no folder busy
-                env={},
+                env={name: os.environ[name] for name in _LOADER if name in os.environ},
                 start_new_session=True,
             )
         self._door = ours

@@ -142,6 +142,13 @@ class Running:
             if self._listening:
                 self._say_stop()
 
+    def forget(self) -> None:
+        """Let go of a command of our parent's after a fork: it is no longer ours to stop."""
+        self._control.close()
+        self._exit_code = 0
+        self._future = Future()
+        self._future.set_exception(ToolFailed("the command belongs to another process"))
+
     def _say_stop(self) -> None:
         with suppress(OSError):
             self._control.send(b"!")
@@ -319,4 +326,11 @@ def _stop_all() -> None:
             each.wait_blocking(max(0.0, deadline - time.monotonic()))
 
 
+def _forget_all() -> None:
+    for each in list(_alive):
+        each.forget()
+    _alive.clear()
+
+
 atexit.register(_stop_all)
+os.register_at_fork(after_in_child=_forget_all)

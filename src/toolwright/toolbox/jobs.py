@@ -36,7 +36,10 @@ class Job:
         ended = self.running.ended
         if ended is None:
             return "running"
-        return f"{'stopped' if ended.reason != 'exited' else 'ended'}; exit code: {ended.exit_code}"
+        left = (
+            f"; processes it left running were stopped: {ended.leftovers}; leave out the &" if ended.leftovers else ""
+        )
+        return f"{'ended' if ended.reason == 'exited' else 'stopped'}; exit code: {ended.exit_code}{left}"
 
     def news(self) -> str:
         """Take what it said since it was last asked."""

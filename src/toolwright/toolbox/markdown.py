@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import urljoin
+
+from toolwright.toolbox.html import Start, tokens
 
 _SILENT = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select"})
 _BLOCKS = frozenset(
@@ -28,14 +29,18 @@ class Page(NamedTuple):
 def html_to_markdown(html: str, base: str = "") -> Page:
     """Write a page as markdown; links become absolute by `base`."""
     reader = _Reader(base)
-    reader.feed(html)
-    reader.close()
+    for token in tokens(html):
+        if isinstance(token, str):
+            reader.read(token)
+        elif isinstance(token, Start):
+            reader.start(token.name, token.attributes)
+        else:
+            reader.end(token.name)
     return Page(_SPACE.sub(" ", "".join(reader.title)).strip(), reader.finish())
 
 
-class _Reader(HTMLParser):
+class _Reader:
     def __init__(self, base: str) -> None:
-        super().__init__(convert_charrefs=True)
         self.title: list[str] = []
         self._base = base
         self._out: list[str] = []
@@ -77,7 +82,7 @@ class _Reader(HTMLParser):
         self._close_row()
         return "".join(self._out).strip()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in _SILENT:
             self._silent += 1
         if self._silent:
@@ -92,9 +97,9 @@ class _Reader(HTMLParser):
         self._quotes += tag == "blockquote" and self._quotes < _MAX_DEPTH
         self._mark(tag, opening=True)
         if tag in self._opens:
-            self._opens[tag]({name: value or "" for name, value in attrs})
+            self._opens[tag](attributes)
 
-    def handle_endtag(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
         if tag in _SILENT:
             self._silent = max(0, self._silent - 1)
         if self._silent:
@@ -109,7 +114,7 @@ class _Reader(HTMLParser):
         if tag == "blockquote":
             self._quotes = max(0, self._quotes - 1)
 
-    def handle_data(self, data: str) -> None:
+    def read(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
         elif self._silent:

@@ -1,0 +1,84 @@
+"""Pages as markdown."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.toolbox.markdown import html_to_markdown
+
+PIECES = (
+    "<p>",
+    "</p>",
+    "<a href=x>",
+    "</a>",
+    "<table>",
+    "<tr>",
+    "<td>",
+    "</tr>",
+    "<pre>",
+    "</pre>",
+    "<ul>",
+    "<li>",
+    "</ul>",
+)
+PIECES += (
+    "<code>",
+    "</code>",
+    "<blockquote>",
+    "</blockquote>",
+    "<h2>",
+    "</h2>",
+    "<script>",
+    "</script>",
+    "<b>",
+    "<",
+    "&amp;",
+)
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<h2>A  b\n c</h2>text", "## A b c\n\ntext"),
+        ("one<br>two<p>three", "one\ntwo\n\nthree"),
+        ("<b>bold</b> <em>soft</em> <code>a*b</code>", "**bold** *soft* `a*b`"),
+        ("<ul><li>one<ul><li>in</ul><li><p>two</p></ul>", "- one\n  - in\n- two"),
+        ("<ol><li>a<li>b</ol>", "1. a\n2. b"),
+        ("<pre class='language-py'>a\n  b &lt; c\n</pre>", "```py\na\n  b < c\n```"),
+        ("<blockquote><p>said</p></blockquote>after", "> said\n\nafter"),
+        ("<table><tr><th>k<th>v|w<tr><td>1<td><p>two</p></table>", "| k | v\\|w |\n| --- | --- |\n| 1 | two |"),
+        ("<a href='/x y'>t</a>", "[t](https://site/x%20y)"),
+        ("<a href='javascript:alert(1)'>t</a> <a href='#top'>u</a> <a>v</a>", "t u v"),
+        ("<img src=p.png alt='a  pic'><img src=q.png>", "![a pic](https://site/d/p.png)"),
+        ("a<script>b</script><style>c</style><noscript>d</noscript>e", "ae"),
+        ("<p>&lt;b&gt; &nbsp; &#8364;</p>", "<b> €"),
+    ],
+)
+def test_a_page_keeps_its_structure(html: str, markdown: str):
+    assert html_to_markdown(html, "https://site/d/").text == markdown
+
+
+def test_the_title_is_told_apart():
+    page = html_to_markdown("<head><title> A\n&amp; B </title></head><body>text")
+    assert (page.title, page.text) == ("A & B", "text")
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40))
+def test_no_page_is_too_broken_to_read(pieces: list[str]):
+    html_to_markdown("".join(pieces), "https://site/")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<!--", "<a ", "</", "<![CDATA[", "<?", "<a href='", "&#x", "<div>", "<ul><li>", "<tr><td>", "<a href=x>y"],
+)
+def test_hostile_pages_take_time_in_proportion(piece: str):
+    def seconds(chars: int) -> float:
+        began = time.perf_counter()
+        html_to_markdown(piece * (chars // len(piece)), "https://site/")
+        return time.perf_counter() - began
+
+    seconds(10_000)
+    assert seconds(200_000) < 2
