@@ -3,15 +3,15 @@
 Names are loaded when first used, so that importing the package stays light.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 import toolwright.tool as _package  # loaded now, so that no later import puts the package where the decorator belongs
 
 del tool, _package  # type: ignore[name-defined] # noqa: F821 - the import above bound both
 
+from toolwright.core.lazy import loader
+
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
     from toolwright.core.access import Access as Access
     from toolwright.core.access import Allow as Allow
@@ -185,15 +185,7 @@ _HOMES = {
     "tool.schema": "Arguments",
     "tool.typed": "TypedTool describe",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'toolwright' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"toolwright.{home}"), name)
-    return value
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

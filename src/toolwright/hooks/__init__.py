@@ -1,10 +1,21 @@
 """Hooks may change or stop a call; observers only watch."""
 
-from toolwright.core.access import Ask
-from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Refuse, Rewrite, Verdict
-from toolwright.hooks.cache import Cache
-from toolwright.hooks.gate import PermissionGate
-from toolwright.hooks.redact import Redact
+from toolwright.core.lazy import loader
+
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.hooks.base import Answer as Answer
+    from toolwright.hooks.base import Ask as Ask
+    from toolwright.hooks.base import Halt as Halt
+    from toolwright.hooks.base import Hook as Hook
+    from toolwright.hooks.base import PendingCall as PendingCall
+    from toolwright.hooks.base import Proceed as Proceed
+    from toolwright.hooks.base import Refuse as Refuse
+    from toolwright.hooks.base import Rewrite as Rewrite
+    from toolwright.hooks.base import Verdict as Verdict
+    from toolwright.hooks.cache import Cache as Cache
+    from toolwright.hooks.gate import PermissionGate as PermissionGate
+    from toolwright.hooks.redact import Redact as Redact
 
 __all__ = [
     "Answer",
@@ -20,3 +31,12 @@ __all__ = [
     "Rewrite",
     "Verdict",
 ]
+
+_HOMES = {
+    "base": "Answer Ask Halt Hook PendingCall Proceed Refuse Rewrite Verdict",
+    "cache": "Cache",
+    "gate": "PermissionGate",
+    "redact": "Redact",
+}
+
+__getattr__ = loader(__name__, _HOMES)

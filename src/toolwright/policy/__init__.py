@@ -1,23 +1,36 @@
 """Who may touch what: modes, rules, guards, fences."""
 
-from typing import TYPE_CHECKING
+from toolwright.core.lazy import loader
 
-from toolwright.policy.check import Problem, check_rules
-from toolwright.policy.command import judge_command, standard_policies
-from toolwright.policy.decide import AllowEverything, Policies, Policy, Tier
-from toolwright.policy.fence import Fence
-from toolwright.policy.grants import Grants, save_rules
-from toolwright.policy.guards import Guards
-from toolwright.policy.load import LoadedRules, load_rules
-from toolwright.policy.mode import ByMode, Mode, ModeSwitch, mode_named
-from toolwright.policy.places import Surroundings
-from toolwright.policy.propose import Proposal, propose
-from toolwright.policy.rule import Rule, parse_rule, rules_of
-from toolwright.policy.rules import Rules
-from toolwright.policy.subject import Subject
-
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
-    from toolwright.shell import analyse
+    from toolwright.policy.check import Problem as Problem
+    from toolwright.policy.check import check_rules as check_rules
+    from toolwright.policy.command import judge_command as judge_command
+    from toolwright.policy.command import standard_policies as standard_policies
+    from toolwright.policy.decide import AllowEverything as AllowEverything
+    from toolwright.policy.decide import Policies as Policies
+    from toolwright.policy.decide import Policy as Policy
+    from toolwright.policy.decide import Tier as Tier
+    from toolwright.policy.fence import Fence as Fence
+    from toolwright.policy.grants import Grants as Grants
+    from toolwright.policy.grants import save_rules as save_rules
+    from toolwright.policy.guards import Guards as Guards
+    from toolwright.policy.load import LoadedRules as LoadedRules
+    from toolwright.policy.load import load_rules as load_rules
+    from toolwright.policy.mode import ByMode as ByMode
+    from toolwright.policy.mode import Mode as Mode
+    from toolwright.policy.mode import ModeSwitch as ModeSwitch
+    from toolwright.policy.mode import mode_named as mode_named
+    from toolwright.policy.places import Surroundings as Surroundings
+    from toolwright.policy.propose import Proposal as Proposal
+    from toolwright.policy.propose import propose as propose
+    from toolwright.policy.rule import Rule as Rule
+    from toolwright.policy.rule import parse_rule as parse_rule
+    from toolwright.policy.rule import rules_of as rules_of
+    from toolwright.policy.rules import Rules as Rules
+    from toolwright.policy.subject import Subject as Subject
+    from toolwright.shell.analyse import analyse as analyse
 
 __all__ = [
     "AllowEverything",
@@ -49,10 +62,28 @@ __all__ = [
     "standard_policies",
 ]
 
+_HOMES = {
+    "check": "Problem check_rules",
+    "command": "judge_command standard_policies",
+    "decide": "AllowEverything Policies Policy Tier",
+    "fence": "Fence",
+    "grants": "Grants save_rules",
+    "guards": "Guards",
+    "load": "LoadedRules load_rules",
+    "mode": "ByMode Mode ModeSwitch mode_named",
+    "places": "Surroundings",
+    "propose": "Proposal propose",
+    "rule": "Rule parse_rule rules_of",
+    "rules": "Rules",
+    "subject": "Subject",
+}
+
+_load = loader(__name__, _HOMES)
+
 
 def __getattr__(name: str) -> object:
-    if name == "analyse":  # the parser behind it is loaded when somebody asks for it
+    if name == "analyse":  # the shell's own, offered here too because rules and lines are thought of together
         from toolwright.shell import analyse
 
         return analyse
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _load(name)

@@ -1,14 +1,27 @@
 """The living, composable collection of tools."""
 
-from toolwright.registry.catalog import Catalog, Toolset
-from toolwright.registry.compose import combined, filtered, prefixed, renamed
-from toolwright.registry.names import wire_names
-from toolwright.registry.plugins import installed_plugins, load_plugins
-from toolwright.registry.registry import Registry
+from toolwright.core.lazy import loader
+
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.registry.catalog import Catalog as Catalog
+    from toolwright.registry.catalog import Toolset as Toolset
+    from toolwright.registry.compose import combined as combined
+    from toolwright.registry.compose import filtered as filtered
+    from toolwright.registry.compose import prefixed as prefixed
+    from toolwright.registry.compose import renamed as renamed
+    from toolwright.registry.names import wire_names as wire_names
+    from toolwright.registry.plugins import installed_plugins as installed_plugins
+    from toolwright.registry.plugins import load_plugins as load_plugins
+    from toolwright.registry.registry import Registry as Registry
+    from toolwright.registry.search import Hit as Hit
+    from toolwright.registry.search import ToolIndex as ToolIndex
 
 __all__ = [
     "Catalog",
+    "Hit",
     "Registry",
+    "ToolIndex",
     "Toolset",
     "combined",
     "filtered",
@@ -18,3 +31,14 @@ __all__ = [
     "renamed",
     "wire_names",
 ]
+
+_HOMES = {
+    "catalog": "Catalog Toolset",
+    "compose": "combined filtered prefixed renamed",
+    "names": "wire_names",
+    "plugins": "installed_plugins load_plugins",
+    "registry": "Registry",
+    "search": "Hit ToolIndex",
+}
+
+__getattr__ = loader(__name__, _HOMES)

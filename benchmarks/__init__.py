@@ -1,0 +1,1 @@
+"""Speed, measured as a ratio to a floor in the same run."""

@@ -1,0 +1,168 @@
+"""The runtime's own table: one call, wide turns, definitions, payloads, import."""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from benchmarks.measure import cpu_seconds, ratio, start_seconds, table
+from toolwright import AllowEverything, ByMode, Completed, Effect, Executor, Limits, Registry, ToolCall, tool
+from toolwright.hooks import Hook, PendingCall
+from toolwright.tool.function import FunctionTool
+
+TEXT = json.dumps({"city": "Paris", "days": 3, "unit": "C", "tags": ["a", "b"], "detail": True})
+Row = tuple[str, str, str, bool]
+
+
+async def bare(city: str, days: int, unit: str, tags: list[str], detail: bool) -> str:
+    return city
+
+
+def weather(limits: Limits) -> FunctionTool:
+    @tool(effect=Effect.READ, limits=limits, name="weather")
+    async def weather(city: str, days: int, unit: str, tags: list[str], detail: bool) -> str:
+        """Weather of a city."""
+        return city
+
+    return weather
+
+
+@tool(effect=Effect.READ)
+async def nap() -> str:
+    """Take 50 ms without blocking."""
+    await asyncio.sleep(0.05)
+    return "rested"
+
+
+@tool(effect=Effect.READ)
+def snore() -> str:
+    """Take 50 ms of a thread."""
+    time.sleep(0.05)
+    return "rested"
+
+
+class Watch(Hook):
+    """A hook that really looks at every call, before and after."""
+
+    def before(self, pending: PendingCall) -> None:
+        return None
+
+    def after(self, pending: PendingCall, outcome: object) -> None:
+        return None
+
+
+async def calls() -> list[Row]:
+    plain = Executor(Registry(weather(Limits(seconds=math.inf))), AllowEverything())
+    full = Executor(Registry(weather(Limits())), ByMode("default"), hooks=[Hook()])
+    watched = Executor(Registry(weather(Limits())), ByMode("default"), hooks=[Watch()])
+
+    async def floor() -> object:
+        return await bare(**json.loads(TEXT))
+
+    rows: list[Row] = []
+    for name, executor, owed in (
+        ("one call, nothing attached", plain, 1.5),
+        ("one call, hook, mode policy, deadline, statistics", full, 2.5),
+        ("the same with a hook that looks before and after", watched, math.inf),
+    ):
+        assert isinstance(await executor.run("weather", TEXT), Completed)
+        times, microseconds = await ratio(lambda executor=executor: executor.run("weather", TEXT), floor)
+        shown = f"<= {owed}x" if owed < math.inf else "-"
+        rows.append((name, f"{times:.2f}x of {microseconds:.1f} µs", shown, times <= owed))
+    return rows
+
+
+async def wide_turns() -> list[Row]:
+    executor = Executor(Registry(nap, snore), width=2_000)
+    rows: list[Row] = []
+    for name, owed in (("nap", {100: 55, 1000: 80}), ("snore", {100: 58, 1000: 110})):
+        for count, limit in owed.items():
+            best = math.inf
+            for _ in range(4):
+                batch = [ToolCall(str(number), name) for number in range(count)]
+                began = time.perf_counter()
+                outcomes = await executor.execute(batch)
+                best = min(best, time.perf_counter() - began)
+                assert all(isinstance(outcome, Completed) for outcome in outcomes)
+            kind = "async" if name == "nap" else "sync"
+            rows.append((f"{count} {kind} calls of 50 ms", f"{best * 1e3:.0f} ms", f"<= {limit} ms", best * 1e3 <= limit))
+    return rows
+
+
+class Options(BaseModel):
+    deep: bool = False
+    limit: int = 10
+
+
+def functions(count: int) -> list[Callable[..., Any]]:
+    made: list[Callable[..., Any]] = []
+    for number in range(count):
+
+        async def search(path: str, pattern: str, limit: int, recursive: bool, options: Options) -> str:
+            """Search files.
+
+            Args:
+                path: Where to look.
+                pattern: What to look for.
+                limit: How many hits.
+                recursive: Also below.
+                options: More choices.
+            """
+            return path
+
+        search.__name__ = f"search_{number}"
+        made.append(search)
+    return made
+
+
+def definitions() -> list[Row]:
+    given = functions(1_000)
+    floor = cpu_seconds(lambda: [TypeAdapter(function).json_schema() for function in given], 2)
+    define = cpu_seconds(lambda: [tool(function) for function in given])
+    whole = cpu_seconds(lambda: json.dumps([tool(function).spec.input_schema for function in given]))
+    rows: list[Row] = [
+        ("define 1,000 typed tools", f"{define / floor:.3f}x of {floor * 1e3:.0f} ms", "<= 0.15x", define / floor <= 0.15),
+        ("define and first payload", f"{whole / floor:.3f}x", "<= 1.05x", whole / floor <= 1.05),
+    ]
+    for count in (1_000, 10_000):
+        registry = Registry(*(tool(function) for function in functions(count)))
+        first = registry.definitions()
+        later = cpu_seconds(lambda registry=registry: [registry.definitions() for _ in range(1_000)]) / 1_000
+        assert registry.definitions() is first
+        rows.append((f"payload of {count:,} tools, later turns", f"{later * 1e3:.4f} ms", "<= 0.05 ms", later <= 5e-5))
+        one = tool(name="one_more")(functions(1)[0])
+        began = time.process_time()
+        for _ in range(1_000):
+            registry.add(one)
+            registry.remove("one_more")
+        each = (time.process_time() - began) / 1_000
+        rows.append((f"add and remove one of {count:,}", f"{each * 1e6:.1f} µs", "<= 10 µs", each <= 1e-5))
+    return rows
+
+
+def starting() -> list[Row]:
+    first = (
+        "import asyncio\n"
+        "from toolwright import Effect, Executor, Registry, tool\n"
+        "@tool(effect=Effect.READ)\n"
+        "async def greet(name: str) -> str:\n"
+        "    'Greet somebody.'\n"
+        "    return name\n"
+        "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
+    )
+    python = start_seconds("pass")
+    imported, ran = start_seconds("import toolwright") / python, start_seconds(first) / python
+    return [
+        ("import toolwright", f"{imported:.2f}x of {python * 1e3:.1f} ms", "<= 2x", imported <= 2),
+        ("until the first tool has run", f"{ran:.1f}x", "<= 15x", ran <= 15),
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    rows = [*asyncio.run(calls()), *asyncio.run(wide_turns()), *definitions(), *starting()]
+    table("runtime (floor of a call: await fn(**json.loads(text)))", rows)
