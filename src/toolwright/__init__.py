@@ -4,10 +4,9 @@ Names are loaded when first used, so that importing the package stays light.
 """
 
 import toolwright.tool as _package  # loaded now, so that no later import puts the package where the decorator belongs
+from toolwright.core.lazy import loader
 
 del tool, _package  # type: ignore[name-defined] # noqa: F821 - the import above bound both
-
-from toolwright.core.lazy import loader
 
 __version__ = "0.1.0"
 

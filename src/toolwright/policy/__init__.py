@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from toolwright.policy.mode import ModeSwitch as ModeSwitch
     from toolwright.policy.mode import mode_named as mode_named
     from toolwright.policy.places import Surroundings as Surroundings
-    from toolwright.policy.propose import Proposal as Proposal
-    from toolwright.policy.propose import propose as propose
+    from toolwright.policy.proposal import Proposal as Proposal
+    from toolwright.policy.proposal import propose as propose
     from toolwright.policy.rule import Rule as Rule
     from toolwright.policy.rule import parse_rule as parse_rule
     from toolwright.policy.rule import rules_of as rules_of
@@ -72,7 +72,7 @@ _HOMES = {
     "load": "LoadedRules load_rules",
     "mode": "ByMode Mode ModeSwitch mode_named",
     "places": "Surroundings",
-    "propose": "Proposal propose",
+    "proposal": "Proposal propose",
     "rule": "Rule parse_rule rules_of",
     "rules": "Rules",
     "subject": "Subject",

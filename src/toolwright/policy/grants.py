@@ -14,7 +14,7 @@ from toolwright.core.errors import UsageError
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine
 from toolwright.policy.places import Surroundings
-from toolwright.policy.propose import propose
+from toolwright.policy.proposal import propose
 from toolwright.policy.rule import Rule, parse_rule
 from toolwright.policy.rules import Rules
 from toolwright.policy.subject import Subject
