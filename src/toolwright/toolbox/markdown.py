@@ -172,7 +172,7 @@ class _Reader:
         except ValueError:
             return ""
         is_web = target.startswith(("http://", "https://", "mailto:"))
-        return "" if href.startswith("#") or not is_web else target.replace(" ", "%20").replace(")", "%29")
+        return "" if href[:1] in ("", "#") or not is_web else target.replace(" ", "%20").replace(")", "%29")
 
     def _image(self, attributes: dict[str, str]) -> None:
         source = self._absolute(attributes.get("src", ""))
