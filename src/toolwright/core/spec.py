@@ -83,9 +83,8 @@ class ToolSpec:
     metadata: Mapping[str, Json] = _NO_METADATA
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        for alias in self.aliases:
-            check_name(alias)
+        if not self.name or not self.name.isprintable():  # other people's names are theirs; registries check ours
+            raise UsageError(f"tool name {self.name!r} is empty or has characters nobody can see")
         if not self.description.strip():
             raise UsageError(f"tool {self.name!r} has no description; the model chooses tools by it")
         object.__setattr__(self, "input_schema", freeze(self.input_schema))

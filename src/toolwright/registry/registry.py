@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import cast
 
 from toolwright.core.errors import UsageError
 from toolwright.core.event import ToolsChanged
-from toolwright.core.spec import ToolSpec
+from toolwright.core.spec import ToolSpec, check_name
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import Tool, identify
 
@@ -21,8 +20,9 @@ class Registry:
         self.strict = strict
         """Adding a name that is there already raises instead of replacing."""
         self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, str] = {}
         self._revealed: dict[str, None] = {}
-        self._snapshot: Catalog | None = None
+        self._snapshot: tuple[int, Catalog] | None = None
         self._listeners: list[Listener] = []
         for tool in tools:
             self.add(tool)
@@ -33,9 +33,9 @@ class Registry:
         known = name in self._tools
         if known and self.strict:
             raise UsageError(f"there is a tool {name!r} already; remove it first, or use a registry that is not strict")
-        for alias in aliases:
-            if alias in self._tools and alias != name:
-                raise UsageError(f"{name}: alias {alias!r} is another tool's name; choose a different alias")
+        self._refuse_clashes(name, aliases)
+        self._forget_aliases(name)
+        self._aliases.update(dict.fromkeys(aliases, name))
         self._tools[name] = tool
         self._changed(ToolsChanged(replaced=(name,)) if known else ToolsChanged(added=(name,)))
         return self
@@ -44,12 +44,29 @@ class Registry:
         if isinstance(tool, type) or not (hasattr(tool, "bind") and hasattr(type(tool), "bind")):
             hint = "make an instance of it" if isinstance(tool, type) else "decorate the function with @tool"
             raise UsageError(f"{tool!r} is not a tool; {hint}")
-        return identify(tool)
+        name, aliases = identify(tool)
+        return check_name(name), tuple(check_name(alias) for alias in aliases)
+
+    def _refuse_clashes(self, name: str, aliases: tuple[str, ...]) -> None:
+        """Whatever the order of registration, a word means one tool."""
+        if self._aliases.get(name, name) != name:
+            raise UsageError(f"{name!r} is an alias of {self._aliases[name]}; choose a different name")
+        for alias in aliases:
+            if alias in self._tools and alias != name:
+                raise UsageError(f"{name}: alias {alias!r} is another tool's name; choose a different alias")
+            if self._aliases.get(alias, name) != name:
+                raise UsageError(f"{name}: alias {alias!r} is taken by {self._aliases[alias]}; choose a different one")
+
+    def _forget_aliases(self, name: str) -> None:
+        if name in self._tools:
+            for alias in identify(self._tools[name])[1]:
+                self._aliases.pop(alias, None)
 
     def remove(self, name: str) -> Tool:
         """Take a tool out and return it; turns that have begun keep it."""
         if name not in self._tools:
             raise UsageError(f"there is no tool {name!r} to remove; there are {', '.join(self.names()) or 'none'}")
+        self._forget_aliases(name)
         tool = self._tools.pop(name)
         self._revealed.pop(name, None)
         self._changed(ToolsChanged(removed=(name,)))
@@ -82,9 +99,11 @@ class Registry:
 
     def snapshot(self) -> Catalog:
         """One turn's frozen view."""
-        if self._snapshot is None:
-            self._snapshot = Catalog(dict(self._tools), tuple(self._revealed))
-        return self._snapshot
+        kept = self._snapshot
+        if kept is None or kept[0] != self.changes:
+            # counted before it is taken: a change made meanwhile by another thread must not be lost
+            kept = self._snapshot = (self.changes, Catalog(self._tools, tuple(self._revealed)))
+        return kept[1]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told of every change; returns the way to stop listening."""
@@ -97,7 +116,6 @@ class Registry:
         return unsubscribe
 
     def _changed(self, event: ToolsChanged) -> None:
-        self._snapshot = None
         self.changes += 1
         for listener in tuple(self._listeners):
             listener(event)
@@ -115,4 +133,4 @@ class Registry:
         tool = self.get(name)
         if tool is None:
             raise KeyError(name)
-        return cast(Tool, tool)
+        return tool
