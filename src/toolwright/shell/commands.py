@@ -38,6 +38,7 @@ class CommandReader(Reader):
         self.around = around
         self.feed: Feed = NOTHING
         self.report = report
+        self._attached: dict[int, list[Node]] = {}
         self._known_commands: dict[tuple[str, Folders, Around, Feed], tuple[list[SimpleCommand], Exits]] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
@@ -135,8 +136,13 @@ class CommandReader(Reader):
                 body = child
             else:
                 redirects.append(child)
-        if body is not None and body.type == "command":
-            return self.command(body, folders, redirects)
+        target = body
+        while target is not None and target.type in ("list", "pipeline", "negated_command"):
+            target = target.children[-1]
+        if body is not None and target is not None and target.type == "command":
+            # the parser hangs the redirect on the whole of "a && b > x", bash on b
+            self._attached[target.id] = redirects
+            return self.visit(body, folders)
         kept, self.feed = self.feed, None
         exits = self.visit(body, folders) if body is not None else (folders, folders)
         self.feed, self.folders = kept, folders
@@ -154,13 +160,12 @@ class CommandReader(Reader):
         self.report(Found((), self.text(node), folders, self.around, redirects=read))
         return folders, folders
 
-    def command(self, node: Node, folders: Folders, after: Iterable[Node] = ()) -> Exits:
+    def command(self, node: Node, folders: Folders) -> Exits:
         """Report a simple command and say where the shell may stand afterwards."""
-        if not after:
-            start, end = node.start_byte, node.end_byte
-            text = self.slice(start, end)
-            if _PLAIN_COMMAND.match(text):
-                return self._plain_command(text, folders)
+        after = self._attached.pop(node.id, ()) if self._attached else ()
+        text = self.slice(node.start_byte, after[-1].end_byte if after else node.end_byte)
+        if not after and _PLAIN_COMMAND.match(text):
+            return self._plain_command(text, folders)
         self.folders = folders
         words: list[Word] = []
         assignments: list[tuple[str, str | None]] = []
@@ -182,7 +187,6 @@ class CommandReader(Reader):
             else:
                 words.append(self.word(child))
         redirects.extend(after)
-        text = self.text(node.parent if after and node.parent is not None else node)
         found = Found(tuple(words), text, folders, self.around, tuple(assignments), feed=self.feed)
         if redirects:
             return self._redirected_command(found, redirects)
@@ -209,7 +213,11 @@ class CommandReader(Reader):
         words = (*found.words, *extra)
         feed = None if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects) else found.feed
         self.report(found._replace(words=words, redirects=read, feed=feed))
+        before = len(self.ledger.commands)
         self._rest(rest, found.folders)
+        if any(command.reason == STDIN_SCRIPT for command in self.ledger.commands[before:]):
+            for text in read.fed:
+                self.script(text, "a heredoc")
         return self._exits(words, found.folders)
 
     def _check_gap(self, end: int, start: int) -> None:

@@ -5,11 +5,17 @@
       get|describe|logs
       config view|get-contexts
 
-A line names programs and clauses, an indented line a sub-command of the program above. Clauses:
-`reads` operands are files, `pattern` but the first is not, `here` no operand means this folder, `network` reads over a
-network, `not` refused flags, `only` the sole flags allowed, `values` flags that take the next word, `operands N` at
-most N operands, `like RE` every operand matches, `single` long options begin with one dash, `exact` they cannot be abbreviated, `bare` the program alone
-only looks too, `needs` one of these flags must be there, `help` so does `[sub-command] --help`, `secret` never: listed to shadow a wider line.
+A line names programs and clauses, an indented line a sub-command of the program above; a line indented by six goes on
+with the one above. The clauses:
+
+    reads        operands are files            network   reads over a network, not only locally
+    pattern      but the first is not          local     takes `network` back
+    here         no operand: this folder       operands N  at most N operands
+    not F…       flags refused                 like RE   every operand matches
+    only F…      the sole flags allowed        single    long options begin with one dash
+    values F…    flags that take a word        exact     long options cannot be abbreviated
+    needs F…     one of these must be there    bare      the program alone only looks too
+    help         so does `[sub] --help`        secret    never: shadows a wider line
 """
 
 import re
@@ -22,6 +28,7 @@ from toolwright.shell.words import Certainty, Word
 
 _ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
 _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
+_CONTINUES = " " * 6
 _HELP = frozenset(("--help", "--version"))
 
 
@@ -208,7 +215,7 @@ def table(text: str) -> dict[str, Rule]:
     """Read a table; see the module for its language."""
     rules: dict[str, Rule] = {}
     parents: list[Rule] = []
-    for line in filter(str.strip, text.splitlines()):
+    for line in _joined(text):
         names, _, clauses = line.strip().partition(":")
         if line[0] != " ":
             rule = _rule(clauses, Rule())
@@ -218,6 +225,17 @@ def table(text: str) -> dict[str, Rule]:
             for parent in parents:
                 _grow(parent, names.split(), clauses)
     return rules
+
+
+def _joined(text: str) -> list[str]:
+    """Join lines with those that continue them; after a bar nothing comes between."""
+    lines: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        if line.startswith(_CONTINUES):
+            lines[-1] += ("" if lines[-1][-1] == "|" else " ") + line.strip()
+        else:
+            lines.append(line)
+    return lines
 
 
 def _grow(parent: Rule, path: Sequence[str], clauses: str) -> None:

@@ -80,12 +80,16 @@ def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[
         operands = operands[1:]
     for word in operands:
         found.extend(paths(ReadPath, word, folders))
-    if rule.here and not operands:
+    if not operands and (rule.here or (rule.pattern and any(map(_recurses, flags)))):
         found.extend([ReadPath(path) for path in places(".", folders)])
     if flags:
         for value in _file_values(arguments):
             found.extend(paths(ReadPath, Word(value), folders))
     return found
+
+
+def _recurses(flag: str) -> bool:
+    return flag == "--recursive" or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
 
 
 def _file_values(arguments: Sequence[Word]) -> list[str]:

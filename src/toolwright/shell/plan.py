@@ -59,7 +59,7 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class ShellPlan:
-    """What a line would do, told twice: proven from below (`proven`, `verdict`), feared from above (`commands`, `dangers`).
+    """What a line would do, told twice: proven from below, feared from above.
 
     Allow only what is `proven`. Deny by `commands` and `accesses`, which name everything that might happen,
     also when the line as a whole could not be understood.
@@ -75,6 +75,6 @@ class ShellPlan:
     proven: bool = False
     """The whole line is understood and every word that matters is literal: only then may anything be allowed."""
     dangers: tuple[str, ...] = ()
-    """What must be stopped whatever the rules say: fork bombs, raw device writes, removing a root through a variable."""
+    """What must be stopped whatever the rules say: fork bombs, raw device writes, a root removed through a variable."""
     problem: str = ""
     """Why it could not be analysed, or empty."""

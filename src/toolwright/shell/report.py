@@ -71,9 +71,7 @@ class Reporter:
             value = None if word.literal else self._filled(word.text)
             words.extend([word] if value is None else map(Word, value.split() or [""]))
         if tuple(words) != found.words:
-            around = found.around._replace(doubt=found.around.doubt or "a variable decides what runs")
-            self.ledger.object("a variable of the line decides what runs" if not found.words[0].literal else "")
-            self.report(found._replace(words=tuple(words), around=around))
+            self.report(found._replace(words=tuple(words)))
 
     def _filled(self, text: str) -> str | None:
         filled = text.strip('"')

@@ -203,7 +203,8 @@ def _split_string(words: Sequence[Word], text: str) -> Layer:
 
 
 _XARGS = _Wrapper(
-    "-I -n -P -d -a -E -L -s -J -R -S --replace --max-args --max-procs --delimiter --arg-file --eof --max-lines --max-chars",
+    "-I -n -P -d -a -E -L -s -J -R -S --replace --max-args --max-procs --delimiter --arg-file --eof --max-lines "
+    "--max-chars",
     "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
 )
 

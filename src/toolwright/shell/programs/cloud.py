@@ -12,21 +12,23 @@ from toolwright.shell.programs.sql import sql_problem
 from toolwright.shell.words import Word
 
 _AWS_VALUES = frozenset(
-    "--region --profile --output --query --endpoint-url --color --ca-bundle --cli-read-timeout --cli-connect-timeout".split()
+    "--region --profile --output --query --endpoint-url --color --ca-bundle --cli-read-timeout "
+    "--cli-connect-timeout".split()
 )
 _AWS_READS = (
-    "describe-* list-* get-* head-* batch-get-* search-* lookup-* query scan filter-log-events tail help validate-template "
-    "admin-list-* admin-get-* test-* preview-* estimate-* simulate-* view-* count-* check-* "
-    "batch-describe-* start-query select-* batch-check-* detect-* verify-*"
+    "describe-* list-* get-* head-* batch-get-* search-* lookup-* query scan filter-log-events tail help "
+    "validate-template admin-list-* admin-get-* test-* preview-* estimate-* simulate-* view-* count-* check-* "
+    "batch-describe-* start-query select-* batch-check-* detect-* verify-* "
 ).split()
 _AWS_SECRETS = frozenset(
     "get-secret-value get-session-token get-federation-token get-login-password get-login get-authorization-token "
-    "get-random-password get-password-data get-credentials-for-identity get-role-credentials get-id get-open-id-token "
-    "get-caller-token get-object get-object-torrent select-object-content get-job-output get-export get-sdk get-media "
-    "get-clip get-raw-message-content get-snapshot-block get-package-version-asset get-read-set get-reference get-chunk "
-    "get-image-frame get-configuration get-latest-configuration get-thing-shadow get-cluster-credentials "
-    "get-cluster-credentials-with-iam get-token get-workload-access-token get-resource-oauth2-token test-invoke-method "
-    "test-invoke-authorizer test-function test-state test-render-template test-failover batch-get-secret-value".split()
+    "get-random-password get-password-data get-credentials-for-identity get-role-credentials get-id "
+    "get-open-id-token get-caller-token get-object get-object-torrent select-object-content get-job-output "
+    "get-export get-sdk get-media get-clip get-raw-message-content get-snapshot-block get-package-version-asset "
+    "get-read-set get-reference get-chunk get-image-frame get-configuration get-latest-configuration "
+    "get-thing-shadow get-cluster-credentials get-cluster-credentials-with-iam get-token "
+    "get-workload-access-token get-resource-oauth2-token test-invoke-method test-invoke-authorizer test-function "
+    "test-state test-render-template test-failover batch-get-secret-value".split()
 )
 _AWS_REFUSED = (
     "--cli-input",
@@ -55,20 +57,21 @@ _GCLOUD_READS = (
     "get-nat-mapping-info get-guest-attributes get-diagnostics"
 ).split()
 _GCLOUD_SINGULAR = frozenset(
-    "compute container run app iam kms pubsub sql dns logging monitoring storage config auth iap web tcp beta alpha bigtable "
-    "spanner redis firestore datastore dataflow dataproc composer dataplex ai ml-engine artifacts docker npm maven python "
-    "network-security network-connectivity certificate-manager scheduler tasks workflows eventarc deploy build source endpoints "
-    "asset scc resource-manager org-policies organizations folders filestore memcache healthcare life-sciences iot edge-cloud "
-    "network-management recommender services domains essential-contacts identity workspace anthos gke-hub fleet hub memberships "
-    "access-context-manager policy-intelligence privateca apigee api-gateway bms bq cloud-shell debug deployment-manager emulators "
+    "compute container run app iam kms pubsub sql dns logging monitoring storage config auth iap web tcp beta "
+    "alpha bigtable spanner redis firestore datastore dataflow dataproc composer dataplex ai ml-engine artifacts "
+    "docker npm maven python network-security network-connectivity certificate-manager scheduler tasks workflows "
+    "eventarc deploy build source endpoints asset scc resource-manager org-policies organizations folders "
+    "filestore memcache healthcare life-sciences iot edge-cloud network-management recommender services domains "
+    "essential-contacts identity workspace anthos gke-hub fleet hub memberships access-context-manager "
+    "policy-intelligence privateca apigee api-gateway bms bq cloud-shell debug deployment-manager emulators "
     "metastore ml notebooks oracle-database pam publicca quotas tpus transcoder transfer vmware workbench".split()
 )
 _GCLOUD_NESTED = frozenset(
     "web tcp docker npm maven python apt yum generic iam os-config sole-tenancy vpc-access hub fleet".split()
 )
 _GCLOUD_VALUES = frozenset(
-    "--project --account --configuration --format --verbosity --region --zone --billing-project --impersonate-service-account "
-    "--location".split()
+    "--project --account --configuration --format --verbosity --region --zone --billing-project "
+    "--impersonate-service-account --location".split()
 )
 
 

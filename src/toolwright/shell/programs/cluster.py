@@ -11,7 +11,9 @@ from toolwright.shell.words import Word
 
 _KUBECTL = table(
     r"""
-kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority --client-certificate --client-key --cache-dir --profile-output --output-directory
+kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o
+      --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority
+      --client-certificate --client-key --cache-dir --profile-output --output-directory
   get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|diff|events: not --output-directory
   auth can-i|whoami
   rollout status|history

@@ -13,14 +13,19 @@ from toolwright.shell.words import Word
 
 _PSQL = table(
     """
-psql: only -A -t -x -q -w -W -l -H -X -e -E -S -1 -0 -z --list --version --help -V -? --csv --html --expanded --no-align --tuples-only --quiet --no-psqlrc --no-password --echo-errors; values -c -d -h -p -U -P -F -R --command --dbname --host --port --username --pset --field-separator
-mysql: only -A -B -N -s -t -H -X -E -v -? -V --version --help --batch --table --html --xml --vertical --silent --skip-column-names --column-names --no-auto-rehash --compress; values -e -D -h -P -u --execute --database --host --port --user --protocol
+psql: only -A -t -x -q -w -W -l -H -X -e -E -S -1 -0 -z --list --version --help -V -? --csv --html --expanded
+      --no-align --tuples-only --quiet --no-psqlrc --no-password --echo-errors; values -c -d -h -p -U -P -F -R
+      --command --dbname --host --port --username --pset --field-separator
+mysql: only -A -B -N -s -t -H -X -E -v -? -V --version --help --batch --table --html --xml --vertical --silent
+      --skip-column-names --column-names --no-auto-rehash --compress; values -e -D -h -P -u --execute --database
+      --host --port --user --protocol
 sqlcmd: only --version -? --help -q -Q -E -N -C -W; values -q -Q -S -d -U --text --query
 """
 )
 _SQLITE = table(
     """
-sqlite3: single; only -readonly -safe -json -csv -column -header -noheader -line -list -html -markdown -box -table -quote -tabs -batch -version -help; values -separator -nullvalue -newline
+sqlite3: single; only -readonly -safe -json -csv -column -header -noheader -line -list -html -markdown -box -table
+      -quote -tabs -batch -version -help; values -separator -nullvalue -newline
 """
 )["sqlite3"]
 

@@ -14,7 +14,19 @@ from toolwright.shell.words import Word
 
 _CURL = table(
     r"""
-curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# --silent --show-error --location --head --include --verbose --fail --insecure --globoff --get --ipv4 --ipv6 --no-buffer --netrc --manual --version --help --progress-bar --no-progress-meter --compressed --fail-with-body --fail-early --http0.9 --http1.0 --http1.1 --http2 --http2-prior-knowledge --http3 --tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3 --negotiate --ntlm --basic --digest --anyauth --raw --tcp-nodelay --tcp-fastopen --path-as-is --retry-all-errors --retry-connrefused --ssl --ssl-reqd --no-keepalive --no-sessionid --location-trusted --proxy-insecure --styled-output --no-styled-output --parallel -Z; values -X -H -A -e -u -m -w -r -z -x -y -Y -o -b --request --header --user-agent --referer --user --max-time --connect-timeout --write-out --range --time-cond --proxy --proxy-user --socks4 --socks4a --socks5 --socks5-hostname --noproxy --retry --retry-delay --retry-max-time --resolve --connect-to --dns-servers --interface --limit-rate --max-redirs --output --cookie --url --cacert --capath --ciphers --proto --proto-default --max-filesize --keepalive-time --speed-limit --speed-time --oauth2-bearer --aws-sigv4 --happy-eyeballs-timeout-ms --expect100-timeout --parallel-max --tls-max --proto-redir --compressed-ssh -U -D --dump-header
+curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# --silent --show-error --location
+      --head --include --verbose --fail --insecure --globoff --get --ipv4 --ipv6 --no-buffer --netrc --manual
+      --version --help --progress-bar --no-progress-meter --compressed --fail-with-body --fail-early --http0.9
+      --http1.0 --http1.1 --http2 --http2-prior-knowledge --http3 --tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3
+      --negotiate --ntlm --basic --digest --anyauth --raw --tcp-nodelay --tcp-fastopen --path-as-is
+      --retry-all-errors --retry-connrefused --ssl --ssl-reqd --no-keepalive --no-sessionid --location-trusted
+      --proxy-insecure --styled-output --no-styled-output --parallel -Z; values -X -H -A -e -u -m -w -r -z -x -y -Y
+      -o -b --request --header --user-agent --referer --user --max-time --connect-timeout --write-out --range
+      --time-cond --proxy --proxy-user --socks4 --socks4a --socks5 --socks5-hostname --noproxy --retry --retry-delay
+      --retry-max-time --resolve --connect-to --dns-servers --interface --limit-rate --max-redirs --output --cookie
+      --url --cacert --capath --ciphers --proto --proto-default --max-filesize --keepalive-time --speed-limit
+      --speed-time --oauth2-bearer --aws-sigv4 --happy-eyeballs-timeout-ms --expect100-timeout --parallel-max
+      --tls-max --proto-redir --compressed-ssh -U -D --dump-header
 """
 )["curl"]
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -22,7 +34,11 @@ _SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
 _SENDS_DATA = re.compile(r"-d|-F|-T|--data|--form|--upload-file|--json|--url-query")
 _WGET = table(
     r"""
-wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-response --spider --version --help --debug --no-check-certificate --inet4-only --inet6-only --no-proxy --no-cache --no-cookies --no-hsts --https-only --max-redirect --show-progress --content-on-error; values -O --output-document -T --timeout -t --tries -U --user-agent --header --referer --wait -w --dns-timeout --connect-timeout --read-timeout --user --max-redirect
+wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-response --spider --version --help
+      --debug --no-check-certificate --inet4-only --inet6-only --no-proxy --no-cache --no-cookies --no-hsts
+      --https-only --max-redirect --show-progress --content-on-error; values -O --output-document -T --timeout -t
+      --tries -U --user-agent --header --referer --wait -w --dns-timeout --connect-timeout --read-timeout --user
+      --max-redirect
 """
 )["wget"]
 

@@ -10,14 +10,14 @@ from toolwright.shell.words import Certainty, Word
 from toolwright.shell.wrappers import Layer
 
 _WITH_VALUE = frozenset(
-    "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size -mtime "
-    "-atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user -group -uid -gid -maxdepth -mindepth -samefile "
-    "-fstype -links -inum -used -printf -context -Btime -Bmin -Bnewer -flags -acl -depth".split()
+    "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size "
+    "-mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user -group -uid -gid -maxdepth "
+    "-mindepth -samefile -fstype -links -inum -used -printf -context -Btime -Bmin -Bnewer -flags -acl -depth".split()
 )
 _ALONE = frozenset(
-    "-print -print0 -ls -prune -quit -true -false -empty -readable -writable -executable -nouser -nogroup -mount -xdev -x "
-    "-d -follow -daystart -noleaf -nowarn -warn -ignore_readdir_race -noignore_readdir_race -a -and -o -or -not ! ( ) , "
-    "-depth -H -L -P -E -X -s --help --version -help -version -sparse".split()
+    "-print -print0 -ls -prune -quit -true -false -empty -readable -writable -executable -nouser -nogroup -mount "
+    "-xdev -x -d -follow -daystart -noleaf -nowarn -warn -ignore_readdir_race -noignore_readdir_race -a -and -o "
+    "-or -not ! ( ) , -depth -H -L -P -E -X -s --help --version -help -version -sparse".split()
 )
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))

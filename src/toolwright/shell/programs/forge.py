@@ -26,7 +26,8 @@ gh: help; exact; network; values -R --repo; not -w --web
   attestation verify|trusted-root
   status
   auth status: not -t --show-token
-  api: only -X --method -q --jq -t --template -H --header --paginate --slurp --cache -i --include --silent --verbose -p --preview; values -X --method -q --jq -t --template -H --header --cache -p --preview; operands 1
+  api: only -X --method -q --jq -t --template -H --header --paginate --slurp --cache -i --include --silent --verbose
+      -p --preview; values -X --method -q --jq -t --template -H --header --cache -p --preview; operands 1
   version|--version
   browse: needs --no-browser -n
 """

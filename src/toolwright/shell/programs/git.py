@@ -35,8 +35,10 @@ _TABLE = table(
     r"""
 git: values
   --version|-v|version
-  status|diff|show|log|whatchanged|shortlog|blame|annotate|diff-tree|diff-index|diff-files|range-diff|cherry|describe|rev-list
-  ls-files|ls-tree|merge-base|name-rev|for-each-ref|show-ref|show-branch|count-objects|verify-pack|patch-id|check-ref-format
+  status|diff|show|log|whatchanged|shortlog|blame|annotate|diff-tree|diff-index|diff-files|range-diff|cherry|
+      describe|rev-list
+  ls-files|ls-tree|merge-base|name-rev|for-each-ref|show-ref|show-branch|count-objects|verify-pack|patch-id|
+      check-ref-format
   rev-parse|check-ignore|check-attr|check-mailmap|var|stripspace|get-tar-commit-id|cherry
   grep: not -O --open-files-in-pager --ext-grep
   cat-file: not --filters --textconv
@@ -62,10 +64,17 @@ git: values
   sparse-checkout list
   lfs ls-files|status|env|version|ls-remote
   symbolic-ref: operands 1; only -q --quiet --short --recurse
-  config: operands 1; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope --name-only --null -z --local --global --system --worktree --type --includes --no-includes --bool --int --path; values --type
-  config get|list: only --all --regexp --show-origin --show-scope --name-only --null -z --local --global --system --worktree --type --includes --default --value --url; values --type --default --value --url
-  branch: operands 0; only -a -r -v -vv --all --remotes --verbose --list --show-current --contains --no-contains --merged --no-merged --points-at --sort --format --color --no-color --column --no-column --abbrev --no-abbrev -i --ignore-case -q; values --contains --no-contains --merged --no-merged --points-at --sort --format
-  tag: operands 0; only -l --list -n --contains --no-contains --merged --no-merged --points-at --sort --format --color --column -i --ignore-case -#; values --contains --no-contains --merged --no-merged --points-at --sort --format
+  config: operands 1; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope
+      --name-only --null -z --local --global --system --worktree --type --includes --no-includes --bool --int --path;
+      values --type
+  config get|list: only --all --regexp --show-origin --show-scope --name-only --null -z --local --global --system
+      --worktree --type --includes --default --value --url; values --type --default --value --url
+  branch: operands 0; only -a -r -v -vv --all --remotes --verbose --list --show-current --contains --no-contains
+      --merged --no-merged --points-at --sort --format --color --no-color --column --no-column --abbrev --no-abbrev
+      -i --ignore-case -q; values --contains --no-contains --merged --no-merged --points-at --sort --format
+  tag: operands 0; only -l --list -n --contains --no-contains --merged --no-merged --points-at --sort --format
+      --color --column -i --ignore-case -#; values --contains --no-contains --merged --no-merged --points-at --sort
+      --format
 """
 )["git"]
 _LISTED = table("branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#")[

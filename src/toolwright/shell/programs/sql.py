@@ -12,18 +12,19 @@ _BANNED = re.compile(
     r"begin|commit|rollback|kill|shutdown|backup|restore|use|declare|handler|for\s+update|for\s+share)\b"
 )
 _FUNCTIONS = frozenset(
-    "count sum avg min max coalesce nullif ifnull isnull lower upper length char_length substr substring trim ltrim rtrim round "
-    "abs floor ceil ceiling sqrt power mod sign now date time datetime strftime julianday unixepoch extract date_trunc date_part "
-    "to_char to_date age cast convert concat concat_ws group_concat string_agg array_agg json_agg json_extract json_object "
-    "json_array json_array_length json_each json_type jsonb_array_elements row_number rank dense_rank lag lead first_value "
-    "last_value ntile version database schema user current_database current_schema current_user pg_size_pretty "
-    "pg_database_size pg_table_size pg_total_relation_size pg_relation_size pg_get_viewdef pg_get_indexdef generate_series "
-    "instr position replace left right reverse hex unnest typeof total iif greatest least random".split()
+    "count sum avg min max coalesce nullif ifnull isnull lower upper length char_length substr substring trim "
+    "ltrim rtrim round abs floor ceil ceiling sqrt power mod sign now date time datetime strftime julianday "
+    "unixepoch extract date_trunc date_part to_char to_date age cast convert concat concat_ws group_concat "
+    "string_agg array_agg json_agg json_extract json_object json_array json_array_length json_each json_type "
+    "jsonb_array_elements row_number rank dense_rank lag lead first_value last_value ntile version database "
+    "schema user current_database current_schema current_user pg_size_pretty pg_database_size pg_table_size "
+    "pg_total_relation_size pg_relation_size pg_get_viewdef pg_get_indexdef generate_series instr position "
+    "replace left right reverse hex unnest typeof total iif greatest least random".split()
 )
 _KEYWORDS = frozenset(
-    "in and or not as over from where select exists any all on using values when then else case between like is having by "
-    "union except intersect join filter within with recursive distinct limit offset explain partition varchar char numeric "
-    "decimal int".split()
+    "in and or not as over from where select exists any all on using values when then else case between like is "
+    "having by union except intersect join filter within with recursive distinct limit offset explain partition "
+    "varchar char numeric decimal int".split()
 )
 
 

@@ -139,7 +139,8 @@ _FAMILIES: dict[str, Callable[[str, Sequence[Word], Folders], Judgement]] = {
     "compress uncompress zip 7zip": _compress,
     "split csplit patch cpio": _spread,
     "rsync scp": _sync,
-    "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkswap wipefs fdisk sfdisk sgdisk parted blkdiscard "
+    "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkswap wipefs fdisk sfdisk sgdisk parted "
+    "blkdiscard "
     "shutdown reboot halt poweroff init killall pkill userdel groupdel dropdb": _destroy,
 }
 WRITERS = {name: writer for names, writer in _FAMILIES.items() for name in names.split()}

@@ -10,7 +10,8 @@ from toolwright.shell.words import Word
 
 _YQ = table(
     r"""
-yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
+yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable
+      --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
 """
 )["yq"]
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))

@@ -1,14 +1,24 @@
 """Compilers, interpreters and package managers, in the forms that only show something."""
 
 TABLE = r"""
-python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml R Rscript julia dart elixir erl rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem composer poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck gofmt rustfmt dotnet mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V -version; operands 0
+python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml
+      R Rscript julia dart elixir erl rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem
+      composer poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright
+      bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize
+      istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick
+      pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb
+      lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
+      gofmt rustfmt dotnet mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V
+      -version; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
 ruff: help; bare; not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
   check|lint: not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
   rule|linter|config|version|help
-black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version
-isort: needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q -v -l --line-length --profile --quiet --verbose --color --df; values -l --line-length --profile
+black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t
+      --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version
+isort: needs --check --check-only -c --diff --version --help; only --check --check-only --diff -c --version --help -q
+      -v -l --line-length --profile --quiet --verbose --color --df; values -l --line-length --profile
 go: not -exec -toolexec -modfile -overlay -C; single
   version
   env: only -json -changed
@@ -63,7 +73,8 @@ pnpm: not --dir -C --config
   config get|list
   store path
 brew: help; exact
-  info|abv|desc|search|-S|list|ls|leaves|deps|uses|outdated|missing|options|log|config|doctor|dr|cat|formulae|casks|commands|livecheck|tap-info|formula: network
+  info|abv|desc|search|-S|list|ls|leaves|deps|uses|outdated|missing|options|log|config|doctor|dr|cat|formulae|casks|
+      commands|livecheck|tap-info|formula: network
   --cache|--cellar|--prefix|--repo|--repository|--caskroom|--version|-v|--config|--env|--taps|help|shellenv
   analytics state
   services list|info
@@ -106,6 +117,8 @@ ansible-doc: only --help -h --version --list -l --json -j --type -t -F --list_fi
 ansible-config: only --help -h --version --format -f --only-changed --type -t; values -t
   list|view|dump|validate
   --help|-h|--version
-ansible ansible-playbook ansible-galaxy ansible-vault ansible-pull ansible-console ansible-inventory ansible-lint ansible-test: needs --help -h --version; only --help -h --version; operands 0
-networksetup: network; single; only -list* -get* -show* -print* -is* -help -version; needs -list* -get* -show* -print* -is* -help -version
+ansible ansible-playbook ansible-galaxy ansible-vault ansible-pull ansible-console ansible-inventory ansible-lint
+      ansible-test: needs --help -h --version; only --help -h --version; operands 0
+networksetup: network; single; only -list* -get* -show* -print* -is* -help -version; needs -list* -get* -show*
+      -print* -is* -help -version
 """

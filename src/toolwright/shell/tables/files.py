@@ -1,7 +1,8 @@
 """Programs that look at files and folders."""
 
 TABLE = r"""
-cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum: reads; values -n -c
+cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum:
+      reads; values -n -c
 sha384sum sha512sum b2sum shasum md5 strings od hexdump hd size readelf exa eza lsd: reads
 lsattr getfacl namei pathchk: reads
 cd pushd popd exit return break continue wait times: bare
@@ -12,7 +13,8 @@ file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress
 nm: reads; not --plugin
 objdump: reads; not --plugin
 xxd: reads; operands 1; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
-mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir; values -p
+mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir;
+      values -p
 diff colordiff: reads
 sdiff: reads; not -o --output --diff-program
 diff3: reads; not --diff-program
@@ -25,9 +27,16 @@ lsof: not -D -k -m
 xattr: reads; not -w -d -c
 getfattr: reads
 mdls: reads
-cloc: reads; not --git --out --report-file --sum-reports --write-lang-def --diff --extract-with --config --unicode-out --ignored --counted --found --processes --categorized --ignored
+cloc: reads; not --git --out --report-file --sum-reports --write-lang-def --diff --extract-with --config
+      --unicode-out --ignored --counted --found --processes --categorized --ignored
 tokei: reads
 scc: reads; not -o --output --format-multi --gen-langs
-delta: reads; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n --dark --light --color-only --navigate --width -w --show-syntax-themes --no-gitconfig --diff-so-fancy --raw --version --help --keep-plus-minus-markers --diff-highlight --hyperlinks --relative-paths
-bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --highlight-line --style --color --theme -r --line-range --list-themes --list-languages -L --paging --pager --wrap --tabs --terminal-width --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range --language --style --theme --color
+delta: reads; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n --dark
+      --light --color-only --navigate --width -w --show-syntax-themes --no-gitconfig --diff-so-fancy --raw --version
+      --help --keep-plus-minus-markers --diff-highlight --hyperlinks --relative-paths
+bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --highlight-line --style --color
+      --theme -r --line-range --list-themes --list-languages -L --paging --pager --wrap --tabs --terminal-width
+      --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m
+      --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range
+      --language --style --theme --color
 """

@@ -2,7 +2,9 @@
 
 TABLE = r"""
 ping ping6 host nslookup dig whois traceroute tracepath mtr: network; not -f -F -b --file
-docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile --project-directory; not -H --host -c --context --config --tlscacert --tlscert --tlskey --url --connection --identity --remote
+docker podman nerdctl: help; exact; network; values -l --log-level -p --project-name -f --file --env-file --profile
+      --project-directory; not -H --host -c --context --config --tlscacert --tlscert --tlskey --url --connection
+      --identity --remote
   ps|images|inspect|logs|top|stats|history|info|version|port|diff|events|search
   container ls|list|ps|inspect|logs|top|stats|port|diff
   image ls|list|inspect|history
@@ -14,10 +16,14 @@ docker podman nerdctl: help; exact; network; values -l --log-level -p --project-
   buildx ls|du|inspect|version: not --bootstrap
   buildx imagetools inspect
   builder ls
-  compose ps|ls|images|logs|top|version|events|port|config|volumes|stats: values -p --project-name -f --file --env-file --profile --project-directory; not -o --output --lock-image-digests
-docker-compose podman-compose: help; exact; network; values -p --project-name -f --file --env-file --profile --project-directory; not -H --host -o --output --context
+  compose ps|ls|images|logs|top|version|events|port|config|volumes|stats: values -p --project-name -f --file
+      --env-file --profile --project-directory; not -o --output --lock-image-digests
+docker-compose podman-compose: help; exact; network; values -p --project-name -f --file --env-file --profile
+      --project-directory; not -H --host -o --output --context
   ps|ls|images|logs|top|version|events|port|config|--version
-helm: help; exact; network; values -n --namespace --kube-context; not --kubeconfig --post-renderer --post-renderer-args --output-dir --registry-config --repository-config --repository-cache --kube-apiserver --kube-ca-file --kube-token
+helm: help; exact; network; values -n --namespace --kube-context; not --kubeconfig --post-renderer
+      --post-renderer-args --output-dir --registry-config --repository-config --repository-cache --kube-apiserver
+      --kube-ca-file --kube-token
   list|ls|status|history|hist|version|env|lint|template|verify|--version
   get all|hooks|manifest|metadata|notes|values
   show all|chart|crds|readme|values
@@ -29,19 +35,23 @@ helm: help; exact; network; values -n --namespace --kube-context; not --kubeconf
   install|upgrade|uninstall|rollback|delete|del: needs --dry-run
   completion bash|zsh|fish|powershell
 auth0: help; exact; network; values --tenant
-  apps|users|logs|actions|apis|roles|orgs|organizations|rules|tenants|domains|quickstarts|qs|attack-protection|protection|event-streams|log-streams|logs|network-acl|token-exchange show|list|ls|search|search-by-email|diff|versions|stats
+  apps|users|logs|actions|apis|roles|orgs|organizations|rules|tenants|domains|quickstarts|qs|attack-protection|
+      protection|event-streams|log-streams|logs|network-acl|token-exchange
+      show|list|ls|search|search-by-email|diff|versions|stats
   apis scopes list|ls
   roles permissions|perms list|ls
   users roles|blocks list|ls|show
   orgs members|roles|invitations list|ls|show
-  protection|attack-protection|ap breached-password-detection|bpd|brute-force-protection|bfp|suspicious-ip-throttling|sit|bot-detection|bot show|list
+  protection|attack-protection|ap breached-password-detection|bpd|brute-force-protection|bfp|
+      suspicious-ip-throttling|sit|bot-detection|bot show|list
   email templates|provider show
   universal-login|ul show
   universal-login|ul templates|prompts show
   logs tail
   api get: not -d --data -X --method
 glab: help; exact; network; not -w --web
-  mr|issue|repo|release|ci|pipeline|label|milestone|variable|schedule|snippet|cluster|user list|view|status|diff|get|trace|show|search|events
+  mr|issue|repo|release|ci|pipeline|label|milestone|variable|schedule|snippet|cluster|user
+      list|view|status|diff|get|trace|show|search|events
   auth status: secret
   version
 argocd flux istioctl linkerd: network; not --kubeconfig --output-dir
@@ -74,7 +84,8 @@ nats: network; not --creds
   stream|consumer|kv|object|server list|ls|info|report|state|subjects|find|status
 fly flyctl heroku vercel netlify railway doctl linode-cli wrangler supabase firebase: help; network
   status|version|whoami
-  apps|ps|releases|domains|logs|regions|config|addons|projects|sites|services|volumes|machine|machines|droplet|droplets|images list|ls|show|info|get
+  apps|ps|releases|domains|logs|regions|config|addons|projects|sites|services|volumes|machine|machines|droplet|
+      droplets|images list|ls|show|info|get
 speedtest: secret
 sshd: secret
 """

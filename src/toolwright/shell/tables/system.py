@@ -6,30 +6,41 @@ ps pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins blk
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
 date gdate: not -s --set; like \+.*; values -d --date -f --file -r --reference -I
-hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain --alias --all-fqdns --help --version
+hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
+      --alias --all-fqdns --help --version
 domainname: operands 0; only
 dmesg: not -c -C -D -E -n -F -K --clear --read-clear --console-off --console-on --console-level
-journalctl: not --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var --smart-relinquish-var --setup-keys --update-catalog --cursor-file --interval --verify-key --force
+journalctl: not --vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var
+      --smart-relinquish-var --setup-keys --update-catalog --cursor-file --interval --verify-key --force
 ss netstat: not -K --kill -E
 ifconfig: operands 1; only -a -s -v -l; bare
 arp: only -a -n -e -v -i; values -i
 route: only -n -e -ee -v -4 -6; operands 0
 ip: values -n -netns -family -f -rc -rcvbuf -l -loops; not -b -batch -force -B; single
-  a|ad|add|addr|addre|addres|address: like (?:show|list|lst|ls|l|sh|dev|up|scope|label|to|type|permanent|dynamic|[a-z]+\d[\w.@-]*|lo|global|link|host|\S*[.:]\S*)
-  l|li|lin|link: like (?:show|list|lst|ls|l|sh|dev|up|type|group|default|master|vrf|bridge|vlan|veth|[a-z]+\d[\w.@-]*|lo)
-  r|ro|rou|rout|route: like (?:show|list|lst|ls|l|sh|get|table|all|main|local|default|dev|scope|proto|root|match|exact|from|\S*[.:\d]\S*|lo)
-  ru|rul|rule|n|ne|nei|neig|neigh|neighbor|neighbour|ntable|tunnel|tuntap|tunt|maddr|maddress|m|mroute|netconf|tcp_metrics|token|vrf|l2tp|addrlabel|sr: like (?:show|list|lst|ls|l|sh|dev|nud|proxy|all|table|[a-z]+\d[\w.@-]*|lo)
+  a|ad|add|addr|addre|addres|address: like (?:show|list|lst|ls|l|sh|dev|up|scope|label|to|type|permanent|dynamic|
+      [a-z]+\d[\w.@-]*|lo|global|link|host|\S*[.:]\S*)
+  l|li|lin|link: like (?:show|list|lst|ls|l|sh|dev|up|type|group|default|master|vrf|bridge|vlan|veth|
+      [a-z]+\d[\w.@-]*|lo)
+  r|ro|rou|rout|route: like (?:show|list|lst|ls|l|sh|get|table|all|main|local|default|dev|scope|proto|root|match|
+      exact|from|\S*[.:\d]\S*|lo)
+  ru|rul|rule|n|ne|nei|neig|neigh|neighbor|neighbour|ntable|tunnel|tuntap|tunt|maddr|maddress|m|mroute|netconf|
+      tcp_metrics|token|vrf|l2tp|addrlabel|sr: like (?:show|list|lst|ls|l|sh|dev|nud|proxy|all|table|
+      [a-z]+\d[\w.@-]*|lo)
   st|sta|stat|stats: like (?:show|group|link|offload|subgroup|afstats|dev|[a-z]+\d[\w.@-]*|lo)
-  mo|mon|moni|monit|monitor: like (?:all|address|link|neigh|route|rule|mroute|prefix|netconf|nsid|label|dev|[a-z]+\d[\w.@-]*)
+  mo|mon|moni|monit|monitor: like (?:all|address|link|neigh|route|rule|mroute|prefix|netconf|nsid|label|dev|
+      [a-z]+\d[\w.@-]*)
   netn|netns: like (?:list|list-id|identify|show|ls|\d+)
   netns pids: operands 1
   x|xf|xfrm state|policy: like (?:list|show|ls|count)
-getent: like (?:passwd|group|hosts|ahosts|ahostsv4|ahostsv6|services|protocols|networks|ethers|rpc|netgroup|initgroups|shadow|gshadow|[\w.:@-]+)
+getent: like (?:passwd|group|hosts|ahosts|ahostsv4|ahostsv6|services|protocols|networks|ethers|rpc|netgroup|
+      initgroups|shadow|gshadow|[\w.:@-]+)
 sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
 systemctl: not -H --host -M --machine
-  status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|is-active|is-enabled|is-failed|is-system-running|get-default|show-environment|help
+  status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|
+      is-active|is-enabled|is-failed|is-system-running|get-default|show-environment|help
 loginctl timedatectl hostnamectl localectl networkctl resolvectl: bare; not -H --host
-  status|show|list|list-sessions|list-users|list-seats|session-status|user-status|show-session|show-user|list-timezones|timesync-status|list-locales|list-keymaps
+  status|show|list|list-sessions|list-users|list-seats|session-status|user-status|show-session|show-user|
+      list-timezones|timesync-status|list-locales|list-keymaps
 service: only; like (?:status|[\w@.-]+)
   --status-all
 crontab: needs -l; only -l -u; operands 0; values -u
@@ -42,29 +53,42 @@ help: like [\w:.\[\]()!-]+
 man: only -k -f -w -a --apropos --whatis --where --path -K; like [\w:.+@-]+
 info tldr cheat: only --version --help
 nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus; values -i
-sensors lsb_release sw_vers cpupower acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release --codename --description -productVersion -buildVersion -productName --version
+sensors lsb_release sw_vers cpupower acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
+      --codename --description -productVersion -buildVersion -productName --version
 openssl: single
   help|version|list
-  x509: only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose -hash -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt -certopt -checkend -checkhost -checkip -checkemail -alias; values -in
-  crl|req: only -noout -text -issuer -subject -verify -in -inform -pubkey -modulus -fingerprint -nextupdate -lastupdate -hash -crlnumber; values -in
+  x509: only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose -hash
+      -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt
+      -certopt -checkend -checkhost -checkip -checkemail -alias; values -in
+  crl|req: only -noout -text -issuer -subject -verify -in -inform -pubkey -modulus -fingerprint -nextupdate
+      -lastupdate -hash -crlnumber; values -in
   dgst|sha256|sha1|md5|sha512: only -sha256 -sha1 -sha512 -sha384 -md5 -hex -r -c -binary -list
   ciphers|errstr|prime: only -v -V -s -tls1 -tls1_2 -tls1_3 -stdname -hex
   s_client: secret
-gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L -N -n
-bzip2 bunzip2 xz unxz lzma zstd unzstd lz4: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep
+gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t
+      --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
+      -N -n
+bzip2 bunzip2 xz unxz lzma zstd unzstd lz4: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help
+      -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep
 zipinfo: reads
 7z 7za 7zr 7zz: bare
   l|t|i|b|h: not -o -w -x -i -so -si
   --help|-h
 rar unrar: not -o
   l|lt|lb|v|vt|vb|t
-dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --print-avail --get-selections --audit --verify --print-architecture --info --contents --version --help; only -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --print-avail --get-selections --audit --verify --print-architecture --info --contents --version --help
-dpkg-query: only -l -L -s -S -W -p -f --list --listfiles --status --search --show --showformat --print-avail; values -f
+dpkg: needs -l -L -s -S -p -I -c -C -V --list --listfiles --status --search --print-avail --get-selections --audit
+      --verify --print-architecture --info --contents --version --help; only -l -L -s -S -p -I -c -C -V --list
+      --listfiles --status --search --print-avail --get-selections --audit --verify --print-architecture --info
+      --contents --version --help
+dpkg-query: only -l -L -s -S -W -p -f --list --listfiles --status --search --show --showformat --print-avail; values
+      -f
 apt apt-cache: not -o -c --option --config-file
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
-rpm: needs -q --query --version -V; only -q -a -i -l -f -p -c -d -R -V --query --all --info --list --file --provides --requires --whatprovides --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf --queryformat
+rpm: needs -q --query --version -V; only -q -a -i -l -f -p -c -d -R -V --query --all --info --list --file --provides
+      --requires --whatprovides --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
+      --queryformat
 dnf yum: not -c --config --installroot --setopt; network
   list|info|search|provides|repolist|history|repoquery|check-update
 pacman: only -Q -Qi -Ql -Qs -Qe -Qm -Qn -Qo -Qk -Qu -Qq -Qd -Qt -Qdt -Qdtq -Si -Ss -Sl -V

@@ -1,0 +1,232 @@
+"""Whoever denies must see every command, whatever it hides in, and what it would touch."""
+
+import pytest
+
+from toolwright.core.access import DeletePath, Reach, WritePath
+from toolwright.shell import SimpleCommand, Verdict, analyse
+
+_HIDING_TOUCH = [
+    "touch x",
+    "ls && touch x",
+    "ls & touch x",
+    "ls\ntouch x",
+    "(touch x)",
+    "{ touch x; }",
+    "! touch x",
+    "time touch x",
+    "coproc touch x",
+    "if a; then touch x; fi",
+    "for i in a; do touch x; done",
+    "while a; do touch x; done",
+    "case a in a) touch x;; esac",
+    "f() { touch x; }",
+    "echo $(touch x)",
+    'echo "a $(touch x) b"',
+    "echo `touch x`",
+    "cat <(touch x)",
+    "cat <<E\n$(touch x)\nE",
+    "cat <<E\n`touch x`\nE",
+    "sh <<E\ntouch x\nE",
+    "sh <<< 'touch x'",
+    "cat <<E | sh\ntouch x\nE",
+    "echo touch x | sh",
+    "printf 'touch x' | bash",
+    "echo ${x:=$(touch x)}",
+    "echo $(( $(touch x) ))",
+    "x=$(touch x)",
+    "ls > $(touch x)",
+    "> out touch x",
+    "touch 2>/dev/null x",
+    "env touch x",
+    "env A=1 -u B touch x",
+    "env -S 'touch x'",
+    "command touch x",
+    "builtin eval touch x",
+    "eval 'touch x'",
+    "trap 'touch x' EXIT",
+    "exec touch x",
+    "nohup touch x",
+    "nice -n 5 touch x",
+    "timeout -k 1 5 touch x",
+    "sudo -u root touch x",
+    "sudo env nice touch x",
+    "watch -n1 touch x",
+    "xargs touch x",
+    "xargs -0 -n1 touch x",
+    "parallel touch ::: x",
+    "parallel ::: 'touch x'",
+    "busybox touch x",
+    "su -c 'touch x'",
+    "find . -exec touch x \\;",
+    "find . -exec sh -c 'touch x' \\;",
+    "fd -x touch x",
+    "bash -c 'touch x'",
+    "bash -xec 'touch x'",
+    "bash -o pipefail -c 'touch x'",
+    'bash -c "bash -c \\"touch x\\""',
+    "zsh -c 'touch x'",
+    "docker exec -it box touch x",
+    "kubectl exec pod -- touch x",
+    "uv run touch x",
+    "npx touch x",
+    "T=touch; $T x",
+    "'tou'ch x",
+    "$'\\x74ouch' x",
+    "t\\ouch x",
+    "to\\\nuch x",
+    "touch x 'unterminated",
+    "ls ) touch x",
+    "true && " * 3000 + "touch x",
+    "echo " + "$(echo " * 150 + "$(touch x)" + ")" * 150,
+]
+
+
+def _layers(command: SimpleCommand) -> tuple[tuple[str, ...], ...]:
+    return (command.words, *command.wrapped)
+
+
+@pytest.mark.parametrize("line", _HIDING_TOUCH, ids=lambda line: repr(line[:60]))
+def test_a_command_is_found_wherever_it_hides(line: str) -> None:
+    layers = [layer for command in analyse(line, "/w").commands for layer in _layers(command)]
+    assert any(layer[:2] == ("touch", "x") for layer in layers)
+
+
+def test_a_program_is_found_behind_its_path() -> None:
+    (command,) = analyse("/usr/bin/touch x", "/w").commands
+    assert command.words == ("/usr/bin/touch", "x")
+    assert command.wrapped == (("touch", "x"),)
+
+
+def test_wrappers_are_named_outermost_first() -> None:
+    (command,) = analyse("sudo env A=1 timeout 5 touch x", "/w").commands
+    assert command.wrappers == ("sudo", "env", "timeout")
+    assert command.wrapped[0] == ("sudo", "env", "A=1", "timeout", "5", "touch", "x")
+    assert command.words == ("touch", "x")
+    assert command.assignments == (("A", "1"),)
+
+
+def test_where_a_command_was_found_is_said() -> None:
+    inside = {command.words[0]: command.inside for command in analyse("echo $(ls); bash -c pwd", "/w").commands}
+    assert inside == {"echo": "", "ls": "command substitution", "pwd": "bash -c"}
+
+
+@pytest.mark.parametrize(
+    ("line", "access"),
+    [
+        ("echo a > x", WritePath("/w/x")),
+        ("echo a >| x", WritePath("/w/x")),
+        ("echo a &>> x", WritePath("/w/x")),
+        ("echo a >& x", WritePath("/w/x")),
+        ("> x", WritePath("/w/x")),
+        ("cat <<E > x\nE", WritePath("/w/x")),
+        ("{ ls; } 2> x", WritePath("/w/x")),
+        ("cd a && echo > x", WritePath("/w/a/x")),
+        ("cd a & echo > x", WritePath("/w/x")),
+        ("(cd a); echo > x", WritePath("/w/x")),
+        ("ls | tee x", WritePath("/w/x")),
+        ("touch -r a x", WritePath("/w/x")),
+        ("cp a b/", WritePath("/w/b")),
+        ("cp -t b a", WritePath("/w/b")),
+        ("mv a b", DeletePath("/w/a")),
+        ("mv a b", WritePath("/w/b")),
+        ("rm -rf a", DeletePath("/w/a")),
+        ("rm -- -f", DeletePath("/w/-f")),
+        ("rmdir a", DeletePath("/w/a")),
+        ("mkdir -p a/b", WritePath("/w/a/b")),
+        ("ln -s /etc/passwd x", WritePath("/w/x")),
+        ("dd if=a of=b", WritePath("/w/b")),
+        ("chmod -R 777 a", WritePath("/w/a")),
+        ("truncate -s 0 a", WritePath("/w/a")),
+        ("sed -i s/a/b/ x", WritePath("/w/x")),
+        ("tar xf a.tar -C b", WritePath("/w/b")),
+        ("unzip a.zip -d b", WritePath("/w/b")),
+        ("curl -o x https://a.example", WritePath("/w/x")),
+        ("curl -d a https://a.example", Reach("https://a.example")),
+        ("find a -delete", DeletePath("/w/a")),
+        ("find . -fprint x", WritePath("/w/x")),
+        ("xargs rm a", DeletePath("/w/a")),
+        ("X=a; rm $X", DeletePath("/w/a")),
+    ],
+)
+def test_what_is_changed_is_said(line: str, access: object) -> None:
+    accesses = analyse(line, "/w").accesses
+    if isinstance(access, Reach):
+        assert any(isinstance(found, Reach) and found.url == access.url for found in accesses)
+    else:
+        assert access in accesses
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf a",
+        "rm -fr a",
+        "rm --recursive a",
+        "git reset --hard",
+        "git clean -fd",
+        "git push --force",
+        "git push -fu origin x",
+        "git checkout -- a",
+        "git branch -D a",
+        "git stash clear",
+        "find . -delete",
+        "kill -9 1",
+        "shutdown now",
+        "mkfs.ext4 /dev/sda1",
+        "dd if=a of=/dev/sda",
+        "rsync -a --delete a b",
+    ],
+)
+def test_what_cannot_be_undone_is_called_destructive(line: str) -> None:
+    assert analyse(line, "/w").verdict is Verdict.DESTRUCTIVE
+
+
+@pytest.mark.parametrize("line", ["touch a", "rm a", "mkdir a", "cp a b", "git add .", "git commit -m x", "ls > a"])
+def test_what_is_changed_and_known_is_called_writing(line: str) -> None:
+    plan = analyse(line, "/w")
+    assert (plan.proven, plan.verdict) == (True, Verdict.WRITES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ":(){ :|:& };:",
+        "bomb() { bomb | bomb & }; bomb",
+        "dd if=/dev/zero of=/dev/sda",
+        "echo a > /dev/sda",
+        "cat a > /dev/nvme0n1",
+        "mkfs.ext4 /dev/sdb1",
+        "wipefs -a /dev/sda",
+        "shred /dev/sda",
+        "rm -rf /",
+        "rm -rf /*",
+        "sudo rm -rf -- /",
+        'rm -rf "$X"/*',
+        "rm -rf $X/",
+        "echo $(rm -rf /)",
+        "bash -c 'rm -rf /'",
+        "echo / | xargs -I{} rm -rf / {}",
+    ],
+)
+def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
+    assert analyse(line, "/w").dangers
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["echo 'rm -rf /'", "rm -rf ./build", "rm -rf $TMPDIR/x", "grep 'rm -rf /' x", "cat <<E\nrm -rf /\nE", "f() { ls; }; f"],
+)
+def test_what_only_looks_dangerous_is_no_danger(line: str) -> None:
+    assert not analyse(line, "/w").dangers
+
+
+def test_an_unknown_program_with_literal_words_is_proven_but_unknown() -> None:
+    plan = analyse("make all", "/w")
+    assert (plan.proven, plan.verdict) == (True, Verdict.UNKNOWN)
+    assert "make" in plan.reason
+
+
+def test_the_verdict_of_a_line_is_the_worst_of_its_commands() -> None:
+    assert analyse("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
+    assert analyse("ls; touch a", "/w").verdict is Verdict.WRITES
+    assert analyse("", "/w").verdict is Verdict.READ_ONLY

@@ -1,0 +1,157 @@
+"""Ordinary looking around must be proven harmless, or people stop reading the questions."""
+
+import pytest
+
+from toolwright.core.access import ReadPath
+from toolwright.shell import Verdict, analyse
+
+_LOCAL = [
+    "ls",
+    "ls -la src | head -5",
+    "cat README.md docs/*.md",
+    "pwd && whoami && id",
+    "echo 'rm -rf /'",
+    "echo \"it's $HOME\"",
+    "echo $?",
+    "grep -rn 'foo bar' src --include='*.py' | sort | uniq -c",
+    "grep -E 'a|b' x || true",
+    "rg -n --hidden foo",
+    "find . -name '*.py' -not -path './.venv/*' -mtime -7",
+    "find . -type f -exec grep -l TODO {} +",
+    "find . -name '*.log' -exec wc -l {} \\;",
+    "git ls-files | xargs wc -l",
+    "find . -print0 | xargs -0 -n 5 head -1",
+    "fd -e py -x wc -l",
+    "sed -n '1,20p' x",
+    "sed 's/a/b/g; /c/d' x",
+    "sed -E -e 's|/a/|/b/|' -e '$d' x",
+    "awk -F: '$3 > 10 {print $1, $2}' x",
+    'awk \'BEGIN {FS=","} NR > 1 && /a.b/ {n[$1]++} END {for (k in n) print k, n[k] > "/dev/stderr"}\' x',
+    "git status -sb",
+    "git log --oneline -5 -- src",
+    "git diff HEAD~1 --stat",
+    "git log -p -S foo",
+    "git show HEAD:README.md",
+    "git branch -a",
+    "git branch --list 'feature/*'",
+    "git tag -l 'v1.*'",
+    "git config --get user.name",
+    "git stash list",
+    "git --no-pager log -3",
+    "diff <(sort a) <(sort b)",
+    "test -f x && echo yes",
+    '[ -d "$HOME" ] || echo no',
+    "[[ $x == a* && -f y ]]",
+    "if [ -f a ]; then cat a; else echo none; fi",
+    "for f in a b c; do echo $f; wc -l $f; done",
+    "while read -r line; do echo \"$line\"; done < x",
+    "case $x in a) ls;; *) pwd;; esac",
+    "x=5; echo $x",
+    "cd src && ls ..",
+    "(cd src; pwd)",
+    "! grep -q foo x",
+    "time ls",
+    "timeout 5 ls",
+    "env LANG=C sort x",
+    "LC_ALL=C ls",
+    "bash -c 'ls | wc -l'",
+    "command -v python",
+    "tar tzf x.tar.gz",
+    "unzip -l x.zip",
+    "gunzip -c x.gz | head",
+    "jq -r '.a[]' x.json",
+    "ls 2>/dev/null",
+    "ls > /dev/null 2>&1",
+    "cat <<'E'\n$(rm -rf /)\nE",
+    "sort -k2,2n -t: x",
+    "date +%s",
+    "ps aux | grep '[p]ython'",
+    "du -sh * | sort -h",
+    "python3 --version",
+    "docker --version",
+    "ls \\\n  -la",
+]
+
+_REMOTE = [
+    "curl -sSL https://a.example/x",
+    "curl -I https://a.example",
+    "curl -s -o /dev/null -w '%{http_code}' https://a.example",
+    "wget -qO- https://a.example",
+    "gh pr view 12 --json title",
+    "gh api repos/a/b",
+    "aws ec2 describe-instances --region eu-west-1",
+    "aws --profile x s3 ls",
+    "az vm list -o table",
+    "gcloud compute instances list --project x",
+    "kubectl get pods -n kube-system -o wide",
+    "kubectl logs -f web-1",
+    "docker ps -a",
+    "docker compose -p x logs",
+    "helm list -A",
+    "npm view react versions",
+    "git ls-remote origin",
+    "git fetch --dry-run",
+    "psql -h db -c 'select count(*) from users where name like ''a%'''",
+    "ping -c 1 a.example",
+    "dig a.example",
+]
+
+
+@pytest.mark.parametrize("line", _LOCAL, ids=repr)
+def test_looking_around_is_proven_read_only(line: str) -> None:
+    plan = analyse(line, "/work/project")
+    assert (plan.proven, plan.verdict) == (True, Verdict.READ_ONLY), plan.reason
+
+
+@pytest.mark.parametrize("line", _REMOTE, ids=repr)
+def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
+    plan = analyse(line, "/work/project")
+    assert (plan.proven, plan.verdict) == (True, Verdict.READS_NETWORK), plan.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("cat a", "/work/project/a"),
+        ("cat ./a/../b", "/work/project/b"),
+        ("cat ../../x", "/x"),
+        ("cd src && cat a", "/work/project/src/a"),
+        ("cd /etc; cat passwd", "/etc/passwd"),
+        ("grep -f /etc/x y", "/etc/x"),
+        ("grep --file=/etc/x y", "/etc/x"),
+        ("grep -r foo", "/work/project"),
+        ("sort < in", "/work/project/in"),
+        ("cat $PWD/a", "/work/project/a"),
+        ("cat src/*.py", "/work/project/src/*.py"),
+        ("find /etc -name x | xargs cat", "/etc"),
+        ("echo /etc/shadow | xargs cat", "/etc/shadow"),
+        ("env -C /etc cat passwd", "/etc/passwd"),
+        ("bash -c 'cat /etc/passwd'", "/etc/passwd"),
+        ("echo $(cat /etc/passwd)", "/etc/passwd"),
+        ("echo $(</etc/passwd)", "/etc/passwd"),
+        ("cat <(cat /etc/passwd)", "/etc/passwd"),
+    ],
+)
+def test_what_is_read_is_said_with_its_whole_path(line: str, path: str) -> None:
+    assert ReadPath(path) in analyse(line, "/work/project").accesses
+
+
+def test_a_cd_that_may_fail_leaves_both_folders_possible() -> None:
+    paths = {access.path for access in analyse("cd src; cat a", "/w").accesses if isinstance(access, ReadPath)}
+    assert {"/w/a", "/w/src/a"} <= paths
+
+
+def test_a_path_that_cannot_be_told_is_not_absolute() -> None:
+    plan = analyse('cat "$FILE"', "/w")
+    assert [access.path[0] == "/" for access in plan.accesses if isinstance(access, ReadPath)] == [False]
+
+
+def test_names_from_a_file_cannot_be_told() -> None:
+    plan = analyse("cat list | xargs cat", "/w")
+    assert ReadPath("{}") in plan.accesses
+
+
+def test_home_is_known_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    for line in ("cat ~/.ssh/id_rsa", "cat $HOME/.ssh/id_rsa", 'cat "${HOME}/.ssh/id_rsa"', "cd; cat .ssh/id_rsa"):
+        assert ReadPath("/home/me/.ssh/id_rsa") in analyse(line, "/w").accesses, line
