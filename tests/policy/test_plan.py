@@ -5,11 +5,10 @@ import pytest
 from toolwright import Executor, Registry
 from toolwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.call import Answers, Completed, Interrupted
-from toolwright.core.spec import Effect, ToolSpec
+from toolwright.core.spec import Effect
 from toolwright.policy import ByMode, ModeSwitch, Policies
 from toolwright.policy.judged import JudgedCall, call_of, shell_call
 from toolwright.policy.plan import plan_tools
-from toolwright.tool.base import Tool
 
 
 def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
@@ -37,18 +36,14 @@ def test_plan_mode_runs_only_lines_proven_to_read(line: str, expected: type) -> 
     assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), shell_call(line))) is expected
 
 
-def _spec(tool: Tool) -> ToolSpec:
-    return tool.spec
-
-
 def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
     enter, leave = plan_tools(ModeSwitch())
     policies = Policies(ByMode("plan"))
-    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(_spec(enter))), Allow)
-    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(_spec(leave)))
+    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(enter.spec)), Allow)
+    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(leave.spec))
     assert isinstance(decision, Ask)
     assert decision.firm
-    assert isinstance(policies.decide(WritePath("a"), JudgedCall(_spec(leave))), Deny)
+    assert isinstance(policies.decide(WritePath("a"), JudgedCall(leave.spec)), Deny)
 
 
 async def test_the_tools_turn_the_switch_through_the_executor() -> None:
