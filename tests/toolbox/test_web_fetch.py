@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -72,7 +72,7 @@ class Site:
 
 
 @contextmanager
-def serving(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
+def serving(tls: ssl.SSLContext | None = None) -> Generator[Site, None, None]:
     pages: dict[str, Answer] = {}
     seen: list[str] = []
 
@@ -327,10 +327,16 @@ async def test_endless_redirects_end(tool: WebFetch, site: Site):
     assert len(site.seen) == 6
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, lambda data: zlib.compress(data)[2:-4]])
-async def test_packed_pages_are_unpacked(tool: WebFetch, site: Site, pack: Callable[[bytes], bytes]):
-    name = "gzip" if pack is gzip.compress else "deflate"
-    url = site.page("/packed", pack(b"unpacked"), "text/plain", Content_Encoding=name)
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("gzip", gzip.compress(b"unpacked")),
+        ("deflate", zlib.compress(b"unpacked")),
+        ("deflate", zlib.compress(b"unpacked")[2:-4]),
+    ],
+)
+async def test_packed_pages_are_unpacked(tool: WebFetch, site: Site, name: str, packed: bytes):
+    url = site.page("/packed", packed, "text/plain", Content_Encoding=name)
     assert (await text_of(tool, url)).endswith("unpacked")
 
 

@@ -8,34 +8,10 @@ from hypothesis import strategies as st
 
 from toolwright.toolbox.markdown import html_to_markdown
 
-PIECES = (
-    "<p>",
-    "</p>",
-    "<a href=x>",
-    "</a>",
-    "<table>",
-    "<tr>",
-    "<td>",
-    "</tr>",
-    "<pre>",
-    "</pre>",
-    "<ul>",
-    "<li>",
-    "</ul>",
-)
-PIECES += (
-    "<code>",
-    "</code>",
-    "<blockquote>",
-    "</blockquote>",
-    "<h2>",
-    "</h2>",
-    "<script>",
-    "</script>",
-    "<b>",
-    "<",
-    "&amp;",
-)
+PIECES = """
+    <p> </p> <a+href=x> </a> <table> <tr> <td> </tr> <pre> </pre> <ul> <li> </ul> <code> </code> <blockquote>
+    </blockquote> <h2> </h2> <script> </script> <b> < &amp; <!-- --> <a+href=" " <title> </ > <!x
+"""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +41,9 @@ def test_the_title_is_told_apart():
     assert (page.title, page.text) == ("A & B", "text")
 
 
-@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40))
+@given(
+    st.lists(st.sampled_from([piece.replace("+", " ") for piece in PIECES.split()]) | st.text(max_size=5), max_size=40)
+)
 def test_no_page_is_too_broken_to_read(pieces: list[str]):
     html_to_markdown("".join(pieces), "https://site/")
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import FileIO
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
@@ -281,28 +282,10 @@ class Running:
         _hunt(self._mark)
 
 
-def _pipe(ends: ExitStack) -> "tuple[_End, _End]":
+def _pipe(ends: ExitStack) -> tuple[FileIO, FileIO]:
     near, far = os.pipe()
     os.set_blocking(near, False)
-    return ends.enter_context(_End(near)), ends.enter_context(_End(far))
-
-
-class _End:
-    """One end of a pipe, closed once."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def __enter__(self) -> "_End":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+    return ends.enter_context(FileIO(near, "rb")), ends.enter_context(FileIO(far, "wb"))
 
 
 def _hunt(mark: str) -> None:
