@@ -96,6 +96,9 @@ _SECRETS = [
     "server.key",
     "~/.config/gh/hosts.yml",
     "~/.pypirc",
+    "~/.aws",
+    "~/.bash_history",
+    "/dev/sda",
 ]
 
 

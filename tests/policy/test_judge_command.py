@@ -131,6 +131,9 @@ _SECRETS = [
     "cd ~/.ssh && cat id_rsa",
     "echo $(cat ~/.netrc)",
     "cat /etc/shadow",
+    "grep -r '' ~/.aws",
+    "openssl rsa -in ~/.ssh/id_rsa",
+    "git diff --no-index ~/.ssh/id_rsa /dev/null",
 ]
 
 
@@ -255,6 +258,8 @@ def test_an_exact_rule_names_even_what_a_launcher_runs(tmp_path: Path) -> None:
         ("Bash(git *)", "nohup git reset --hard", Ask),
         ("Bash(git -c a=b *)", "git -c a=b commit", Allow),
         ("Bash(python *)", "python x.py", Allow),
+        ("Bash(node scripts/*)", "node scripts/x.js", Allow),
+        ("Bash(node scripts/*)", "node scripts/../../x.js", Ask),
         ("Bash(sed *)", "sed -i s/a/b/ f", Allow),
         ("Bash(git *)", "git reset --hard", Ask),
         ("Bash(git *)", "git push --force", Ask),

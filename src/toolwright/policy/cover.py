@@ -66,6 +66,8 @@ def _covers_layer(
         return False
     if pattern.exact:
         return True
+    if not pattern.bounded and any(".." in word.split("/") for word in layer):
+        return False  # `scripts/*` is a place, and the way up leads out of it
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
         return _names_launched(pattern, layer, inner)
     return _foreseeable(pattern.spelled, command)

@@ -16,6 +16,9 @@ _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", 
 _VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
 _HOMES = ("/home", "/Users")
 _TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mtime -mmin -newer -size -empty")
+_LOOKS_AT_NAMES = words(
+    "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
+)
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 
@@ -47,7 +50,7 @@ class Guards(Policy):
     def _judge_command(self, part: PartOfLine) -> Decision | None:
         if part.plan.dangers and part.command is None:
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
-        if part.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK) or part.command is None:
+        if part.command is None or (part.verdict is Verdict.READ_ONLY and _is_told(part.command)):
             return None
         if unnamed := _removed_variable(part.command):
             return Ask(f"would remove {shown(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
@@ -87,6 +90,11 @@ class Guards(Policy):
             if place == root or place.startswith(root.rstrip("/") + "/"):
                 return comparable(place[len(root) :])
         return comparable(place)
+
+
+def _is_told(command: SimpleCommand) -> bool:
+    """What a harmless command reads is listed with it, or it is known to look at names only."""
+    return bool(command.accesses) or not command.words or command.words[0] in _LOOKS_AT_NAMES
 
 
 def _names_key(word: str) -> bool:
