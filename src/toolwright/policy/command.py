@@ -26,7 +26,7 @@ def standard_policies(
 ) -> Policies:
     """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
     space = Workspace.of(workspace)
-    here = Surroundings.of(cwd or space.root, *space.roots)
+    here = Surroundings.within(space, cwd)
     return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode or ByMode(mode), *more)
 
 

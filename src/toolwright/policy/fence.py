@@ -20,7 +20,7 @@ class Fence(Policy):
 
     def __init__(self, workspace: Workspace, here: Surroundings | None = None) -> None:
         self.workspace = workspace
-        self.here = here or Surroundings.of(workspace.root, *workspace.roots)
+        self.here = here or Surroundings.within(workspace)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         match access:

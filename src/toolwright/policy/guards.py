@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import lru_cache
 
 from toolwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from toolwright.policy.decide import Policy, Tier
@@ -119,6 +120,7 @@ def _is_choosy(subject: Subject) -> bool:
     return not _TESTS_OF_FIND.isdisjoint(subject.command.words)
 
 
+@lru_cache(maxsize=8)
 def _vital(home: str) -> frozenset[str]:
     return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
 

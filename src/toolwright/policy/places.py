@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from toolwright.system.paths import Workspace
+
 _GLOB = frozenset("*?[")
 _UNRESOLVED = frozenset("$`")
 _MATCHES = 1000
@@ -26,6 +28,12 @@ class Surroundings:
         """Take the home folder from the environment, as a shell does."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd), home, tuple(os.path.realpath(root) for root in roots))  # noqa: PTH100 - text
+
+    @classmethod
+    def within(cls, workspace: Workspace, cwd: str | os.PathLike[str] | None = None) -> "Surroundings":
+        """Take the roots of a workspace, which has followed their links already."""
+        home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
+        return cls(os.path.abspath(cwd or workspace.root), home, tuple(map(str, workspace.roots)))  # noqa: PTH100 - text
 
     def inside(self, real: str) -> bool:
         """Whether a resolved path is a root of the workspace or below one; always, where there is no fence."""
