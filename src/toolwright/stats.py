@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from toolwright.core.call import Completed, Failed, Outcome
+from toolwright.core.call import Completed, Interrupted, Outcome
 from toolwright.core.json import Json
 from toolwright.core.tokens import tokens_for
 
@@ -51,66 +51,82 @@ class ToolStats:
         }
 
 
-class _Tally:
-    """Running figures of one tool; durations of the last thousand calls give the percentiles."""
+class Tally:
+    """Running figures of one tool. Calls are noted as they come and added up in one go, which is cheaper."""
 
-    __slots__ = ("attempts", "calls", "chars_in", "chars_out", "durations", "longest", "outcomes", "seconds")
+    __slots__ = ("_durations", "_noted", "attempts", "calls", "chars_in", "chars_out", "longest", "outcomes", "seconds")
 
     def __init__(self) -> None:
         self.calls = self.attempts = self.chars_in = self.chars_out = 0
         self.seconds = self.longest = 0.0
         self.outcomes: dict[str, int] = {}
-        self.durations: deque[float] = deque(maxlen=_REMEMBERED)
+        self._noted: list[tuple[str, int, float, int, int]] = []
+        self._durations: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def note(self, ending: str, attempts: int, seconds: float, chars_in: int, chars_out: int) -> None:
+        """Count one call."""
+        self._noted.append((ending, attempts, seconds, chars_in, chars_out))
+        if len(self._noted) >= _REMEMBERED:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        if not self._noted:
+            return
+        endings, attempts, seconds, chars_in, chars_out = zip(*self._noted, strict=True)
+        self._noted.clear()
+        self.calls += len(endings)
+        self.attempts += sum(attempts)
+        self.seconds += sum(seconds)
+        self.longest = max(self.longest, *seconds)
+        self.chars_in += sum(chars_in)
+        self.chars_out += sum(chars_out)
+        self._durations.extend(seconds)
+        for ending in set(endings):
+            self.outcomes[ending] = self.outcomes.get(ending, 0) + endings.count(ending)
+
+    def figures(self, name: str) -> ToolStats:
+        """What has come together so far; durations of the last thousand calls give the percentiles."""
+        self._add_up()
+        ordered = sorted(self._durations)
+        return ToolStats(
+            name,
+            self.calls,
+            dict(self.outcomes),
+            self.attempts,
+            self.seconds,
+            _quantile(ordered, 0.5),
+            _quantile(ordered, 0.95),
+            self.longest,
+            self.chars_in,
+            self.chars_out,
+        )
 
 
 class Stats:
     """Counts calls by tool name."""
 
     def __init__(self) -> None:
-        self._tallies: dict[str, _Tally] = {}
+        self._tallies: dict[str, Tally] = {}
+
+    def tally(self, name: str) -> Tally:
+        """The running figures of a tool, to be noted in directly."""
+        found = self._tallies.get(name)
+        if found is None:
+            found = self._tallies[name] = Tally()
+        return found
 
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
-        tally = self._tallies.get(name)
-        if tally is None:
-            tally = self._tallies[name] = _Tally()
-        tally.calls += 1
         arguments = outcome.call.arguments
-        if isinstance(arguments, (str, bytes)):
-            tally.chars_in += len(arguments)
-        if isinstance(outcome, Completed):
-            ending = "completed"
-            content = outcome.output.content
-            tally.chars_out += len(content) if isinstance(content, str) else len(outcome.output.text)
-        elif isinstance(outcome, Failed):
-            ending = outcome.error.code
-            tally.chars_out += len(outcome.error.message)
-        else:
-            ending = "interrupted"
-            tally.outcomes[ending] = tally.outcomes.get(ending, 0) + 1
+        chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
+        if isinstance(outcome, Interrupted):
+            self.tally(name).note("interrupted", 0, 0.0, chars_in, 0)
             return
-        tally.outcomes[ending] = tally.outcomes.get(ending, 0) + 1
-        tally.attempts += outcome.attempts
-        tally.seconds += outcome.seconds
-        tally.durations.append(outcome.seconds)
-        if outcome.seconds > tally.longest:
-            tally.longest = outcome.seconds
+        ending = "completed" if isinstance(outcome, Completed) else outcome.error.code
+        self.tally(name).note(ending, outcome.attempts, outcome.seconds, chars_in, len(outcome.text))
 
     def __getitem__(self, name: str) -> ToolStats:
-        tally = self._tallies.get(name) or _Tally()
-        ordered = sorted(tally.durations)
-        return ToolStats(
-            name,
-            tally.calls,
-            dict(tally.outcomes),
-            tally.attempts,
-            tally.seconds,
-            _quantile(ordered, 0.5),
-            _quantile(ordered, 0.95),
-            tally.longest,
-            tally.chars_in,
-            tally.chars_out,
-        )
+        return (self._tallies.get(name) or Tally()).figures(name)
 
     def __iter__(self) -> Iterator[ToolStats]:
         return (self[name] for name in sorted(self._tallies))

@@ -129,6 +129,11 @@ class Gate:
             admitted.error = error if isinstance(error, ToolError) else _crash(error)
         return admitted
 
+    def granted(self, name: str, catalog: Catalog) -> bool:
+        """Whether the policies, standing as they do, have allowed this tool as such."""
+        lane = self._lane(name, catalog)
+        return lane is not None and lane.granted is not None and lane.granted == self.policies.standing
+
     def _lane(self, name: str, catalog: Catalog) -> Lane | None:
         if catalog is not self._catalog:
             self._catalog, self._lanes = catalog, {}

@@ -3,8 +3,8 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeAlias
 
 from toolwright.clip import Outputs
 from toolwright.core.call import Answers, Outcome, ToolCall
@@ -14,6 +14,7 @@ from toolwright.core.json import FrozenDict, JsonObject
 from toolwright.core.value import maker
 from toolwright.executor.admit import Gate
 from toolwright.executor.deadline import Deadlines
+from toolwright.executor.express import Express
 from toolwright.executor.perform import Runner
 from toolwright.executor.scope import LoopParts, TurnScope
 from toolwright.executor.turn import Bounds, Turn
@@ -69,20 +70,26 @@ class Executor:
             self.hooks, retry=retry, clock=clock or WallClock(), stats=self.stats, outputs=self.outputs
         )
         self._scope = TurnScope(self, _LONE)
+        self._express = Express(self, self._scope)
         self._ids = itertools.count(1)
         self._parts: LoopParts | None = None
 
-    async def run(
+    def run(
         self,
         name: str,
         arguments: JsonObject | str | bytes = _NO_ARGUMENTS,
         *,
         answers: Answers | None = None,
         turn: Turn = _LONE,
-    ) -> Outcome:
-        """Make one call."""
-        scope = self._scope if turn is _LONE else TurnScope(self, turn)
-        return await scope.run(_call(f"run-{next(self._ids)}", name, arguments), answers)
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Make one call: `await executor.run("read", {"path": "README.md"})`."""
+        call = _call(f"run-{next(self._ids)}", name, arguments)
+        if turn is not _LONE:
+            return TurnScope(self, turn).run(call, answers)
+        lane = self._express.lane(name)
+        if lane is None or answers is not None:
+            return self._scope.run(call, answers)
+        return self._express.run(call, lane)
 
     async def execute(
         self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _LONE

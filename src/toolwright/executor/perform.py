@@ -38,7 +38,7 @@ class Runner:
         self.clock = clock
         self.stats = stats
         self.outputs = outputs
-        self._after = tuple(hook for hook in hooks if type(hook).after is not Hook.after)
+        self.hooks = tuple(hook for hook in hooks if type(hook).after is not Hook.after)
 
     async def perform(
         self,
@@ -49,43 +49,52 @@ class Runner:
         parent: ToolContext | None = None,
     ) -> Outcome:
         """Bring an admitted call to its outcome; only a cancellation from outside passes through."""
-        invocation, lane = admitted.invocation, admitted.lane
         if admitted.error is not None:
             outcome: Outcome = Failed(admitted.call, admitted.error)
         elif admitted.answered is not None:
             outcome = Completed(admitted.call, admitted.answered, attempts=0)
-        elif invocation is None or lane is None:
-            outcome = Failed(admitted.call, Crashed("the call was never bound to a tool"))
         else:
             if observe is not None:
                 observe(CallBegan(admitted.call))
-            attempt = 1
-            began = perf_counter()
-            while True:
-                context = _context(admitted.call, lane, scope, deadlines, attempt, parent)
+            outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
+        if self.hooks and admitted.lane is not None:
+            outcome = await self._polish(admitted, outcome, scope.turn_id, deadlines)
+        return self.finish(admitted, outcome, observe)
+
+    async def attempt(
+        self,
+        admitted: Admitted,
+        scope: Scope,
+        deadlines: Deadlines,
+        observe: Observe | None = None,
+        parent: ToolContext | None = None,
+        failed: tuple[ToolError, float] | None = None,
+    ) -> Outcome:
+        """Run the tool until it succeeds or trying again is no use; `failed` is how and when a first attempt went."""
+        call, lane, invocation = admitted.call, admitted.known, admitted.invocation
+        error, began = failed or (None, perf_counter())
+        attempt = 1
+        while True:
+            if error is None:
+                context = _context(call, lane, scope, deadlines, attempt, parent)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
-                    value = await invocation.run(context)
+                    value = await invocation.run(context)  # type: ignore[union-attr] - an admitted call is bound
                     output = _output(value, None) if type(value) is str else render(value)
-                    outcome = _completed(admitted.call, output, perf_counter() - began, attempt)
-                    break
+                    return _completed(call, output, perf_counter() - began, attempt)
                 except asyncio.CancelledError:
                     if deadline is None or not deadline.caused():
                         raise
-                    error: ToolError = TimedOut(_overdue(lane.limits.seconds, context, parent))
+                    error = overdue(lane.limits.seconds, inherited=_inherited(context))
                 except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
                     error = normalise(raised)
                 finally:
                     if deadline is not None:
                         deadlines.stop(deadline)
-                if not self.retry.again(error, attempt, lane.annotations):
-                    outcome = Failed(admitted.call, _told(error, attempt), True, perf_counter() - began, attempt)
-                    break
-                await self._pause(admitted.call, error, attempt, observe)
-                attempt += 1
-        if self._after and lane is not None:
-            outcome = await self._polish(admitted, outcome, scope.turn_id, deadlines)
-        return self._finish(admitted, outcome, observe)
+            if not self.retry.again(error, attempt, lane.annotations):
+                return Failed(call, _told(error, attempt), True, perf_counter() - began, attempt)
+            await self._pause(call, error, attempt, observe)
+            attempt, error = attempt + 1, None
 
     async def _pause(self, call: ToolCall, error: ToolError, attempt: int, observe: Observe | None) -> None:
         delay = self.retry.delay(error, attempt)
@@ -93,13 +102,21 @@ class Runner:
             observe(CallRetried(call, error, attempt, delay))
         await self.clock.sleep(delay)
 
+    def rendered(self, call: ToolCall, value: object, seconds: float) -> Outcome:
+        """The outcome of a first attempt that gave a value."""
+        try:
+            return Completed(call, render(value), seconds, 1)
+        except ToolError as error:
+            return Failed(call, error, True, seconds, 1)
+
     def cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
         """The outcome of a call that was stopped from outside."""
         said = "it had started, so it may have had an effect" if started else "it had not started"
         outcome = Failed(admitted.call, Cancelled(f"stopped before it was done; {said}"), started=started)
-        return self._finish(admitted, outcome, observe)
+        return self.finish(admitted, outcome, observe)
 
-    def _finish(self, admitted: Admitted, outcome: Outcome, observe: Observe | None) -> Outcome:
+    def finish(self, admitted: Admitted, outcome: Outcome, observe: Observe | None) -> Outcome:
+        """Cut the outcome to size, count it and tell about it: the last thing that happens to every call."""
         if admitted.lane is not None:
             outcome = self._fit(admitted.lane, outcome)
         self.stats.record(admitted.name, outcome)
@@ -109,7 +126,7 @@ class Runner:
 
     async def _polish(self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines) -> Outcome:
         pending = pending_call(admitted, turn_id)
-        for hook in self._after:
+        for hook in self.hooks:
             try:
                 outcome = await deadlines.limit(hook.seconds, hook.after(pending, outcome)) or outcome
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - a hook's failure is its call's failure
@@ -172,7 +189,11 @@ def _told(error: ToolError, attempt: int) -> ToolError:
     return error
 
 
-def _overdue(seconds: float, context: ToolContext, parent: ToolContext | None) -> str:
-    inherited = parent is not None and context.deadline == parent.deadline
+def _inherited(context: ToolContext) -> bool:
+    return context.parent is not None and context.deadline == context.parent.deadline
+
+
+def overdue(seconds: float, *, inherited: bool = False) -> TimedOut:
+    """What a call that used up its time is told."""
     whose = "before the time of the call it is part of was up" if inherited else f"within its limit of {seconds:g} s"
-    return f"not done {whose}; it was stopped or abandoned, and may have had an effect"
+    return TimedOut(f"not done {whose}; it was stopped or abandoned, and may have had an effect")

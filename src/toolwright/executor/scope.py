@@ -8,7 +8,7 @@ from typing import Protocol
 
 from toolwright.clip import Outputs, clip_turn
 from toolwright.core.call import Answers, Failed, Interrupted, Outcome, Question, ToolCall
-from toolwright.core.errors import Halted, ToolFailed
+from toolwright.core.errors import Halted, ToolError, ToolFailed
 from toolwright.core.event import BatchBegan, CallProgressed, Event, QuestionsRaised
 from toolwright.executor.admit import Admitted, Gate
 from toolwright.executor.batch import Batch
@@ -96,6 +96,27 @@ class TurnScope:
             return await machine.runner.perform(item, self, local.deadlines, machine.observe)
         except asyncio.CancelledError:
             raise self._cancelled(item) from None
+
+    def cancelled_alone(self, call: ToolCall) -> TurnCancelled:
+        """The end of a lone call that was stopped from outside."""
+        return self._cancelled(self._bound(call))
+
+    def finish_alone(self, call: ToolCall, value: object, seconds: float) -> Outcome:
+        """The outcome of a lone call that gave something other than a short text."""
+        runner = self._machine.runner
+        return runner.finish(self._bound(call), runner.rendered(call, value, seconds), None)
+
+    async def go_on_alone(self, call: ToolCall, failed: tuple[ToolError, float]) -> Outcome:
+        """The outcome of a lone call whose first attempt failed."""
+        machine, item = self._machine, self._bound(call)
+        try:
+            outcome = await machine.runner.attempt(item, self, machine.local().deadlines, failed=failed)
+        except asyncio.CancelledError:
+            raise self._cancelled(item) from None
+        return machine.runner.finish(item, outcome, None)
+
+    def _bound(self, call: ToolCall) -> Admitted:
+        return self._machine.gate.bind(call, self._machine.registry.snapshot(), self.session_id)
 
     async def run_all(
         self, calls: Sequence[ToolCall], answers: Answers | None, parent: ToolContext | None = None

@@ -1,0 +1,100 @@
+"""The short way for the commonest call: a plain async function that nobody watches and the policies have allowed.
+
+It does what the long way would do, with nothing in between. Whatever is not plain success is handed back: arguments
+that do not fit go the long way from the start, a failed attempt goes on where the long way would be.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from math import inf
+from time import perf_counter
+from typing import Any
+
+from toolwright.core.call import Completed, Outcome, ToolCall
+from toolwright.core.content import Output
+from toolwright.core.errors import InvalidArguments
+from toolwright.core.value import maker
+from toolwright.executor.perform import normalise, overdue
+from toolwright.executor.scope import Machine, TurnScope
+from toolwright.registry.catalog import Catalog
+from toolwright.stats import Tally
+from toolwright.tool.function import FunctionTool
+
+_completed = maker(Completed)
+_output = maker(Output)
+
+
+class ExpressLane:
+    """What the short way needs to know of a tool."""
+
+    __slots__ = ("function", "output_chars", "parse", "seconds", "strictly", "tally")
+
+    def __init__(self, tool: FunctionTool, function: Callable[..., Coroutine[Any, Any, object]], tally: Tally) -> None:
+        self.parse = tool.contract.parser.parse
+        self.strictly = tool.contract.parser.strictly
+        self.function = function
+        self.seconds = tool.spec.limits.seconds
+        self.output_chars = tool.spec.limits.output_chars
+        self.tally = tally
+
+
+class Express:
+    """Knows which tools may go the short way, as long as registry and policies stay as they are."""
+
+    def __init__(self, machine: Machine, scope: TurnScope) -> None:
+        self._machine = machine
+        self._scope = scope
+        self._registry, self._policies = machine.registry, machine.gate.policies
+        self._open = machine.observe is None and not machine.gate.hooks and not machine.runner.hooks
+        self._catalog: Catalog | None = None
+        self._standing: str | None = None
+        self._lanes: dict[str, ExpressLane] = {}
+
+    def lane(self, name: str) -> ExpressLane | None:
+        """The short way to a tool, once the long way has allowed it as such."""
+        if not self._open:
+            return None
+        catalog, standing = self._registry.snapshot(), self._policies.standing
+        if catalog is not self._catalog or standing != self._standing:
+            self._catalog, self._standing, self._lanes = catalog, standing, {}
+        return self._lanes.get(name) or self._lay(catalog, name)
+
+    def _lay(self, catalog: Catalog, name: str) -> ExpressLane | None:
+        tool = catalog.get(name)
+        if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
+            return None
+        if tool.traits.limits.concurrency is not None or not self._machine.gate.granted(name, catalog):
+            return None
+        lane = ExpressLane(tool, tool.direct, self._machine.runner.stats.tally(tool.name))
+        self._lanes[name] = lane
+        return lane
+
+    async def run(self, call: ToolCall, lane: ExpressLane) -> Outcome:
+        """Bring the call to its outcome."""
+        try:
+            if lane.strictly is not None and type(call.arguments) is str:
+                values = lane.strictly(call.arguments, strict=True)
+            else:
+                values = lane.parse(call.arguments)
+        except (InvalidArguments, ValueError):
+            return await self._scope.run(call, None)  # the long way says what is wrong with them
+        deadlines = self._machine.local().deadlines
+        deadline = None if lane.seconds == inf else deadlines.start(deadlines.now() + lane.seconds)
+        began = perf_counter()
+        try:
+            value = await lane.function(**values)
+        except asyncio.CancelledError:
+            if deadline is None or not deadline.caused():
+                raise self._scope.cancelled_alone(call) from None
+            return await self._scope.go_on_alone(call, (overdue(lane.seconds), began))
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
+            return await self._scope.go_on_alone(call, (normalise(raised), began))
+        finally:
+            if deadline is not None:
+                deadlines.stop(deadline)
+        seconds = perf_counter() - began
+        if type(value) is not str or len(value) > lane.output_chars:
+            return self._scope.finish_alone(call, value, seconds)
+        chars_in = len(call.arguments) if type(call.arguments) is str else 0
+        lane.tally.note("completed", 1, seconds, chars_in, len(value))
+        return _completed(call, _output(value, None), seconds, 1)
