@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol
 
 from toolwright.core.json import compact
@@ -11,21 +12,22 @@ from toolwright.core.tokens import estimate_tokens
 from toolwright.registry.names import wire_names
 from toolwright.tool.base import Tool, identify
 
+_LONGEST_GUESS = 128
+
 
 class Catalog:
     """A frozen view of a toolset: looks names up, lists definitions, never changes."""
 
     def __init__(self, tools: Mapping[str, Tool], revealed: Sequence[str] = ()) -> None:
-        self.tools = tools
+        self.tools: Mapping[str, Tool] = MappingProxyType(dict(tools))
         self.revealed = tuple(revealed)
 
     @cached_property
-    def _index(self) -> dict[str, Tool]:
+    def _by_alias(self) -> dict[str, Tool]:
         found: dict[str, Tool] = {}
         for tool in self.tools.values():
             for alias in identify(tool)[1]:
                 found.setdefault(alias, tool)
-        found.update(self.tools)  # a name always beats an alias
         return found
 
     @cached_property
@@ -52,14 +54,18 @@ class Catalog:
         )
 
     def get(self, name: str) -> Tool | None:
-        """Find a tool by name, alias or wire name."""
-        return self._index.get(name) or self._by_wire.get(name)
+        """Find a tool by name, wire name or alias; what was advertised beats what was not."""
+        tool = self.tools.get(name)
+        if tool is None:
+            tool = self._by_wire.get(name)
+        return self._by_alias.get(name) if tool is None else tool
 
     def nearest(self, name: str, count: int = 3) -> list[str]:
         """Names a model may have meant."""
-        folded = {known.lower().replace("-", "_"): known for known in sorted(self._index, reverse=True)}
-        close = get_close_matches(name.lower().replace("-", "_"), folded, n=count, cutoff=0.6)
-        return list(dict.fromkeys(identify(self._index[folded[match]])[0] for match in close))
+        index = {**self._by_alias, **self.tools}
+        folded = {known.lower().replace("-", "_"): known for known in sorted(index, reverse=True)}
+        close = get_close_matches(name[:_LONGEST_GUESS].lower().replace("-", "_"), folded, n=count, cutoff=0.6)
+        return list(dict.fromkeys(identify(index[folded[match]])[0] for match in close))
 
     def __len__(self) -> int:
         return len(self.tools)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from hashlib import sha256
+from typing import Any
 
 from toolwright.core.json import JsonObject
 from toolwright.core.spec import ToolSpec, check_name
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import Invocation, LazyTool, Tool, identify
+
+_LONGEST_NAME = 128
 
 
 class Renamed(LazyTool):
@@ -17,13 +20,21 @@ class Renamed(LazyTool):
         self.inner = inner
         self.name = check_name(name)
         self.aliases = aliases
+        self._spec: ToolSpec | None = None
 
-    @cached_property
+    @property
     def spec(self) -> ToolSpec:
-        return replace(self.inner.spec, name=self.name, aliases=self.aliases)
+        if self._spec is None:
+            self._spec = replace(self.inner.spec, name=self.name, aliases=self.aliases)
+        return self._spec
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
         return self.inner.bind(arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":  # not there yet, as while being copied
+            raise AttributeError(name)
+        return getattr(self.inner, name)
 
 
 class _View:
@@ -48,26 +59,34 @@ class _View:
 
 def prefixed(source: Toolset, prefix: str) -> Toolset:
     """Every name and alias with a prefix: a server's tools cannot meet ours."""
+    check_name(f"{prefix}x")
     return _rename(source, lambda name: prefix + name)
 
 
 def renamed(source: Toolset, names: Mapping[str, str]) -> Toolset:
-    """Some tools under other names; those not mentioned keep theirs."""
+    """Some tools under other names; those not mentioned keep theirs, also against a tool that is given the same."""
+    for name in names.values():
+        check_name(name)
     return _rename(source, lambda name: names.get(name, name))
 
 
 def _rename(source: Toolset, new: Callable[[str], str]) -> Toolset:
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
-        tools: dict[str, Tool] = {}
-        for tool in catalogs[0]:
-            name, aliases = identify(tool)
-            if new(name) == name and all(new(alias) == alias for alias in aliases):
-                tools.setdefault(name, tool)
-            else:
-                tools.setdefault(new(name), Renamed(tool, new(name), tuple(new(alias) for alias in aliases)))
-        return Catalog(tools, [new(name) for name in catalogs[0].revealed])
+        tools: dict[str, Tool] = {name: tool for name, tool in catalogs[0].tools.items() if new(name) == name}
+        for old, tool in catalogs[0].tools.items():
+            name, aliases = _fitting(new(old)), tuple(_fitting(new(alias)) for alias in identify(tool)[1])
+            if (name, aliases) != identify(tool) and tools.get(name, tool) is tool:
+                tools[name] = Renamed(tool, name, aliases)
+        return Catalog(tools, [_fitting(new(name)) for name in catalogs[0].revealed])
 
     return _View((source,), build)
+
+
+def _fitting(name: str) -> str:
+    """A name that a prefix has made too long is cut; one tool's long name must not cost the others their turn."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - 8]}_{sha256(name.encode()).hexdigest()[:7]}"
 
 
 def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
@@ -81,13 +100,15 @@ def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
 
 
 def combined(*sources: Toolset) -> Toolset:
-    """All tools of all sources; where names meet, the first source wins, so a later one cannot shadow it."""
+    """All tools of all sources; where names or aliases meet, the first source wins: a later one cannot shadow it."""
 
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         tools: dict[str, Tool] = {}
+        claimed: set[str] = set()
         for catalog in catalogs:
-            for name, tool in catalog.tools.items():
-                tools.setdefault(name, tool)
+            fresh = {name: tool for name, tool in catalog.tools.items() if name not in claimed}
+            tools |= fresh
+            claimed |= fresh.keys() | {alias for tool in fresh.values() for alias in identify(tool)[1]}
         return Catalog(tools, [name for catalog in catalogs for name in catalog.revealed])
 
     return _View(sources, build)

@@ -1,7 +1,7 @@
 """Names as providers allow them, and back."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 _ALLOWED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -22,13 +22,18 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
     counts: dict[str, int] = {}
     for wish in wishes.values():
         counts[wish] = counts.get(wish, 0) + 1
-    given = {name: name for name in taken}
+    free = {n: w for n, w in wishes.items() if 0 < len(w) <= _LONGEST and w not in taken and counts[w] == 1}
+    given = {name: name for name in taken} | free
+    used = set(given.values())
     for name, wish in wishes.items():
-        alone = len(wish) <= _LONGEST and wish not in taken and counts[wish] == 1
-        given[name] = wish if alone else _hashed(name, wish)
+        if name not in free:
+            given[name] = next(wire for wire in _hashed(name, wish) if wire not in used)
+            used.add(given[name])
     return given
 
 
-def _hashed(name: str, wish: str) -> str:
-    mark = sha256(name.encode()).hexdigest()[:_HASH_CHARS]
-    return f"{wish[: _LONGEST - _HASH_CHARS - 1]}_{mark}"
+def _hashed(name: str, wish: str) -> Iterator[str]:
+    """Ever longer hashes of the name, for the case that a shorter one is somebody's name."""
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    for chars in range(_HASH_CHARS, _LONGEST):
+        yield f"{wish[: _LONGEST - chars - 1]}_{digest[:chars]}"

@@ -31,6 +31,11 @@ def compact_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: body[key] for key in order if key in body}, **{k: v for k, v in body.items() if k not in order}}
 
 
+def in_stable_order(value: object) -> object:
+    """A set as a list that is the same in every process; anything else as it is."""
+    return sorted(cast("set[Any]", value), key=repr) if isinstance(value, (set, frozenset)) else value
+
+
 class _Inliner:
     def __init__(self, definitions: Mapping[str, Any], recursive: set[str]) -> None:
         self._definitions = definitions
@@ -56,6 +61,8 @@ class _Inliner:
                 shrunk[key] = {name: self.shrink(part) for name, part in value.items()}
             else:
                 shrunk[key] = value if key in _DATA else self.shrink(value)
+        if shrunk.get("uniqueItems") and isinstance(shrunk.get("default"), list):
+            shrunk["default"] = sorted(shrunk["default"], key=repr)  # it was a set, and sets have no order
         return shrunk
 
 

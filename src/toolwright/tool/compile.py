@@ -8,6 +8,8 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from inspect import cleandoc
 from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
 
 from pydantic_core import CoreSchema, core_schema
@@ -55,6 +57,9 @@ _SCHEMAS: dict[object, Mapping[str, Any]] = {
 }
 
 
+_NO_RESCUE = cast(Any, Enum)._missing_.__func__
+
+
 def compile_annotation(annotation: object) -> Compiled | None:
     """Compile an annotation, or return None where only pydantic knows the answer."""
     try:
@@ -71,7 +76,7 @@ def compile_annotation(annotation: object) -> Compiled | None:
     if _is_array(origin, arguments):
         return _around(arguments[0], core_schema.list_schema)
     if _is_map(origin, arguments):
-        return _around(arguments[1], lambda core: core_schema.dict_schema(core_schema.str_schema(), core))
+        return _around(arguments[1], partial(core_schema.dict_schema, core_schema.str_schema()))
     if _is_enum(annotation):
         return _enum(annotation)
     if _is_model(annotation):
@@ -87,15 +92,24 @@ def schema_of(annotation: object) -> dict[str, Any]:
     if origin is Literal:
         return _choice(arguments)
     if _is_union(origin):
-        nulls = [{"type": "null"}] if any(_is_none(argument) for argument in arguments) else []
-        return {"anyOf": [*(schema_of(argument) for argument in arguments if not _is_none(argument)), *nulls]}
+        return _any_of(arguments)
     if _is_array(origin, arguments):
         return {"type": "array", "items": schema_of(arguments[0])}
     if _is_map(origin, arguments):
         return {"type": "object", "additionalProperties": schema_of(arguments[1]) or True}
     if _is_enum(annotation):
-        return _choice([member.value for member in annotation])
+        words = cleandoc(annotation.__doc__ or "")
+        about = {"description": words} if words and words != "An enumeration." else {}
+        return {**about, **_choice([member.value for member in annotation])}
     return compact_schema(cast(Any, annotation).model_json_schema())
+
+
+def _any_of(arguments: Sequence[object]) -> dict[str, Any]:
+    members = [schema_of(argument) for argument in arguments if not _is_none(argument)]
+    if len(members) < len(arguments):
+        members.append({"type": "null"})
+    different = [member for at, member in enumerate(members) if member not in members[:at]]
+    return different[0] if len(different) == 1 else {"anyOf": different}
 
 
 def _around(item: object, wrap: Any) -> Compiled | None:
@@ -116,7 +130,8 @@ def _union(arguments: Sequence[object]) -> Compiled | None:
 
 def _enum(kind: type[Enum]) -> Compiled | None:
     members = list(kind)
-    if not _same_scalar([member.value for member in members]) or "_missing_" in vars(kind):
+    rescue = cast(Any, kind)._missing_.__func__
+    if not _same_scalar([member.value for member in members]) or rescue is not _NO_RESCUE:
         return None
     sub: Literal["str", "int"] | None = "str" if issubclass(kind, str) else "int" if issubclass(kind, int) else None
     return Compiled(core_schema.enum_schema(kind, cast("list[Any]", members), sub_type=sub), plain=False)
@@ -141,15 +156,16 @@ def _is_union(origin: object) -> bool:
 
 
 def _is_array(origin: object, arguments: Sequence[object]) -> bool:
-    return origin in (list, Sequence) and len(arguments) == 1
+    return (origin is list or origin is Sequence) and len(arguments) == 1
 
 
 def _is_map(origin: object, arguments: Sequence[object]) -> bool:
-    return origin in (dict, Mapping) and len(arguments) == 2 and arguments[0] is str
+    return (origin is dict or origin is Mapping) and len(arguments) == 2 and arguments[0] is str
 
 
 def _is_enum(annotation: object) -> TypeGuard[type[Enum]]:
-    return isinstance(annotation, type) and issubclass(annotation, Enum)
+    own = hasattr(annotation, "__get_pydantic_core_schema__") or hasattr(annotation, "__get_pydantic_json_schema__")
+    return isinstance(annotation, type) and issubclass(annotation, Enum) and not own
 
 
 def _is_model(annotation: object) -> bool:

@@ -1,7 +1,17 @@
 """What a docstring says about a tool and its parameters: Google, NumPy and Sphinx style."""
 
+import re
 from collections.abc import Mapping
 from inspect import cleandoc
+
+_STARTS_WITH_SECTION = re.compile(
+    r"\s*(?::(?:param|type|returns?|rtype|raises)\b|(?:Args|Arguments|Parameters|Params|Returns|Raises|Yields)\s*:?\s*\n)"
+)
+
+
+def has_description(text: str | None) -> bool:
+    """Whether a docstring describes the tool itself, not only its parameters."""
+    return bool(text and text.strip()) and _STARTS_WITH_SECTION.match(text or "") is None
 
 
 def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
@@ -14,6 +24,10 @@ def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
     from docstring_parser import parse
 
     parsed = parse(cleaned)
-    described = {item.arg_name: " ".join((item.description or "").split()) for item in parsed.params}
+    described: dict[str, str] = {}
+    for item in parsed.params:
+        words = " ".join((item.description or "").split())
+        # NumPy style may describe several parameters at once: `x, y : int`
+        described |= {name.strip().lstrip("*"): words for name in item.arg_name.split(",") if words}
     parts = [part for part in (parsed.short_description, parsed.long_description) if part]
-    return "\n\n".join(parts), {name: words for name, words in described.items() if words}
+    return "\n\n".join(parts), described

@@ -1,10 +1,12 @@
 """`@tool`: a typed function as a tool."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias, cast, overload
+from types import MethodType
+from typing import Any, Literal, TypeAlias, cast, get_args, overload
 
 from pydantic_core import to_jsonable_python
 
@@ -13,13 +15,17 @@ from toolwright.core.errors import UsageError
 from toolwright.core.json import FrozenDict, Json, JsonObject
 from toolwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
 from toolwright.tool.base import LazyTool, ToolContext
-from toolwright.tool.docstring import read_docstring
-from toolwright.tool.signature import MISSING, Contract, read_signature
+from toolwright.tool.contract import Contract
+from toolwright.tool.docstring import has_description, read_docstring
+from toolwright.tool.returns import output_schema_of
+from toolwright.tool.signature import innermost, read_signature
+from toolwright.tool.stream import exhaust, settle
 from toolwright.tool.threads import threads
 
 Isolation: TypeAlias = Literal["thread", "process", "inline"]
 AccessesOf: TypeAlias = Callable[[JsonObject], Iterable[Access]]
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
+_OPTIONS = frozenset("description aliases group deferred search_hint metadata accesses isolation".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +52,20 @@ class FunctionTool(LazyTool):
         self.function = function
         self.traits = traits
         self.name = check_name(traits.name)
-        self.aliases = traits.aliases
-        self._contract = Contract(read_signature(function))
-        self._context = self._contract.shape.context
-        self._positional = tuple(p.name for p in self._contract.shape.parameters if p.positional)
-        self._kind = _kind_of(function)
-        self._simple = not (self._context or self._positional or self._contract.defaults)
-        self.direct = function if self._simple and self._kind == "async" else None
+        self.aliases = tuple(check_name(alias) for alias in traits.aliases)
+        self.contract = Contract(read_signature(function))
+        """What the signature says, as parser and schema."""
+        shape = self.contract.shape
+        self._template: FunctionTool | None = None
+        self._spec: ToolSpec | None = None
+        self._async = _is_async(function)
+        self._inline = traits.isolation == "inline" or inspect.isasyncgenfunction(innermost(function))
+        self._simple = not (shape.context or shape.positional)
+        self.direct = function if self._simple and self._async else None
         """The function itself, where calling it is all there is to do."""
-        if self._kind == "async" and traits.isolation == "process":
-            raise UsageError(f"{self.name}: isolation='process' is for synchronous functions; this one is async")
-        if not traits.description and not (function.__doc__ or "").strip():
+        if traits.isolation == "process":
+            _check_isolable(self, function)
+        if not traits.description and not has_description(_docstring(function)):
             raise UsageError(f"{self.name}: no description; write a docstring, the model chooses tools by it")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -64,25 +73,32 @@ class FunctionTool(LazyTool):
 
     def __get__(self, instance: object, owner: type | None = None) -> "FunctionTool":
         """Taken from an instance, a tool defined in a class is bound to it like a method."""
-        if instance is None:
+        if instance is None or not self.contract.shape.method:
             return self
-        return FunctionTool(partial_method(self.function, instance), self.traits)
+        bound = copy(self)
+        bound.function = MethodType(self.function, instance)
+        bound.direct = None if self.direct is None else bound.function
+        bound._template = self._template or self  # noqa: SLF001 - its own class
+        return bound
 
-    @cached_property
+    @property
     def spec(self) -> ToolSpec:
-        """What the model is told; derived once, when first needed."""
-        traits, shape = self.traits, self._contract.shape
-        words, described = read_docstring(self.function.__doc__)
-        for parameter in shape.parameters:
-            parameter.description = described.get(parameter.name, "")
+        """What the model is told; derived once, when first needed, and shared by all instances of a method's class."""
+        if self._spec is None:
+            self._spec = self._derived() if self._template is None else self._template.spec
+        return self._spec
+
+    def _derived(self) -> ToolSpec:
+        traits = self.traits
+        words, described = read_docstring(_docstring(self.function))
         return ToolSpec(
             name=self.name,
             description=traits.description or words,
-            input_schema=self._contract.schema,
-            output_schema=_output_schema(shape.returns),
+            input_schema=self.contract.schema(described),
+            output_schema=output_schema_of(innermost(self.function), self.contract.shape.returns),
             annotations=traits.annotations,
             limits=traits.limits,
-            aliases=traits.aliases,
+            aliases=self.aliases,
             group=traits.group,
             deferred=traits.deferred,
             search_hint=traits.search_hint,
@@ -91,7 +107,10 @@ class FunctionTool(LazyTool):
 
     @cached_property
     def _parse(self) -> Callable[[JsonObject | str | bytes], dict[str, Any]]:
-        return self._contract.parser.parse
+        if self.contract.shape.method and self._template is None:
+            name = self.contract.shape.function
+            raise UsageError(f"{name} is a method; take the tool from an instance, as in {name.split('.')[-2]}().…")
+        return self.contract.parser.parse
 
     def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
         """Check arguments and make them an invocation."""
@@ -99,37 +118,31 @@ class FunctionTool(LazyTool):
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """The arguments as JSON, defaults filled in."""
-        defaults = {p.name: p.default for p in self._contract.shape.parameters if p.default is not MISSING}
-        whole = {**defaults, **values}
-        return whole if self._contract.plain and not defaults else to_jsonable_python(whole, serialize_unknown=True)
-
-    def start(self, values: dict[str, Any], context: ToolContext) -> Any:
-        """Call the function: a value, or for async functions something to await."""
-        if self._simple:
-            return self.function(**values)
-        if self._contract.defaults:
-            values = {**self._contract.defaults, **values}
-        if self._context:
-            values = {**values, self._context: context}
-        given = [values.pop(name) for name in self._positional if name in values]
-        return self.function(*given, **values)
+        given = values if self.contract.plain else to_jsonable_python(values, serialize_unknown=True)
+        return {**given, **{n: value for n, value in self.contract.defaults.items() if n not in given}}
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function the way its kind wants to be run."""
-        if self._kind == "async":
-            return self.start(values, context)
-        return self._elsewhere(values, context)
+        given, named = self._placed(values, context)
+        if self._async:
+            return self.function(*given, **named)
+        return self._elsewhere(given, named, context)
 
-    async def _elsewhere(self, values: dict[str, Any], context: ToolContext) -> object:
-        if self._kind == "stream":
-            return await _last(self.start(values, context), context)
-        if self.traits.isolation == "inline":
-            return _exhaust(self.start(values, context), context)
+    def _placed(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
+        """The values by position and by name; a copy, because a call may be tried again."""
+        shape, named = self.contract.shape, dict(values)
+        if shape.context:
+            named[shape.context] = context
+        return [named.pop(name) for name in shape.positional], named
+
+    async def _elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
         if self.traits.isolation == "process":
             from toolwright.tool.isolate import run_isolated
 
-            return await run_isolated(self.function, values)
-        return await threads.run(lambda: _exhaust(self.start(values, context), context))
+            return await run_isolated(self.function, given, named)
+        if self._inline:
+            return await settle(exhaust(self.function(*given, **named), context), context)
+        return await settle(await threads.run(lambda: exhaust(self.function(*given, **named), context)), context)
 
 
 class Bound:
@@ -158,58 +171,33 @@ class Bound:
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
 
 
-def _kind_of(function: Callable[..., Any]) -> Literal["async", "stream", "sync"]:
-    target: Any = inspect.unwrap(function)
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives a coroutine; asked of the outermost function, since wrappers may change that."""
+    target: Any = function
     while isinstance(target, partial):
         target = cast("partial[Any]", target).func
-    if not inspect.isroutine(target):
-        target = type(target).__call__
-    if inspect.isasyncgenfunction(target):
-        return "stream"
-    return "async" if inspect.iscoroutinefunction(target) else "sync"
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
 
 
-def partial_method(function: Callable[..., Any], instance: object) -> Callable[..., Any]:
-    """Bind a function to an instance the way attribute access would."""
-    return cast("Callable[..., Any]", function.__get__(instance, type(instance)))  # type: ignore[attr-defined] - any function has it
+def _docstring(function: Callable[..., Any]) -> str | None:
+    """What the author wrote about it; an object that is called is described by its `__call__` or its class."""
+    target = innermost(function)
+    return target.__doc__ or (None if isinstance(function, partial) else function.__doc__)
 
 
-async def _last(stream: AsyncIterator[object], context: ToolContext) -> object:
-    """An async generator's values are progress; the last one is the result."""
-    last: object = None
-    first = True
-    async for value in stream:
-        if not first:
-            context.report(last)
-        last, first = value, False
-    return last
+def _check_isolable(made: FunctionTool, function: Callable[..., Any]) -> None:
+    from toolwright.tool.isolate import check_importable
 
-
-def _exhaust(value: object, context: ToolContext) -> object:
-    """The same for a plain generator, on the thread it runs in."""
-    if not isinstance(value, Iterator) or not inspect.isgenerator(value):
-        return value
-    last: object = None
-    first = True
-    for item in cast("Iterator[object]", value):
-        if not first:
-            context.report(last)
-        last, first = item, False
-    return last
-
-
-def _output_schema(returns: object) -> JsonObject | None:
-    if returns in (MISSING, None, type(None), str, Any, object, bytes):
-        return None
-    if inspect.isclass(returns) and returns.__module__ == "toolwright.core.content":
-        return None
-    from toolwright.tool.compile import compile_annotation, schema_of
-
-    if compile_annotation(returns) is not None:
-        return schema_of(returns)
-    from toolwright.tool.schema import output_schema
-
-    return output_schema(returns)
+    reason = ""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        reason = "is for synchronous functions; this one is async"
+    elif inspect.isgeneratorfunction(function):
+        reason = "cannot carry progress; return the value instead of yielding"
+    elif made.contract.shape.context:
+        reason = f"cannot carry the context; leave out {made.contract.shape.context!r}"
+    if reason:
+        raise UsageError(f"{made.name}: isolation='process' {reason}")
+    check_importable(function)
 
 
 @overload
@@ -249,18 +237,31 @@ def _define(
     name: str = "",
     effect: Effect = Effect.WRITE,
     annotations: Annotations | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
     seconds: float | None = None,
     **rest: Any,
 ) -> FunctionTool:
-    if not callable(function):
+    if not callable(function) or isinstance(function, (FunctionTool, type)):
         raise UsageError(f"@tool needs a function, not {function!r}")
-    known = {"description", "aliases", "group", "deferred", "search_hint", "metadata", "accesses", "isolation"}
-    for unknown in rest.keys() - known:
-        raise UsageError(f"@tool has no option {unknown!r}; it knows {', '.join(sorted(known))}")
-    if "aliases" in rest:
-        rest["aliases"] = tuple(rest["aliases"])
-    own = name or str(getattr(function, "__name__", "") or type(function).__name__.lower())
+    _check_options(rest)
+    if not isinstance(cast(object, effect), Effect):
+        raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, not {effect!r}")
+    own = name or str(getattr(innermost(function), "__name__", ""))
+    if own == "__call__":
+        own = type(function).__name__.lower()
     if seconds is not None:
         limits = Limits(seconds, limits.output_chars, limits.concurrency)
     return FunctionTool(function, Traits(own, annotations=annotations or Annotations(effect), limits=limits, **rest))
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    for unknown in sorted(options.keys() - _OPTIONS):
+        known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
+        raise UsageError(f"@tool has no option {unknown!r}; it knows {', '.join(sorted(known))}")
+    aliases = options.get("aliases", ())
+    if isinstance(aliases, str):
+        raise UsageError(f"@tool: aliases must be several names, as in aliases=[{aliases!r}]")
+    options["aliases"] = tuple(aliases)
+    isolation = options.get("isolation", "thread")
+    if isolation not in get_args(Isolation):
+        raise UsageError(f"@tool: isolation must be one of {', '.join(get_args(Isolation))}, not {isolation!r}")

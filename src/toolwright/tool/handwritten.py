@@ -3,14 +3,16 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 from toolwright.core.access import Access
 from toolwright.core.errors import InvalidArguments, UsageError
 from toolwright.core.json import JsonObject, thaw
 from toolwright.core.spec import ToolSpec
 from toolwright.tool.base import ToolContext
-from toolwright.tool.parse import as_text, clip_value, from_text, show_value
+from toolwright.tool.explain import clip_value, dotted, show_value
+from toolwright.tool.parse import as_text, from_text
+from toolwright.tool.stream import exhaust, settle
 from toolwright.tool.threads import threads
 
 Handler: TypeAlias = Callable[..., object | Awaitable[object]]
@@ -45,9 +47,10 @@ class SchemaTool:
         import jsonschema_rs
 
         try:
-            return jsonschema_rs.validator_for(thaw(self.spec.input_schema))
-        except (ValueError, jsonschema_rs.ValidationError) as error:
-            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {error}") from error
+            return jsonschema_rs.validator_for(thaw(self.spec.input_schema), retriever=_retrieve_nothing)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {reason}") from error
 
     def bind(self, arguments: JsonObject | str | bytes) -> "SchemaInvocation":
         """Check arguments against the schema and make them an invocation."""
@@ -74,16 +77,21 @@ class SchemaInvocation:
         return () if self.tool.declare is None else tuple(self.tool.declare(self.arguments))
 
     async def run(self, context: ToolContext) -> object:
-        given = (self.arguments, context) if self.tool.wants_context else (self.arguments,)
+        own = thaw(self.arguments)  # a handler may change its arguments, and a call may be tried again
+        given = (own, context) if self.tool.wants_context else (own,)
         if self.tool.is_async:
-            return await cast("Awaitable[object]", self.tool.handler(*given))
-        return await threads.run(lambda: self.tool.handler(*given))
+            return await settle(self.tool.handler(*given), context)
+        return await settle(await threads.run(lambda: exhaust(self.tool.handler(*given), context)), context)
+
+
+def _retrieve_nothing(uri: str) -> NoReturn:
+    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
 
 
 def _explain(errors: Iterable[Any]) -> str:
     clauses: list[str] = []
     for error in errors:
-        where = ".".join(str(step) for step in error.instance_path) or "arguments"
+        where = dotted(error.instance_path)
         clauses.append(f"{where}: {clip_value(str(error.message))}")
         if len(clauses) == _SHOWN_ERRORS:
             break

@@ -2,80 +2,130 @@
 
 import asyncio
 import importlib
-import multiprocessing
 import os
+import pickle
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import Pipe, spawn
 from multiprocessing.connection import Connection
+from types import FunctionType
 from typing import Any, cast
 
 from toolwright.core.errors import Crashed, ToolError, UsageError
+from toolwright.tool.threads import threads
+
+_POLL_SECONDS = 0.05
+_WORKER = "from toolwright.tool.isolate import serve; serve(int(__import__('sys').argv[1]))"
 
 
-async def run_isolated(function: Callable[..., Any], values: dict[str, Any]) -> object:
-    """Call an importable function in a new process and await its value; killed when the await is cancelled."""
-    module, name = _address(function)
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(module, name, values, theirs), daemon=True)
-    await asyncio.to_thread(process.start)  # starting an interpreter takes tens of milliseconds
-    theirs.close()
-    try:
-        return await _received(ours, process)
-    finally:
-        _kill_group(process.pid)
-        ours.close()
-        await asyncio.to_thread(process.join)
-        process.close()
-
-
-def _address(function: Callable[..., Any]) -> tuple[str, str]:
-    module = getattr(function, "__module__", "")
+def check_importable(function: Callable[..., Any]) -> None:
+    """Raise `UsageError` for a function another process could not find."""
     name = getattr(function, "__qualname__", "")
-    if not module or not name or "<locals>" in name:
-        raise UsageError(f"isolation='process' needs a function at the top of a module; {name or function!r} is not")
-    return module, name
+    if not isinstance(function, FunctionType) or "." in name:
+        raise UsageError(
+            f"isolation='process' needs a function at the top of a module; {name or repr(function)} is not"
+        )
 
 
-async def _received(pipe: Connection, process: Any) -> object:
-    loop = asyncio.get_running_loop()
-    arrived = loop.create_future()
-    loop.add_reader(pipe.fileno(), lambda: arrived.done() or arrived.set_result(None))
+async def run_isolated(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> object:
+    """Call an importable function in a new process and await its value; killed when the await is cancelled."""
+    worker = _Worker((function.__module__, function.__qualname__, tuple(given), dict(named)))
+    job = asyncio.ensure_future(threads.run(worker.work))
     try:
-        await arrived
-    finally:
-        loop.remove_reader(pipe.fileno())
+        return await asyncio.shield(job)
+    except asyncio.CancelledError:
+        worker.kill()
+        await asyncio.wait([job])  # a killed process is gone at once; leaving it to be reaped later would be a leak
+        with suppress(BaseException):
+            job.result()  # seen, so that nobody complains that it was not
+        raise
+
+
+class _Worker:
+    """One process and the pipe to it; everything but `kill` blocks and belongs to a thread."""
+
+    def __init__(self, task: tuple[str, str, tuple[Any, ...], dict[str, Any]]) -> None:
+        self._task = task
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+
+    def work(self) -> object:
+        ours, theirs = Pipe()
+        with ours, theirs:
+            command = [sys.executable, "-c", _WORKER, str(theirs.fileno())]
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+            )
+            self._process = process
+            theirs.close()
+            try:
+                if self._killed:  # while it was being started
+                    raise Crashed("the tool's process was stopped")
+                return _outcome(ours, process, self._task)
+            finally:
+                self.kill()
+                process.wait()
+
+    def kill(self) -> None:
+        """Kill the process and all it started: it leads a session of its own. Safe from any thread."""
+        self._killed = True
+        process = self._process
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _outcome(pipe: Connection, process: "subprocess.Popen[bytes]", task: tuple[str, Any, Any, Any]) -> object:
     try:
-        done, value = cast("tuple[bool, object]", pipe.recv())
-    except EOFError:
-        process.join()
-        raise Crashed(f"the tool's process ended without an answer (exit code {process.exitcode})") from None
+        pipe.send(_preparation(task[0]))
+        pipe.send(task)
+        while not pipe.poll(_POLL_SECONDS):  # a child of the worker may hold the pipe open after it has died
+            if process.poll() is not None and not pipe.poll():
+                raise EOFError
+        done, value = cast("tuple[bool, object]", pickle.loads(pipe.recv_bytes()))
+    except (EOFError, OSError):
+        process.wait()
+        raise Crashed(f"the tool's process ended without an answer (exit code {process.returncode})") from None
     if done:
         return value
     raise cast(BaseException, value)
 
 
-def _kill_group(pid: int | None) -> None:
-    """The worker leads its own session, so this reaches every child it started."""
-    if pid is not None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+def _preparation(module: str) -> dict[str, Any]:
+    """What the worker must know of this process to import the same things: paths, and the script if it is there."""
+    data = spawn.get_preparation_data("toolwright-tool")
+    script = ("init_main_from_name", "init_main_from_path")
+    return data if module == "__main__" else {key: value for key, value in data.items() if key not in script}
 
 
-def _work(module: str, name: str, values: dict[str, Any], pipe: Connection) -> None:
-    os.setsid()
+def serve(descriptor: int) -> None:
+    """Do one task in the worker process and send back what came of it."""
+    with Connection(descriptor) as pipe:
+        try:
+            spawn.prepare(pipe.recv())
+            answer: tuple[bool, object] = (True, _call(*pipe.recv()))
+        except ToolError as error:
+            answer = (False, error)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the other side must hear of it
+            answer = (False, Crashed(f"{type(error).__name__}: {error}"))
+        pipe.send_bytes(_packed(answer))
+
+
+def _call(module: str, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> object:
+    found = getattr(importlib.import_module(module), name)
+    function = getattr(found, "function", found)  # the name now holds the tool made of the function
+    return function(*given, **named)
+
+
+def _packed(answer: tuple[bool, object]) -> bytes:
     try:
-        target: Any = importlib.import_module(module)
-        for part in name.split("."):
-            target = getattr(target, part)
-        function = getattr(target, "function", target)  # the name now holds the tool made of the function
-        answer: tuple[bool, object] = (True, function(**values))
-    except ToolError as error:
-        answer = (False, error)
-    except BaseException as error:  # noqa: BLE001 - whatever it was, the other side must hear of it
-        answer = (False, Crashed(f"{type(error).__name__}: {error}"))
-    try:
-        pipe.send(answer)
-    except Exception as error:  # noqa: BLE001 - a value that cannot travel is reported, not lost
-        pipe.send((False, Crashed(f"the value cannot be sent between processes: {error}")))
+        packed = pickle.dumps(answer)
+        pickle.loads(packed)  # an exception may pickle and yet not come back
+    except Exception as error:  # noqa: BLE001 - what cannot travel is reported, not lost
+        kind = "value" if answer[0] else "error"
+        said = "" if answer[0] else f" ({answer[1]})"
+        return pickle.dumps((False, Crashed(f"the {kind} cannot be sent between processes: {error}{said}")))
+    return packed

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal, TypeAlias, cast
 
 from toolwright.core.spec import Effect, ToolSpec
@@ -53,15 +54,14 @@ def _about_name(spec: ToolSpec) -> Iterator[Finding]:
 
 
 def _about_parameters(spec: ToolSpec) -> Iterator[Finding]:
-    properties = cast("Mapping[str, Mapping[str, Any]]", spec.input_schema.get("properties", {}))
+    properties = cast("Mapping[str, Any]", spec.input_schema.get("properties", {}))
     for name, schema in properties.items():
-        if not schema.get("description"):
+        if not isinstance(schema, Mapping) or not cast("Mapping[str, Any]", schema).get("description"):
             yield Finding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
-    depth = _depth(spec.input_schema)
+    depth = _depth(spec.input_schema, spec.input_schema, ())
     if depth > _DEEPEST:
-        yield Finding(
-            "NESTED", f"{spec.name}: arguments are nested {depth} deep; models get more than {_DEEPEST} wrong"
-        )
+        deep = "without end" if depth == inf else f"{depth:g} deep"
+        yield Finding("NESTED", f"{spec.name}: arguments are nested {deep}; models get more than {_DEEPEST} wrong")
 
 
 def _about_hint(spec: ToolSpec) -> Iterator[Finding]:
@@ -70,13 +70,23 @@ def _about_hint(spec: ToolSpec) -> Iterator[Finding]:
         yield Finding("HINT", f"{spec.name}: search_hint wants three to ten words and no period: {spec.search_hint!r}")
 
 
-def _depth(schema: Any) -> int:
-    """How many objects and arrays stand inside each other; a reference to itself counts as one more."""
-    if isinstance(schema, Mapping):
-        node = cast("Mapping[str, Any]", schema)
-        inner = [part for part in node.get("properties", {}).values()]
-        inner += [node[key] for key in ("items", "additionalProperties") if key in node]
-        inner += [part for key in ("anyOf", "oneOf", "allOf") for part in node.get(key, ())]
-        holds = 1 if "properties" in node or "items" in node else 0
-        return holds + max((_depth(part) for part in inner), default=0)
-    return 0
+def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> float:
+    """How many objects and arrays stand inside each other; endless for a schema that refers to itself."""
+    if not isinstance(schema, Mapping):
+        return 0
+    node = cast("Mapping[str, Any]", schema)
+    target = node.get("$ref")
+    if isinstance(target, str):
+        return inf if target in above else _depth(_resolved(target, root), root, (*above, target))
+    inner = [part for key in ("properties", "patternProperties") for part in node.get(key, {}).values()]
+    inner += [node[key] for key in ("items", "additionalProperties") if key in node]
+    here = 1 if inner or "prefixItems" in node else 0
+    inner += [part for key in ("anyOf", "oneOf", "allOf", "prefixItems") for part in node.get(key, ())]
+    return here + max((_depth(part, root, above) for part in inner), default=0)
+
+
+def _resolved(target: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    for step in filter(None, target.removeprefix("#").split("/")):
+        found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None
+    return found

@@ -1,192 +1,194 @@
-"""Arguments as the model wrote them to values, and what the model is told when that fails.
+"""Arguments as the model wrote them to values.
 
 Valid means strictly valid JSON of the right types. Three slips that can mean only one thing are mended: JSON text
-inside a string where no string is wanted ("5" for an integer, an object written as text), a whole number written
-as 5.0, and an alias of an argument (which is part of the schema). Nothing else is.
+inside a string where no string is wanted ("5" for an integer, an object written as text, the whole object written as
+text), a whole number written as 5.0, and an alias of an argument (which is part of the schema). Nothing else is.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from pydantic_core import SchemaValidator, ValidationError, from_json, to_json
+from pydantic_core import ValidationError, from_json, to_json
 
 from toolwright.core.errors import InvalidArguments
-from toolwright.core.json import JsonObject, compact
+from toolwright.core.json import JsonObject
 from toolwright.tool.compile import INTEGER_RANGE
+from toolwright.tool.explain import Path, Problem, clip_value, describe_problems, dotted, trace
 
 Parsed = TypeVar("Parsed")
-_SUSPECT = re.compile(r"NaN|Infinity|\d{19}|\d[eE]\+?\d{3}")
-_SHOWN_CHARS = 80
-_SHOWN_ERRORS = 8
+Validate: TypeAlias = Callable[..., Parsed]
+_SUSPECT = r"NaN|Infinity|\d{20}|\d[eE]\+?\d{3}"
+_SUSPECT_TEXT = re.compile(_SUSPECT)
+_SUSPECT_BYTES = re.compile(_SUSPECT.encode())
+_MANY_PROBLEMS = 1000
+_SHOWN_ITEMS = 8
+_SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 
 
 class Parser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
-    __slots__ = ("_fields", "_tight", "_validate")
+    __slots__ = ("_fields", "_options", "_tight", "_validate")
 
-    def __init__(self, validator: SchemaValidator, fields: Sequence[str], *, tight: bool = False) -> None:
-        self._validate = validator.validate_json
+    def __init__(
+        self,
+        validate: Callable[..., Parsed],
+        fields: Sequence[str],
+        *,
+        tight: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._validate = validate
         self._fields = tuple(fields)
         self._tight = tight
+        self._options = dict(options or {})
+
+    @property
+    def strictly(self) -> Callable[..., Parsed] | None:
+        """The bare validator, where strict validation is all there is to do; what it refuses, `parse` looks at again."""
+        return self._validate if self._tight and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
         """Validate; raise `InvalidArguments` naming each field, what was expected and what came."""
         text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
         try:
-            if not self._tight:
-                refuse_odd_numbers(text)
-            return self._validate(text, strict=True)
+            if self._tight:
+                return self._validate(text, strict=True)
+            return self._checked(text)
         except ValidationError as error:
-            return self._mended(text, error)
-        except UnicodeEncodeError:
-            raise InvalidArguments("the text holds a lone surrogate, which is not valid Unicode") from None
+            problems = error
+        return self._look_again(text, problems)
 
-    def _mended(self, text: str | bytes, error: ValidationError) -> Parsed:
-        problems = cast("list[Mapping[str, Any]]", error.errors(include_url=False))
-        whole, changed = _unwrapped(text)
-        changed |= _mend(whole, problems)
-        if changed:
+    def _checked(self, text: str | bytes) -> Parsed:
+        if not self._tight:
+            refuse_odd_numbers(text)
+        return self._validate(text, strict=True, **self._options)
+
+    def _look_again(self, text: str | bytes, error: ValidationError) -> Parsed:
+        whole = _read(text)
+        if not isinstance(whole, str) or not isinstance(_read(whole), dict):
+            return self._mended(whole, error)
+        try:
+            return self._checked(whole)
+        except ValidationError as inner:
+            error = inner
+        return self._mended(_read(whole), error)
+
+    def _mended(self, whole: Any, error: ValidationError) -> Parsed:
+        problems = self._problems(whole, error)
+        detail = describe_problems(problems, self._fields)
+        if _mend(whole, problems):
             try:
-                return self._validate(to_json(whole), strict=True)
-            except (ValidationError, ValueError):
+                return self._checked(to_json(whole))
+            except (ValidationError, InvalidArguments):
                 pass  # the slip was not the only fault: report what the model really wrote
-        raise InvalidArguments(describe_problems(problems, self._fields)) from None
+        raise InvalidArguments(detail)
+
+    def _problems(self, whole: Any, error: ValidationError) -> list[Problem]:
+        if error.error_count() <= _MANY_PROBLEMS:
+            return _traced(whole, error)
+        try:  # a list of a million wrong items would become a gigabyte of complaints
+            self._validate(to_json(_shortened(whole)), strict=True, **self._options)
+        except ValidationError as fewer:
+            if fewer.error_count() <= _MANY_PROBLEMS:
+                return _traced(whole, fewer)
+        raise InvalidArguments(f"{error.error_count()} values are not what was expected") from None
 
 
 def as_text(arguments: JsonObject) -> bytes:
     """Write an arguments object as JSON text, so that objects and text are judged alike."""
     try:
-        return to_json(arguments, inf_nan_mode="constants")
+        return to_json(arguments, inf_nan_mode="constants", fallback=_plain)
     except (ValueError, RecursionError) as error:
+        if "surrogates not allowed" in str(error):
+            raise InvalidArguments(_SURROGATE) from None
         raise InvalidArguments(f"they cannot be written as JSON: {clip_value(str(error))}") from None
 
 
 def from_text(text: str | bytes) -> Any:
     """Read JSON text under the same rules: no NaN, no endless nesting, no lone surrogates."""
+    refuse_odd_numbers(text)
     try:
-        refuse_odd_numbers(text)
         return from_json(text, allow_inf_nan=False)
-    except UnicodeEncodeError:
-        raise InvalidArguments("the text holds a lone surrogate, which is not valid Unicode") from None
+    except TypeError:
+        raise InvalidArguments(_SURROGATE) from None
     except ValueError as error:
         raise InvalidArguments(f"not valid JSON: {error}") from None
 
 
 def refuse_odd_numbers(text: str | bytes) -> None:
     """Refuse NaN, infinities and integers beyond 64 bits wherever they stand."""
-    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    if _SUSPECT.search(shown) is None:
+    suspect = _SUSPECT_TEXT.search(text) if isinstance(text, str) else _SUSPECT_BYTES.search(text)
+    if suspect is None:
         return
-    try:
-        value = from_json(text)
-    except ValueError:
-        return  # not JSON at all: the validator says so in better words
-    for path, number in _numbers(value, ()):
-        if isinstance(number, float) and not (-1e309 < number < 1e309):
-            raise InvalidArguments(f"{_dotted(path)}: expected a finite number, got {number}")
+    for path, number in _numbers(_read(text), ()):
+        if isinstance(number, float) and not -1e309 < number < 1e309:
+            raise InvalidArguments(f"{dotted(path)}: expected a finite number, got {number}")
         if isinstance(number, int) and not INTEGER_RANGE[0] <= number <= INTEGER_RANGE[1]:
-            raise InvalidArguments(f"{_dotted(path)}: expected an integer of at most 64 bits, got a longer one")
+            raise InvalidArguments(f"{dotted(path)}: expected an integer of at most 64 bits, got a longer one")
 
 
-def _numbers(value: Any, path: tuple[str | int, ...]) -> "list[tuple[tuple[str | int, ...], int | float]]":
+def _numbers(value: Any, path: Path) -> Iterator[tuple[Path, int | float]]:
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return [found for key, part in items for found in _numbers(part, (*path, key))]
-    if isinstance(value, list):
-        return [found for at, part in enumerate(cast("list[Any]", value)) for found in _numbers(part, (*path, at))]
-    return [(path, value)] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+        for key, part in cast("dict[str, Any]", value).items():
+            yield from _numbers(part, (*path, key))
+    elif isinstance(value, list):
+        for at, part in enumerate(cast("list[Any]", value)):
+            yield from _numbers(part, (*path, at))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, value
 
 
-def _unwrapped(text: str | bytes) -> tuple[Any, bool]:
-    """The arguments as plain JSON, and whether the whole object had been written as text inside a string."""
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _read(text: str | bytes) -> Any:
+    """The text as plain JSON; None where it is none, which the validator has said in better words."""
     try:
-        value = from_json(text, allow_inf_nan=False)
-        if isinstance(value, str):
-            return from_json(value, allow_inf_nan=False), True
-        return value, False
-    except ValueError:
-        return None, False
+        return from_json(text)
+    except (ValueError, TypeError):
+        return None
 
 
-def _mend(whole: Any, problems: Sequence[Mapping[str, Any]]) -> bool:
+def _traced(whole: Any, error: ValidationError) -> list[Problem]:
+    found = cast("list[dict[str, Any]]", error.errors(include_url=False))
+    return [Problem(trace(whole, problem["loc"], problem["type"]), problem) for problem in found]
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(part) for key, part in cast("dict[str, Any]", value).items()}
+    return [_shortened(part) for part in cast("list[Any]", value[:_SHOWN_ITEMS])] if isinstance(value, list) else value
+
+
+def _mend(whole: Any, problems: Sequence[Problem]) -> bool:
+    """Read again, in place, every value that was not what was expected; says whether any changed."""
     changed = False
     for problem in problems:
-        spot = _spot(whole, problem["loc"])
-        better = None if spot is None else _reread(spot[0][spot[1]])
-        if spot is not None and better is not None:
-            spot[0][spot[1]] = better
+        if not problem.path or problem.details["type"] in ("missing", "extra_forbidden"):
+            continue
+        holder = whole
+        for step in problem.path[:-1]:
+            holder = holder[step]
+        value = holder[problem.path[-1]]
+        better = _reread(value)
+        if better is not value:
+            holder[problem.path[-1]] = better
             changed = True
     return changed
 
 
-def _spot(whole: Any, location: tuple[str | int, ...]) -> tuple[Any, str | int] | None:
-    """The deepest container and key on the way to a fault; union members add steps that are not in the data."""
-    spot: tuple[Any, str | int] | None = None
-    value = whole
-    for step in location:
-        try:
-            value, spot = value[step], (value, step)
-        except (KeyError, IndexError, TypeError):
-            continue
-        if isinstance(value, (str, float)):
-            break
-    return spot
-
-
 def _reread(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) <= INTEGER_RANGE[1]:
         return int(value)
     if not isinstance(value, str):
-        return None
+        return value
     try:
         inner = from_json(value, allow_inf_nan=False)
-    except ValueError:
-        return None
-    return None if isinstance(inner, str) else inner
-
-
-def describe_problems(problems: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> str:
-    """One clause per fault: the field, what was expected, what came."""
-    clauses = list(dict.fromkeys(_clause(problem, fields) for problem in problems))
-    if len(clauses) > _SHOWN_ERRORS:
-        clauses[_SHOWN_ERRORS:] = [f"and {len(clauses) - _SHOWN_ERRORS} more"]
-    return "; ".join(clauses)
-
-
-def _clause(problem: Mapping[str, Any], fields: Sequence[str]) -> str:
-    kind, where, value = problem["type"], _dotted(problem["loc"]), problem.get("input")
-    if kind == "json_invalid":
-        return f"not valid JSON: {problem['ctx']['error']}"
-    if kind == "missing":
-        return f"{where}: missing, and it is required"
-    if kind == "extra_forbidden":
-        name = str(problem["loc"][-1])
-        near = get_close_matches(name, fields, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(fields) or 'none'}"
-        return f"{where}: unknown field{hint}"
-    expected = str(problem["msg"]).replace("Input should be", "expected").replace("Value error, ", "")
-    return f"{where}: {expected[:1].lower()}{expected[1:]}, got {show_value(value)}"
-
-
-def _dotted(location: Sequence[str | int]) -> str:
-    return ".".join(str(step) for step in location) or "arguments"
-
-
-def show_value(value: Any) -> str:
-    """Name a value and its JSON type, shortened."""
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-    try:
-        written = compact(value)
-    except (TypeError, ValueError, RecursionError):
-        written = repr(type(value).__name__)
-    if value is None:
-        return "null"
-    return f"{clip_value(written)} ({names.get(type(value), type(value).__name__)})"
-
-
-def clip_value(text: str) -> str:
-    """Shorten what came so that a huge argument does not become a huge error."""
-    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+    except (ValueError, TypeError):
+        return value
+    return value if isinstance(inner, str) else inner

@@ -1,12 +1,13 @@
 """What a tool returned to what the model reads."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json, to_json
 
 from toolwright.core.content import File, Image, Output, Part, Text
 from toolwright.core.errors import ToolFailed
+from toolwright.tool.explain import clip_value
 
 _NOTHING = Output("(no output)")
 
@@ -14,7 +15,7 @@ _NOTHING = Output("(no output)")
 def render(value: object) -> Output:
     """Make an output of any return value; raise `ToolFailed` where it cannot be written as JSON."""
     if isinstance(value, str):
-        return Output(value)
+        return Output(str.__str__(value))  # of a string enum its value, not its name
     if value is None:
         return _NOTHING
     if isinstance(value, Output):
@@ -23,6 +24,8 @@ def render(value: object) -> Output:
         return Output((value,))
     if _is_parts(value):
         return Output(tuple(Text(part) if isinstance(part, str) else part for part in cast("Sequence[Part]", value)))
+    if isinstance(value, bytes):
+        return _text(value)
     return _structured(value)
 
 
@@ -36,9 +39,18 @@ def _is_parts(value: object) -> bool:
     )
 
 
-def _structured(value: Any) -> Output:
+def _text(value: bytes) -> Output:
     try:
-        written = to_json(value)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise ToolFailed(f"output serialize: {type(value).__name__} is not JSON: {error}") from error
-    return Output(written.decode(), from_json(written))
+        return Output(value.decode())
+    except UnicodeDecodeError as error:
+        raise ToolFailed("output serialize: bytes that are not text; return File(data) or Image(data)") from error
+
+
+def _structured(value: object) -> Output:
+    """Data as compact JSON, for the model as text and for programs as it is; NaN, which JSON lacks, becomes null."""
+    try:
+        written = to_json(value, inf_nan_mode="null")
+        return Output(written.decode(), from_json(written))
+    except Exception as error:  # whatever a value's own serialiser raised, it is the output that failed
+        reason = clip_value(str(error))
+        raise ToolFailed(f"output serialize: {type(value).__name__} is not JSON: {reason}") from error

@@ -1,18 +1,24 @@
 """The one door to pydantic: argument models, and annotations the direct compiler does not know."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, PydanticUndefined, SchemaValidator
+from pydantic_core import CoreSchema
 
 from toolwright.core.errors import UsageError
 from toolwright.core.json import JsonObject, freeze
 from toolwright.tool.compact import compact_arguments, compact_schema
+from toolwright.tool.parse import Parser
 
 AnyAdapter = TypeAdapter[Any]
+_UNSET = inspect.Parameter.empty
+_NOT_JSON = frozenset({"callable", "is-instance", "is-subclass", "generator"})
+_NOT_SEEN = frozenset({"metadata", "serialization", "python_schema", "strict_schema"})
 
 
 class Arguments(BaseModel):
@@ -24,36 +30,79 @@ class Arguments(BaseModel):
 def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
     """Return pydantic's view of an annotation; `about` names the place for the error."""
     try:
-        return cast(AnyAdapter, TypeAdapter(annotation))
+        adapter: AnyAdapter = TypeAdapter(cast(Any, annotation))
+        if _holds(adapter.core_schema, "type", _NOT_JSON):  # some of these have a JSON form all the same
+            adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
-        shown = getattr(annotation, "__name__", repr(annotation))
-        raise UsageError(
-            f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
-            f"model ({str(error).splitlines()[0]})"
-        ) from error
+        raise _unfit(annotation, about, error) from error
+    return adapter
+
+
+def _unfit(annotation: object, about: str, error: Exception) -> UsageError:
+    shown = getattr(annotation, "__name__", repr(annotation))
+    return UsageError(
+        f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
+        f"model ({str(error).splitlines()[0]})"
+    )
+
+
+def _holds(core: Any, key: str, values: frozenset[str]) -> bool:
+    """Whether any part of a core schema that JSON passes through says one of these values under a key."""
+    if isinstance(core, dict):
+        parts = cast("dict[str, Any]", core)
+        own = parts.get(key)
+        if isinstance(own, str) and own in values:
+            return True
+        return any(_holds(part, key, values) for name, part in parts.items() if name not in _NOT_SEEN)
+    return isinstance(core, (list, tuple)) and any(_holds(part, key, values) for part in cast("Sequence[Any]", core))
+
+
+def parse_options(core: Any) -> dict[str, Any]:
+    """How text is validated where models are inside: names and aliases both count, unknown fields do not.
+
+    A model that says what becomes of unknown fields (`extra=…`) is left to its word.
+    """
+    spoken = frozenset({"allow", "ignore"})
+    speaks = _holds(core, "extra_behavior", spoken) or _holds(core, "extra_fields_behavior", spoken)
+    names: dict[str, Any] = {"by_alias": True, "by_name": True}
+    return names if speaks else {**names, "extra": "forbid"}
 
 
 def split_definitions(core: CoreSchema) -> tuple[CoreSchema, list[CoreSchema]]:
-    """Part a core schema from the definitions it carries, so that several can share one list."""
-    if core["type"] == "definitions":
-        return core["schema"], list(core["definitions"])
-    return core, []
+    """Part a core schema from its own default and the definitions it carries, so that several can share one list."""
+    inner, definitions = cast(Any, core), cast("list[CoreSchema]", [])
+    if inner["type"] == "definitions":
+        inner, definitions = inner["schema"], list(inner["definitions"])
+    while inner["type"] == "default":
+        inner = inner["schema"]
+    return inner, definitions
 
 
-def argument_schemas(adapters: Sequence[tuple[str, AnyAdapter]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def argument_schemas(
+    adapters: Sequence[tuple[str, AnyAdapter]], *, about: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """JSON Schemas of several arguments by name, and the definitions they share."""
     inputs = [(name, "validation", adapter) for name, adapter in adapters]
-    by_name, shared = TypeAdapter.json_schemas(cast("Any", inputs))
+    try:
+        by_name, shared = TypeAdapter.json_schemas(cast("Any", inputs))
+    except PydanticUserError as error:
+        raise UsageError(f"{about}: {str(error).splitlines()[0]}") from error
     return {name: by_name[name, "validation"] for name, _ in adapters}, shared.get("$defs", {})
 
 
-def model_schema(kind: Any, *, about: str) -> tuple[SchemaValidator, JsonObject, tuple[str, ...], AnyAdapter]:
-    """Validator, compact JSON Schema, accepted names and adapter of an arguments class."""
+def model_schema(kind: Any, *, about: str) -> tuple[Parser[Any], JsonObject, AnyAdapter]:
+    """Parser, compact JSON Schema and adapter of an arguments class."""
     adapter = adapter_for(kind, about=about)
-    schema = compact_arguments(adapter.json_schema())
+    try:
+        schema = compact_arguments(adapter.json_schema())
+    except PydanticUserError as error:
+        raise _unfit(kind, about, error) from error
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
-    return cast(SchemaValidator, adapter.validator), freeze(schema), tuple(schema["properties"]), adapter
+    parser = Parser(
+        adapter.validator.validate_json, tuple(schema["properties"]), options=parse_options(adapter.core_schema)
+    )
+    return parser, freeze(schema), adapter
 
 
 def output_schema(annotation: object) -> JsonObject | None:
@@ -65,31 +114,45 @@ def output_schema(annotation: object) -> JsonObject | None:
     return freeze(schema) if schema else None
 
 
-def field_default(default: object) -> tuple[bool, object]:
-    """Whether a parameter's default leaves it optional, and its value; sees through `Field(...)`."""
-    if not isinstance(default, FieldInfo):
-        return True, default
-    if default.is_required():
-        return False, None
-    value = default.get_default(call_default_factory=True, validated_data={})
-    return value is not PydanticUndefined, value
+@dataclass(frozen=True, slots=True)
+class FieldTraits:
+    """What `Field(…)` says about a parameter beyond its type."""
+
+    annotation: object
+    default: object = _UNSET
+    factory: Callable[[], object] | None = None
+    filled: bool = False
+    """The default is pydantic's to fill in, because the function does not have it."""
+    aliases: tuple[str, ...] = ()
 
 
-def field_names(metadata: Sequence[object]) -> tuple[str, ...]:
+def read_field(annotation: object, default: object) -> FieldTraits:
+    """Read `Annotated[…, Field(…)]` and `= Field(…)`; a plain default of the function beats one in `Field`."""
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[cast(Any, annotation), default], _UNSET
+    metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    infos = [item for item in metadata if isinstance(item, FieldInfo)]
+    aliases = field_names(infos)
+    if default is not _UNSET:
+        return FieldTraits(annotation, default, aliases=aliases)
+    for info in reversed(infos):
+        if info.default_factory is not None:
+            return FieldTraits(annotation, _UNSET, _factory(info), filled=True, aliases=aliases)
+        if not info.is_required():
+            return FieldTraits(annotation, info.default, filled=True, aliases=aliases)
+    return FieldTraits(annotation, aliases=aliases)
+
+
+def _factory(info: FieldInfo) -> Callable[[], object]:
+    if info.default_factory_takes_validated_data:
+        raise UsageError("a default_factory that takes the other arguments has none here; make it take nothing")
+    return cast("Callable[[], object]", info.default_factory)
+
+
+def field_names(infos: Sequence[FieldInfo]) -> tuple[str, ...]:
     """The other names `Field(alias=…, validation_alias=…)` gives an argument."""
     names: list[str] = []
-    for info in metadata:
-        if isinstance(info, FieldInfo):
-            choices = getattr(info.validation_alias, "choices", [info.validation_alias])
-            names += [name for name in (*choices, info.alias) if isinstance(name, str)]
+    for info in infos:
+        choices = getattr(info.validation_alias, "choices", [info.validation_alias])
+        names += [name for name in (*choices, info.alias) if isinstance(name, str)]
     return tuple(dict.fromkeys(names))
-
-
-def is_field(value: object) -> bool:
-    """Whether a default is a pydantic `Field(...)`."""
-    return isinstance(value, FieldInfo)
-
-
-def fields_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of an object schema's properties."""
-    return tuple(schema.get("properties", {}))

@@ -1,5 +1,6 @@
 """`TypedTool`: a class as a tool, for tools that have dependencies or declare what they touch."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
@@ -10,6 +11,7 @@ from toolwright.core.json import Json, JsonObject
 from toolwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from toolwright.tool.base import ToolContext
 from toolwright.tool.parse import Parser
+from toolwright.tool.stream import settle
 
 Given = TypeVar("Given")
 
@@ -34,7 +36,7 @@ def describe(
     *,
     effect: Effect = Effect.WRITE,
     annotations: Annotations | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
     aliases: Sequence[str] = (),
     group: str = "",
     **rest: Any,
@@ -70,6 +72,9 @@ class TypedTool(Generic[Given]):
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         cls._contract = None
+        run = vars(cls).get("run")
+        if run is not None and not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
+            raise UsageError(f"{cls.__name__}.run must be async; write async def run(self, arguments, context)")
 
     @classmethod
     def contract(cls) -> _Contract:
@@ -87,8 +92,8 @@ class TypedTool(Generic[Given]):
             raise UsageError(
                 f'{cls.__name__} says nothing about itself; write spec = describe("name", "what it is for")'
             )
-        validator, schema, fields, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
-        return _Contract(described.complete(schema), Parser(validator, fields), adapter.dump_python)
+        parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
+        return _Contract(described.complete(schema), parser, adapter.dump_python)
 
     @classmethod
     def _arguments_class(cls) -> object:
@@ -117,19 +122,22 @@ class TypedTool(Generic[Given]):
 class TypedInvocation(Generic[Given]):
     """One call of a `TypedTool`, validated and ready to run."""
 
-    __slots__ = ("_dump", "given", "tool")
+    __slots__ = ("_arguments", "_dump", "given", "tool")
 
     def __init__(self, tool: TypedTool[Given], given: Given, dump: Any) -> None:
         self.tool = tool
         self.given = given
         self._dump = dump
+        self._arguments: JsonObject | None = None
 
     @property
     def arguments(self) -> JsonObject:
-        return cast("Mapping[str, Json]", self._dump(self.given, mode="json"))
+        if self._arguments is None:
+            self._arguments = cast("Mapping[str, Json]", self._dump(self.given, mode="json"))
+        return self._arguments
 
     def accesses(self) -> Sequence[Access]:
         return self.tool.accesses(self.given)
 
     async def run(self, context: ToolContext) -> object:
-        return await self.tool.run(self.given, context)
+        return await settle(self.tool.run(self.given, context), context)

@@ -1,0 +1,40 @@
+"""What tests of tools share: a context to run in, and what was reported through it."""
+
+from collections.abc import Awaitable, Sequence
+
+import pytest
+
+from toolwright import Outcome, State, ToolCall, ToolContext
+
+
+class RecordingScope:
+    """Stands where the executor stands, and remembers progress."""
+
+    session_id = "session"
+    turn_id = "turn"
+    cancelled = False
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.reports: list[object] = []
+
+    def report(self, call: ToolCall, progress: object) -> None:
+        self.reports.append(progress)
+
+    def execute(self, context: ToolContext, calls: Sequence[ToolCall]) -> Awaitable[list[Outcome]]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def scope() -> RecordingScope:
+    return RecordingScope()
+
+
+@pytest.fixture
+def reports(scope: RecordingScope) -> list[object]:
+    return scope.reports
+
+
+@pytest.fixture
+def context(scope: RecordingScope) -> ToolContext:
+    return ToolContext(ToolCall("call-1", "tool"), scope)
