@@ -12,7 +12,7 @@ from toolwright.core.errors import ToolFailed
 from toolwright.system.breaks import spliced, unified, usual_break, with_break
 from toolwright.system.encoding import Encoding, detect
 from toolwright.system.files import Identity, open_regular, read_file
-from toolwright.system.lines import LineIndex, count_breaks, lines_from
+from toolwright.system.lines import LineIndex, lines_from
 
 _BREAKS = st.sampled_from(["\n", "\r\n"])
 _LINES = st.lists(st.tuples(st.text(st.sampled_from("ab \t"), max_size=3), _BREAKS), max_size=8)
@@ -90,41 +90,68 @@ def test_the_usual_break_is_that_of_most_lines():
     assert with_break("a\nb\r\n", "\r\n") == "a\r\nb\r\n"
 
 
+def find(index: LineIndex, descriptor: int, line: int) -> int | None:
+    identity = Identity.of(os.fstat(descriptor))
+    while not index.reach(descriptor, identity, line):
+        pass
+    return index.find(descriptor, identity, line)
+
+
 def test_every_line_is_found_where_it_begins(tmp_path: Path):
     lines = [b"x" * (index % 97) for index in range(30_000)]
     path = tmp_path / "long"
     path.write_bytes(b"\n".join(lines))
     descriptor, index = os.open(path, os.O_RDONLY), LineIndex()
-    identity = Identity.of(os.fstat(descriptor))
     offsets = [0]
     for line in lines[:-1]:
         offsets.append(offsets[-1] + len(line) + 1)
-    for number in (29_999, 1, 2, 15_000, 29_998, 30_000, 7):  # in no order: later marks must serve earlier lines
-        assert index.find(descriptor, identity, number) == offsets[number - 1]
-    assert index.find(descriptor, identity, 30_001) is None
-    assert count_breaks(descriptor) == 29_999
+    for number in (
+        15_000,
+        1,
+        2,
+        29_999,
+        14_000,
+        29_998,
+        30_000,
+        7,
+    ):  # in no order: later marks must serve earlier lines
+        assert find(index, descriptor, number) == offsets[number - 1]
+    assert find(index, descriptor, 30_001) is None
+    assert index.breaks(Identity.of(os.fstat(descriptor))) == 29_999
     os.close(descriptor)
 
 
-@given(data=st.binary(max_size=60), line=st.integers(1, 10))
-def test_finding_a_line_agrees_with_splitting(data: bytes, line: int, tmp_path_factory: pytest.TempPathFactory):
+@given(data=st.binary(max_size=60), lines=st.lists(st.integers(1, 10), min_size=1))
+def test_finding_lines_agrees_with_splitting(data: bytes, lines: list[int], tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("lines") / "file"
     path.write_bytes(data)
-    descriptor = os.open(path, os.O_RDONLY)
-    offset = LineIndex().find(descriptor, Identity.of(os.fstat(descriptor)), line)
+    descriptor, index = os.open(path, os.O_RDONLY), LineIndex()
+    offsets = [find(index, descriptor, line) for line in lines]
     os.close(descriptor)
     parts = data.split(b"\n")
-    assert offset == (sum(len(part) + 1 for part in parts[: line - 1]) if line <= len(parts) else None)
+    assert offsets == [
+        sum(len(part) + 1 for part in parts[: line - 1]) if line <= len(parts) else None for line in lines
+    ]
+
+
+def test_a_long_scan_is_done_in_slices(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x\n" * 10_000_000)
+    descriptor, index = os.open(path, os.O_RDONLY), LineIndex()
+    identity = Identity.of(os.fstat(descriptor))
+    assert not index.reach(descriptor, identity, 10_000_000)
+    assert find(index, descriptor, 10_000_000) == 19_999_998
+    assert index.reach(descriptor, identity, 9_000_000)
+    os.close(descriptor)
 
 
 def test_a_changed_file_is_not_looked_up_in_old_marks(tmp_path: Path):
     path = tmp_path / "file"
-    path.write_bytes(b"a\n" * 200_000)
     index = LineIndex()
     for content, expected in ((b"a\n" * 200_000, 200_000), (b"bb\n" * 200_000, 300_000)):
         path.write_bytes(content)
         descriptor = os.open(path, os.O_RDONLY)
-        assert index.find(descriptor, Identity.of(os.fstat(descriptor)), 100_001) == expected
+        assert find(index, descriptor, 100_001) == expected
         os.close(descriptor)
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from toolwright.core.errors import ToolFailed
-from toolwright.system.paths import open_beneath, parent_folder
+from toolwright.system.paths import open_beneath, open_resolved, parent_folder
 
 _CHUNK = 1 << 20
 _KINDS = (
@@ -59,6 +59,16 @@ def _refuse_irregular(path: Path, found: os.stat_result) -> None:
     for matches, kind in _KINDS:
         if matches(found.st_mode):
             raise ToolFailed(f"{path} is {kind}, not a file; it cannot be read or written here")
+
+
+def folder_names(path: Path) -> list[str]:
+    """Name what is in a resolved folder, sub-folders with a slash, in order."""
+    descriptor = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(descriptor) as entries:
+            return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
+    finally:
+        os.close(descriptor)
 
 
 def read_all(descriptor: int, most_bytes: int | None = None) -> bytes:

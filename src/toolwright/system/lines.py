@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from toolwright.system.files import Identity
 
 _CHUNK = 1 << 16  # fits the processor's cache: twice as fast as a megabyte at a time
-_STRIDE = _CHUNK
+_SLICE = 1 << 23
 _KEPT_FILES = 16
 
 
 @dataclass(slots=True)
 class _Marks:
-    """How many line breaks lie before every multiple of the stride, as far as the file was scanned."""
+    """How many line breaks lie before every multiple of a chunk, as far as the file was scanned."""
 
     breaks_before: list[int] = field(default_factory=lambda: [0])
+    total: int | None = None
+    """All line breaks of the file, once its end was reached."""
 
 
 class LineIndex:
@@ -26,37 +28,43 @@ class LineIndex:
     def __init__(self) -> None:
         self._known: OrderedDict[Identity, _Marks] = OrderedDict()
 
+    def reach(self, descriptor: int, identity: Identity, line: int) -> bool:
+        """Scan on towards a line, for some milliseconds at most; True once the line or the end was reached."""
+        marks = self._marks(identity)
+        breaks, offset = marks.breaks_before[-1], (len(marks.breaks_before) - 1) * _CHUNK
+        stop = offset + _SLICE
+        while breaks < line - 1 and marks.total is None and offset < stop:
+            chunk = os.pread(descriptor, _CHUNK, offset)
+            # removing and comparing lengths is several times faster than counting
+            breaks, offset = breaks + len(chunk) - len(chunk.replace(b"\n", b"")), offset + len(chunk)
+            if offset == len(marks.breaks_before) * _CHUNK:
+                marks.breaks_before.append(breaks)
+            elif not chunk:
+                marks.total = breaks
+        return breaks >= line - 1 or marks.total is not None
+
     def find(self, descriptor: int, identity: Identity, line: int) -> int | None:
-        """Return the offset at which a line, counted from 1, begins; None if the file has fewer line breaks."""
-        marks = self._known.get(identity) or _Marks()
-        self._known[identity] = marks
+        """Return the offset at which a line that was reached begins, counted from 1; None if there is no such line."""
+        marks, wanted = self._marks(identity), line - 1
+        if not wanted:
+            return 0
+        if marks.total is not None and wanted > marks.total:
+            return None
+        known = bisect_left(marks.breaks_before, wanted) - 1
+        chunk = os.pread(descriptor, _CHUNK, known * _CHUNK)
+        rest = chunk.split(b"\n", wanted - marks.breaks_before[known])
+        return known * _CHUNK + len(chunk) - len(rest[-1])
+
+    def breaks(self, identity: Identity) -> int:
+        """How many line breaks a file has whose end was reached."""
+        return self._marks(identity).total or 0
+
+    def _marks(self, identity: Identity) -> _Marks:
+        marks = self._known.setdefault(identity, _Marks())
         self._known.move_to_end(identity)
         while len(self._known) > _KEPT_FILES:
             self._known.popitem(last=False)
-        return _find(descriptor, marks.breaks_before, line - 1) if line > 1 else 0
-
-
-def _find(descriptor: int, marks: list[int], wanted: int) -> int | None:
-    """The offset after the `wanted`-th line break, scanning from the last mark before it."""
-    known = bisect_left(marks, wanted) - 1
-    breaks, offset = marks[known], known * _STRIDE
-    while chunk := os.pread(descriptor, _CHUNK, offset):
-        # removing and comparing lengths is several times faster than counting
-        here = len(chunk) - len(chunk.replace(b"\n", b""))
-        if breaks + here >= wanted:
-            return offset + len(chunk) - len(chunk.split(b"\n", wanted - breaks)[-1])
-        breaks, offset = breaks + here, offset + len(chunk)
-        if offset == len(marks) * _STRIDE:
-            marks.append(breaks)
-    return None
-
-
-def count_breaks(descriptor: int) -> int:
-    """Count the line breaks of a whole file."""
-    breaks = offset = 0
-    while chunk := os.pread(descriptor, _CHUNK, offset):
-        breaks, offset = breaks + len(chunk) - len(chunk.replace(b"\n", b"")), offset + len(chunk)
-    return breaks
+        return marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Known:
     content: str = ""
     """Digest of the whole; empty for a file too large to be hashed by every read."""
     identity: Identity | None = None
-    parts: tuple[Shown, ...] = ()
+    parts: frozenset[Shown] = frozenset()
     lines: frozenset[tuple[int, int]] = frozenset()
     """First and last line of every stretch shown."""
     total: int = 0
@@ -70,7 +70,7 @@ class Freshness:
             before = self._known.get(path)
             if before and (before.content, before.identity) == (known.content, known.identity):
                 total = max(before.total, known.total)
-                known = replace(known, parts=before.parts + known.parts, lines=before.lines | known.lines, total=total)
+                known = replace(known, parts=before.parts | known.parts, lines=before.lines | known.lines, total=total)
             self._known[path] = known
 
     def made(self, path: Path, content: str, *, whole: bool) -> None:

@@ -16,19 +16,20 @@ from toolwright.core.errors import ToolFailed
 from toolwright.core.spec import Effect, Limits
 from toolwright.system.breaks import unified
 from toolwright.system.encoding import Encoding, detect
-from toolwright.system.files import Identity, digest, open_regular, read_all
-from toolwright.system.lines import LineIndex, count_breaks
+from toolwright.system.files import Identity, digest, folder_names, open_regular, read_all
+from toolwright.system.lines import LineIndex
 from toolwright.system.paths import Workspace
 from toolwright.tool.base import ToolContext
 from toolwright.tool.typed import TypedTool, describe
 from toolwright.toolbox.freshness import Freshness, Known
 from toolwright.toolbox.media import MOST_IMAGE_BYTES, notebook_cells, pdf_pages, picture_type
 from toolwright.toolbox.target import TargetArguments, explain, explain_missing
-from toolwright.toolbox.window import WINDOW_CHARS, Window, window_of_file, window_of_text
+from toolwright.toolbox.window import WINDOW_CHARS, Window, window_of_file, window_on
 
 SMALL_BYTES = 1 << 20
 """Up to here a file is read, hashed and split whole, which is quicker than anything cleverer."""
 _HEAD_BYTES = 1 << 16
+_SAMPLE_BYTES = 1 << 13
 _LARGEST_WHOLE = 1 << 26
 _LIMIT = 2000
 
@@ -98,29 +99,28 @@ class Read(TypedTool[ReadArguments]):
             raise explain(error, arguments.path, "read") from None
         try:
             found = Identity.of(os.fstat(descriptor))
-            opened = _Opened(path, descriptor, found, read_all(descriptor, _HEAD_BYTES))
-            if found.size <= SMALL_BYTES:  # a hop to a thread takes longer than the read
-                return _show(opened, arguments, context)
-            return await asyncio.to_thread(_show, opened, arguments, context)
+            head = read_all(descriptor, _HEAD_BYTES if found.size <= SMALL_BYTES else _SAMPLE_BYTES)
+            return await _show(_Opened(path, descriptor, found, head), arguments, context)
         except OSError as error:
             raise explain(error, arguments.path, "read") from None
         finally:
             os.close(descriptor)
 
 
-def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> object:
+async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> object:
     if media_type := picture_type(opened.head):
         return Image(opened.whole(MOST_IMAGE_BYTES), media_type)
     if opened.head.startswith(b"%PDF-"):
-        return pdf_pages(opened.whole(_LARGEST_WHOLE), arguments.path, arguments.offset, arguments.limit)
+        data = opened.whole(_LARGEST_WHOLE)
+        return await asyncio.to_thread(pdf_pages, data, arguments.path, arguments.offset, arguments.limit)
     if opened.path.suffix == ".ipynb" and (arguments.offset, arguments.limit) == (1, _LIMIT):
         return notebook_cells(opened.whole(_LARGEST_WHOLE), arguments.path)
-    if opened.identity.size <= SMALL_BYTES:
+    if opened.identity.size <= SMALL_BYTES:  # a hop to a thread takes longer than the read
         return _show_small(opened, arguments, context)
     encoding = _encoding(opened.head, arguments.path, whole=False)
     if encoding.name.startswith(("utf-16", "utf-32")):
-        return _show_small(opened, arguments, context)
-    return _show_large(opened, encoding, arguments, context)
+        return await asyncio.to_thread(_show_small, opened, arguments, context)
+    return await _show_large(opened, encoding, arguments, context)
 
 
 def _encoding(data: bytes, given: str, *, whole: bool) -> Encoding:
@@ -131,7 +131,8 @@ def _encoding(data: bytes, given: str, *, whole: bool) -> Encoding:
 
 
 def _show_small(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> str:
-    data = opened.head if len(opened.head) < _HEAD_BYTES else opened.whole(_LARGEST_WHOLE)
+    complete = opened.identity.size <= SMALL_BYTES and len(opened.head) < _HEAD_BYTES
+    data = opened.head if complete else opened.whole(_LARGEST_WHOLE)
     content = digest(data)
     freshness = context.state.get(Freshness)
     if not data:
@@ -141,22 +142,25 @@ def _show_small(opened: _Opened, arguments: ReadArguments, context: ToolContext)
     lines = unified(encoding.decode(data[len(encoding.mark) :])).removesuffix("\n").split("\n")
     if arguments.offset > len(lines):
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has {len(lines)} lines")
-    window = window_of_text(lines, arguments.offset, arguments.limit)
+    wanted = lines[arguments.offset - 1 : arguments.offset + arguments.limit]
+    window = window_on(wanted, arguments.offset, arguments.limit)
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
     freshness.saw(opened.path, Known(content, lines=shown, total=len(lines)))
     return window.text + _note(window, encoding, len(lines))
 
 
-def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArguments, context: ToolContext) -> str:
+async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArguments, context: ToolContext) -> str:
     index = context.state.get(LineIndex)
+    while not index.reach(opened.descriptor, opened.identity, arguments.offset):  # noqa: ASYNC110 - it works, not waits
+        await asyncio.sleep(0)  # others have their turn; a thread would scan no faster
     found = window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
     if found is None:
-        lines = count_breaks(opened.descriptor)
+        lines = index.breaks(opened.identity)
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has about {lines} lines")
     window, part = found
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
     total = 0 if window.more else window.last
-    context.state.get(Freshness).saw(opened.path, Known("", opened.identity, (part,), shown, total))
+    context.state.get(Freshness).saw(opened.path, Known("", opened.identity, frozenset({part}), shown, total))
     return window.text + _note(window, encoding, total)
 
 
@@ -175,8 +179,7 @@ def _note(window: Window, encoding: Encoding, total: int) -> str:
 
 def _folder(path: Path, arguments: ReadArguments) -> str:
     try:
-        with os.scandir(path) as entries:
-            names = sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
+        names = folder_names(path)
     except OSError as error:
         raise explain(error, arguments.path, "list") from None
     if not names:

@@ -1,7 +1,6 @@
 """The path a file tool was given: resolved when accesses are declared, and held to that when it runs."""
 
 import errno
-import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, PrivateAttr
 
 from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.system.files import folder_names
 from toolwright.tool.schema import Arguments
 
 _NEAREST = 3
@@ -40,7 +40,7 @@ def explain_missing(given: str, resolved: Path) -> ToolFailed:
         resolved, folder = folder, folder.parent
     lost = resolved.name
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
+        names = [name.rstrip("/") for name in folder_names(folder)]
     except OSError:
         names = []
     folded = {name.lower(): name for name in names}

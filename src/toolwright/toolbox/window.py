@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from toolwright.system.breaks import unified
 from toolwright.system.encoding import Encoding
 from toolwright.system.files import Identity, digest
 from toolwright.system.lines import Line, LineIndex, lines_from
@@ -14,6 +15,7 @@ from toolwright.toolbox.freshness import Shown
 LINE_CHARS = 2000
 WINDOW_CHARS = 100_000
 _HASHED_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 16
 _BROKEN = re.compile("[\ud800-\udfff]")
 
 
@@ -59,9 +61,21 @@ def _printable(line: str) -> tuple[str, int]:
     return _BROKEN.subn("\ufffd", line)
 
 
-def window_of_text(lines: Sequence[str], first: int, count: int) -> Window:
-    """A window on lines that are in memory."""
-    return numbered(((line, 0) for line in islice(lines, first - 1, None)), first, count)
+def window_on(lines: Sequence[str], first: int, count: int) -> Window:
+    """A window on lines that are in memory; the first of them has the number `first`, one beyond `count` means more."""
+    window = _quick(lines[:count], first, more=len(lines) > count)
+    return window or numbered(((line, 0) for line in lines), first, count)
+
+
+def _quick(lines: Sequence[str], first: int, *, more: bool) -> Window | None:
+    """The window when nothing has to be cut, which is nearly always: no look at single lines."""
+    text = "\n".join(lines)
+    if len(text) + 8 * len(lines) > WINDOW_CHARS or max(map(len, lines), default=0) > LINE_CHARS:
+        return None
+    if not text.isascii() and _BROKEN.search(text):
+        return None
+    shown = "".join([f"{number}\t{line}\n" for number, line in enumerate(lines, first)])
+    return Window(shown, first, first + len(lines) - 1, more=more)
 
 
 def window_of_file(
@@ -73,6 +87,22 @@ def window_of_file(
     if offset is None or offset >= identity.size:
         return None
     offset += len(encoding.mark) if first == 1 else 0
+    return _at_once(descriptor, encoding, offset, first, count) or _by_line(descriptor, encoding, offset, first, count)
+
+
+def _at_once(descriptor: int, encoding: Encoding, offset: int, first: int, count: int) -> tuple[Window, Shown] | None:
+    """The window when it lies in one block and nothing has to be cut, which is nearly always."""
+    block = os.pread(descriptor, _BLOCK_BYTES, offset)
+    rest = block.split(b"\n", count)[count:]
+    if not rest and len(block) == _BLOCK_BYTES:
+        return None
+    shown = block[: len(block) - len(rest[0])] if rest else block
+    more = bool(os.pread(descriptor, 1, offset + len(shown)))
+    window = _quick(unified(encoding.decode(shown)).removesuffix("\n").split("\n"), first, more=more)
+    return window and (window, Shown(offset, len(shown), digest(shown)))
+
+
+def _by_line(descriptor: int, encoding: Encoding, offset: int, first: int, count: int) -> tuple[Window, Shown]:
     lines = _taken(descriptor, offset, count)
     window = numbered((_decode(line, encoding) for line in lines), first, count)
     size = sum(line.size + 1 for line in lines[: window.last - first + 1])
