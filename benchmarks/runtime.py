@@ -89,7 +89,9 @@ async def wide_turns() -> list[Row]:
                 best = min(best, time.perf_counter() - began)
                 assert all(isinstance(outcome, Completed) for outcome in outcomes)
             kind = "async" if name == "nap" else "sync"
-            rows.append((f"{count} {kind} calls of 50 ms", f"{best * 1e3:.0f} ms", f"<= {limit} ms", best * 1e3 <= limit))
+            rows.append(
+                (f"{count} {kind} calls of 50 ms", f"{best * 1e3:.0f} ms", f"<= {limit} ms", best * 1e3 <= limit)
+            )
     return rows
 
 
@@ -125,7 +127,12 @@ def definitions() -> list[Row]:
     define = cpu_seconds(lambda: [tool(function) for function in given])
     whole = cpu_seconds(lambda: json.dumps([tool(function).spec.input_schema for function in given]))
     rows: list[Row] = [
-        ("define 1,000 typed tools", f"{define / floor:.3f}x of {floor * 1e3:.0f} ms", "<= 0.15x", define / floor <= 0.15),
+        (
+            "define 1,000 typed tools",
+            f"{define / floor:.3f}x of {floor * 1e3:.0f} ms",
+            "<= 0.15x",
+            define / floor <= 0.15,
+        ),
         ("define and first payload", f"{whole / floor:.3f}x", "<= 1.05x", whole / floor <= 1.05),
     ]
     for count in (1_000, 10_000):

@@ -1,0 +1,36 @@
+"""The command line as a new user meets it."""
+
+import subprocess
+import sys
+
+
+def toolwright(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "toolwright", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_read() -> None:
+    done = toolwright("demo")
+    assert done.returncode == 0, done.stderr
+    steps = [line.split()[2:] for line in done.stdout.splitlines() if " ms  " in line]
+    happened = [f"{step[0]} {step[-1]}" for step in steps]
+    assert happened.index("c1 starts") < happened.index("c2 done")
+    assert happened.index("c2 starts") < happened.index("c1 done")
+    assert happened.index("c2 done") < happened.index("c3 starts")
+    assert "unknown tool: raed_note; did you mean read_note" in done.stdout
+    assert "c5  error  invalid arguments: " in done.stdout
+    assert "todo.txt now says: 'plants are watered'" in done.stdout
+
+
+def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> None:
+    shown = toolwright("--help")
+    assert shown.returncode == 0
+    assert "demo" in shown.stdout and "permissions" in shown.stdout
+    slip = toolwright("dmeo")
+    assert slip.returncode == 2
+    assert "there is no command 'dmeo'; did you mean demo?" in slip.stderr
+
+
+def test_the_rule_tester_answers_by_exit_code() -> None:
+    assert toolwright("permissions", "test", "bash", "git status").returncode == 0
+    assert toolwright("permissions", "test", "bash", "rm -rf build").returncode == 3
+    assert toolwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 4

@@ -1,0 +1,27 @@
+"""The code on the documentation pages runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "docs" / "tutorial.md", ROOT / "docs" / "howto" / "tools.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks, f"{page.name} has no code"
+    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": f"docs_{page.stem}"})
+
+
+def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    first, second = capsys.readouterr().out.splitlines()
+    assert f"# {first}" in block
+    assert second.startswith("invalid arguments: ")
+    said = next(line for line in block.splitlines() if line.startswith("# invalid")).removeprefix("# ").split("; …")[0]
+    assert said in second
