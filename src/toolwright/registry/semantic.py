@@ -12,6 +12,8 @@ from toolwright.registry.search import Hit, ToolIndex
 from toolwright.registry.words import split, spoken
 
 _MEANING = 1.0
+_SENTENCE = 0.7
+_FAINT = 0.05
 _CALLED = 10.0
 _CANDIDATES = 50
 _MOST_PARTS = 12
@@ -82,14 +84,17 @@ class _Meanings:
         self._matrix = None
 
     def near(self, query: str) -> dict[str, float]:
-        """Return how close every tool is to the request: to the whole, and to the sentence closest to it."""
+        """Return how close every tool comes to the request, 1 for the closest: to all of it, and to one sentence.
+
+        Each sentence is held against its own best, so that a vague one counts as much as a precise one.
+        """
         if self._matrix is None:
             self._settle()
         sentences = [part for part in parts(query) if len(part.split()) >= _SHORTEST_PART][:_MOST_PARTS]
-        similar = self._matrix @ self._embed([query, *sentences]).T
-        whole = similar[:, 0]
-        closest = similar[:, 1:].max(1) if sentences else whole
-        return dict(zip(self._names, ((whole + closest) / 2).tolist(), strict=True))
+        similar = self._matrix @ self._embed([query, *(sentences or [query])]).T
+        share = similar / similar.max(0).clip(_FAINT)
+        both = (1 - _SENTENCE) * share[:, 0] + _SENTENCE * share[:, 1:].max(1)
+        return dict(zip(self._names, both.tolist(), strict=True))
 
     def _settle(self) -> None:
         new = sorted(set(self._texts.values()) - self._rows.keys())
@@ -102,14 +107,13 @@ class _Meanings:
 
 
 def fused(hits: Sequence[Hit], near: Mapping[str, float], called: set[str], k: int) -> list[Hit]:
-    """Add up what words and meaning say, each against its own best; a tool called by its name stays first."""
+    """Add up what words and meaning say, both against their own best; a tool called by its name stays first."""
     words = {hit.name: hit for hit in hits}
     loudest = max((hit.score for hit in hits if hit.name not in called), default=1.0)
-    closest = max((similarity for similarity in near.values() if similarity > 0), default=1.0)
     scores: dict[str, float] = {}
     for name, similarity in near.items():
         said = min(words[name].score / loudest, 1.0) if name in words else 0.0
-        scores[name] = said + _MEANING * similarity / closest + (_CALLED if name in called else 0.0)
+        scores[name] = said + _MEANING * similarity + (_CALLED if name in called else 0.0)
     best = sorted(scores, key=lambda name: (-scores[name], name))[:k]
     return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in best]
 
