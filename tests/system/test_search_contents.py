@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolwright.core.errors import InvalidArguments
+from toolwright.system.matcher import required_literal
 from toolwright.system.query import Globs, Mode, Query
 from toolwright.system.ripgrep import find_ripgrep
 from toolwright.system.search import Found, search, search_python
@@ -46,7 +47,7 @@ _PATTERNS = [
 
 
 @needs_ripgrep
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(_TEXTS, min_size=1, max_size=3),
     st.sampled_from(_PATTERNS),
@@ -126,3 +127,23 @@ def test_globs_are_parted_outside_of_braces_only() -> None:
     assert not globs.accepts("lib/b.py")
     assert not globs.accepts("a.test.ts")
     assert globs.accepts("x/b.py", "src/x/b.py")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("foo.bar_", "bar_"),
+        ("abc*", "ab"),
+        ("abc+d", "abc"),
+        ("(abc)?d", "d"),
+        ("((a)bcd)*ef", "ef"),
+        ("a\\.b", "a.b"),
+        ("[]abc]de", "de"),
+        ("[[:alpha:]x]yz", "yz"),
+        ("ab|cd", ""),
+        ("(?i)ab", ""),
+        ("\\x41b", ""),
+    ],
+)
+def test_what_every_match_must_contain_is_found_only_where_it_is_sure(pattern: str, literal: str) -> None:
+    assert required_literal(pattern) == literal

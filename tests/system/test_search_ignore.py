@@ -57,7 +57,7 @@ lines = st.lists(pieces, min_size=1, max_size=5).map("".join)
 texts = st.lists(lines, min_size=1, max_size=4).map("\n".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(paths, min_size=3, max_size=15),
     st.dictionaries(st.sampled_from(("", "a", "b", "a/b", "build")), texts, min_size=1, max_size=3),

@@ -14,16 +14,19 @@ from toolwright.core.spec import Effect
 from toolwright.executor.executor import Executor
 from toolwright.policy.decide import AllowEverything
 from toolwright.registry.registry import Registry
-from toolwright.tool.typed import TypedTool
 from toolwright.toolbox.delete import Delete
 
 
-async def call(tool: TypedTool[Any], **arguments: Any) -> str:
-    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+async def call(tool: Any, **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
     if isinstance(outcome, Failed):
         raise outcome.error
     assert isinstance(outcome, Completed)
     return outcome.text
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 def make_tree(root: Path, files: Mapping[str, str]) -> None:
@@ -44,7 +47,7 @@ async def test_a_file_and_an_empty_folder_are_removed(tmp_path: Path) -> None:
     make_tree(tmp_path, {"sub/a": ""})
     assert await call(Delete(tmp_path), path="sub/a") == "Deleted sub/a"
     assert await call(Delete(tmp_path), path="sub/") == "Deleted folder sub/"
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == []
 
 
 async def test_a_full_folder_needs_to_be_meant(tmp_path: Path) -> None:
@@ -59,7 +62,7 @@ async def test_of_a_link_only_the_link_goes(tmp_path: Path) -> None:
     make_tree(tmp_path, {"outside/a": "kept", "in/b": ""})
     (tmp_path / "in" / "link").symlink_to("../outside")
     await call(Delete(tmp_path / "in"), path="link", recursive=True)
-    assert [path.name for path in (tmp_path / "in").iterdir()] == ["b"]
+    assert names_in(tmp_path / "in") == ["b"]
     assert (tmp_path / "outside" / "a").read_text() == "kept"
 
 

@@ -11,12 +11,11 @@ from toolwright.core.errors import ToolFailed, Unsafe
 from toolwright.executor.executor import Executor
 from toolwright.policy.decide import AllowEverything
 from toolwright.registry.registry import Registry
-from toolwright.tool.typed import TypedTool
 from toolwright.toolbox.list import List
 
 
-async def call(tool: TypedTool[Any], **arguments: Any) -> str:
-    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+async def call(tool: Any, **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
     if isinstance(outcome, Failed):
         raise outcome.error
     assert isinstance(outcome, Completed)

@@ -13,16 +13,19 @@ from toolwright.core.errors import ToolFailed, Unsafe
 from toolwright.executor.executor import Executor
 from toolwright.policy.decide import AllowEverything
 from toolwright.registry.registry import Registry
-from toolwright.tool.typed import TypedTool
 from toolwright.toolbox.move import Move
 
 
-async def call(tool: TypedTool[Any], **arguments: Any) -> str:
-    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.contract().spec.name, arguments)
+async def call(tool: Any, **arguments: Any) -> str:
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
     if isinstance(outcome, Failed):
         raise outcome.error
     assert isinstance(outcome, Completed)
     return outcome.text
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
 
 
 def make_tree(root: Path, files: Mapping[str, str]) -> None:
@@ -68,7 +71,7 @@ async def test_a_folder_does_not_replace_what_is_there(tmp_path: Path) -> None:
 async def test_a_missing_source_leaves_no_folders_behind(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="does not exist"):
         await call(Move(tmp_path), source="a", destination="x/b")
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == []
 
 
 async def test_a_folder_does_not_move_into_itself(tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ async def test_nothing_crosses_the_fence(tmp_path: Path, source: str, destinatio
     with pytest.raises(Unsafe):
         await call(Move(tmp_path / "in"), source=source, destination=destination)
     assert (tmp_path / "in" / "a").exists()
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["o"]
+    assert names_in(tmp_path / "out") == ["o"]
 
 
 async def test_the_workspace_stays_where_it_is(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,9 @@ async def _end(process: Process) -> None:
     await process.wait()
 
 
-async def collect(command: Sequence[str], folder: Path, *, max_bytes: int = sys.maxsize, feed: bytes = b"") -> Finished:
+async def collect(
+    command: Sequence[str], folder: Path, *, max_bytes: int = sys.maxsize, feed: Awaitable[bytes] | None = None
+) -> Finished:
     """Run a child to its end, or to `max_bytes` of output, and hand over what it wrote."""
     async with child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
         assert process.stdout is not None
@@ -98,10 +100,10 @@ async def _drain(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-async def _feed(process: Process, feed: bytes) -> None:
-    if process.stdin is None:
+async def _feed(process: Process, feed: Awaitable[bytes] | None) -> None:
+    if process.stdin is None or feed is None:
         return
     with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(feed)
+        process.stdin.write(await feed)
         await process.stdin.drain()
         process.stdin.close()

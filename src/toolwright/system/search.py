@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from toolwright.core.errors import InvalidArguments, ToolFailed
 from toolwright.system import matcher
 from toolwright.system.children import Finished, collect
-from toolwright.system.query import MAX_COLUMNS, MAX_OUTPUT_BYTES, Query
+from toolwright.system.query import MAX_COLUMNS, MAX_OUTPUT_BYTES, Globs, Query
 from toolwright.system.ripgrep import find_ripgrep, run_ripgrep
 from toolwright.system.types import file_type
 from toolwright.system.walk import Walk, walk_files
@@ -25,7 +25,6 @@ Result = TypeVar("Result")
 _MARK = re.compile(rb"([:-])")
 _BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
 _MAX_WORKERS = 8
-_FILES_PER_WORKER = 200
 
 
 class Line(NamedTuple):
@@ -104,21 +103,29 @@ def _shown(name: bytes) -> str:
 
 async def _run_python(query: Query) -> Finished:
     _check_pattern(query)
-    names = [query.name] if query.name else await _candidates(query)
-    workers = max(1, min(os.cpu_count() or 1, _MAX_WORKERS, len(names) // _FILES_PER_WORKER))
+    typed = file_type(query.type) if query.type else Globs()
+    workers = 1 if query.name else min(os.cpu_count() or 1, _MAX_WORKERS)
     command = [sys.executable, "-I", "-S", str(Path(matcher.__file__))]
-    limit = MAX_OUTPUT_BYTES // workers
-    jobs = (_job(query, names[place::workers]) for place in range(workers))
-    done = await _together([collect(command, query.folder, max_bytes=limit, feed=job) for job in jobs])
+    async with asyncio.TaskGroup() as group:  # the workers start while the files are still being listed
+        names = group.create_task(_candidates(query, typed))
+        runs = [
+            group.create_task(
+                collect(
+                    command,
+                    query.folder,
+                    max_bytes=MAX_OUTPUT_BYTES // workers,
+                    feed=_job(query, names, slice(place, None, workers)),
+                )
+            )
+            for place in range(workers)
+        ]
+    return _merged([run.result() for run in runs])
+
+
+def _merged(done: Sequence[Finished]) -> Finished:
     if errors := "".join(each.errors for each in done):
         raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
     return Finished(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
-
-
-async def _together(runs: Iterable[Coroutine[None, None, Finished]]) -> list[Finished]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run) for run in runs]
-    return [task.result() for task in tasks]
 
 
 def _check_pattern(query: Query) -> None:
@@ -132,7 +139,7 @@ def _check_pattern(query: Query) -> None:
         raise InvalidArguments("pattern: a line break is not allowed in it; set multiline to true to match over lines")
 
 
-def _job(query: Query, names: Iterable[str]) -> bytes:
+async def _job(query: Query, names: asyncio.Task[list[str]], share: slice) -> bytes:
     job = {
         "pattern": query.pattern,
         "mode": query.mode,
@@ -143,18 +150,19 @@ def _job(query: Query, names: Iterable[str]) -> bytes:
         "max_columns": MAX_COLUMNS,
         "explicit": bool(query.name),
     }
-    return json.dumps(job).encode() + b"\n" + b"\0".join(os.fsencode(name) for name in names)
+    chosen = (await names)[share]
+    return json.dumps(job).encode() + b"\n" + b"\0".join(os.fsencode(name) for name in chosen)
 
 
-async def _candidates(query: Query) -> list[str]:
-    typed = file_type(query.type) if query.type else None
+async def _candidates(query: Query, typed: Globs) -> list[str]:
+    if query.name:
+        return [query.name]
     walk = Walk(query.folder, query.top, ignored=query.ignored)
-
-    def listed() -> list[str]:
-        names = (name for name in walk_files(walk) if typed is None or typed.accepts(name))
-        return [name for name in names if query.globs.accepts(name, name)]
-
-    return await in_thread(listed, walk.stop)
+    if typed == query.globs == Globs():
+        return await in_thread(lambda: list(walk_files(walk)), walk.stop)
+    return await in_thread(
+        lambda: [name for name in walk_files(walk) if typed.accepts(name) and query.globs.accepts(name)], walk.stop
+    )
 
 
 async def in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
