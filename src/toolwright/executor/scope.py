@@ -53,6 +53,7 @@ class TurnScope:
         self.session_id = turn.session_id
         self.turn_id = turn.turn_id
         self.state = turn.state or machine.state
+        self._observe = _both(machine.observe, turn.observe)
         self._eventful = turn.cancellation is not None or turn.journal is not None
 
     @property
@@ -60,7 +61,7 @@ class TurnScope:
         return self._turn.cancellation is not None and self._turn.cancellation.requested
 
     def report(self, call: ToolCall, progress: object) -> None:
-        observe = self._machine.observe
+        observe = self._observe
         if observe is None:
             return
         event = CallProgressed(call, progress)
@@ -88,12 +89,12 @@ class TurnScope:
         gate.judge(item, answers)
         if item.questions or item.spent or self._eventful:
             return (await self._proceed((item,), answers, None))[0]
-        if machine.observe is not None:
+        if self._observe is not None:
             await self._announce((item,))
         if item.lane is None or item.lane.limits.concurrency is not None:
             return await self._inline(item, local, None)
         try:
-            return await machine.runner.perform(item, self, local.deadlines, machine.observe)
+            return await machine.runner.perform(item, self, local.deadlines, self._observe)
         except asyncio.CancelledError:
             raise self._cancelled(item) from None
 
@@ -163,7 +164,7 @@ class TurnScope:
     async def _perform(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
         machine = self._machine
         machine.gate.spend(admitted)
-        if machine.observe is not None or self._turn.journal is not None:
+        if self._observe is not None or self._turn.journal is not None:
             await self._announce(admitted)
         if len(admitted) == 1 and self._turn.cancellation is None:
             return [await self._inline(admitted[0], machine.local(), parent)]
@@ -184,14 +185,14 @@ class TurnScope:
             raise self._cancelled(item) from None
 
     def _cancelled(self, item: Admitted) -> TurnCancelled:
-        return TurnCancelled([self._machine.runner.cancelled(item, started=True, observe=self._machine.observe)])
+        return TurnCancelled([self._machine.runner.cancelled(item, started=True, observe=self._observe)])
 
     async def _together(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
         machine, local = self._machine, self._machine.local()
         batch = Batch(
             admitted,
             lambda item: self._one(item, local, parent),
-            lambda item, started: machine.runner.cancelled(item, started=started, observe=machine.observe),
+            lambda item, started: machine.runner.cancelled(item, started=started, observe=self._observe),
             width=machine.bounds.width,
         )
         cancellation = self._turn.cancellation
@@ -213,16 +214,27 @@ class TurnScope:
         machine = self._machine
         limit = None if item.lane is None else item.lane.limits.concurrency
         if limit is None or item.error is not None:
-            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+            return await machine.runner.perform(item, self, local.deadlines, self._observe, parent)
         if _waits_for_itself(item.name, parent):
             item.error = ToolFailed(f"{item.name} runs {limit} at a time and would wait for itself")
-            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+            return await machine.runner.perform(item, self, local.deadlines, self._observe, parent)
         async with local.limits.setdefault(item.name, asyncio.Semaphore(limit)):
-            return await machine.runner.perform(item, self, local.deadlines, machine.observe, parent)
+            return await machine.runner.perform(item, self, local.deadlines, self._observe, parent)
 
     def _observed(self, event: Event) -> None:
-        if self._machine.observe is not None:
-            self._machine.observe(event)
+        if self._observe is not None:
+            self._observe(event)
+
+
+def _both(first: Observe | None, second: Observe | None) -> Observe | None:
+    if first is None or second is None:
+        return first or second
+
+    def observe(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return observe
 
 
 def _waits_for_itself(name: str, parent: ToolContext | None) -> bool:

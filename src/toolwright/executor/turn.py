@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from toolwright.core.call import Answers, Outcome, Question
 from toolwright.core.errors import UsageError
-from toolwright.core.event import BatchBegan
+from toolwright.core.event import BatchBegan, Event
 from toolwright.registry.catalog import Catalog
 from toolwright.tool.base import Cancellation, State
 
@@ -48,6 +48,8 @@ class Turn:
     """Answers questions on the spot; without one they come back as `Interrupted`."""
     journal: Journal | None = None
     """Told what is about to run, and awaited; if it raises, nothing runs."""
+    observe: Callable[[Event], None] | None = None
+    """Hears this turn's events, beside the executor's own observers."""
 
 
 class TurnCancelled(asyncio.CancelledError):

@@ -23,6 +23,12 @@ class State:
         self._values: dict[type, object] = {}
         self._lock = threading.Lock()
 
+    def copy(self) -> "State":
+        """Another state that begins with the same values."""
+        other = State()
+        other._values.update(self._values)
+        return other
+
     def put(self, value: object) -> None:
         """Keep a value under its type."""
         self._values[type(value)] = value
