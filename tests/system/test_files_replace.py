@@ -234,12 +234,12 @@ def _race(path: Path, rounds: int, *, in_place: bool) -> None:
             ours.append(line)
     rival.terminate()
     rival.join()
+    replace_file(path, (before := path.read_bytes()) + b"ours at last\n", expected=digest(before))
     lines = path.read_bytes().splitlines(keepends=True)
     theirs = log.read_bytes().splitlines(keepends=True)
     assert [line for line in lines if line.startswith(b"theirs")][: len(theirs)] == theirs
-    assert [line for line in lines if line.startswith(b"ours")] == ours
+    assert [line for line in lines if line.startswith(b"ours")] == [*ours, b"ours at last\n"]
     assert len(ours) + noticed == rounds
-    assert ours
 
 
 @pytest.mark.parametrize("in_place", [True, False])

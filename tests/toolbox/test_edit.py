@@ -40,10 +40,24 @@ async def refused(executor: Executor, path: str, **arguments: Json) -> str:
 async def test_the_answer_is_a_diff_and_the_new_lines_numbered(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\nthree\n")
     assert await edited(executor, "f", old_string="two", new_string="2\n2b") == (
-        "Edited f at 1 place\n--- f\n+++ f\n@@ -1,4 +1,5 @@\n one\n-two\n+2\n+2b\n three\n \n\n"
-        "now:\n1\tone\n2\t2\n3\t2b\n4\tthree\n5\t"
+        "Edited f at 1 place\n--- f\n+++ f\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n\n"
+        "now:\n1\tone\n2\t2\n3\t2b\n4\tthree"
     )
     assert (tmp_path / "f").read_text() == "one\n2\n2b\nthree\n"
+
+
+async def test_the_diff_shows_a_missing_final_break(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("one\ntwo")
+    text = await edited(executor, "f", old_string="two", new_string="two\n")
+    assert "-two\n\\ No newline at end of file\n+two\n" in text
+    assert text.endswith("now:\n1\tone\n2\ttwo")
+
+
+async def test_an_edit_of_a_huge_file_shows_only_what_changed(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_text("".join(f"line {n}\n" for n in range(1, 50_001)))
+    text = await edited(executor, "f", old_string="line 40000\n", new_string="line forty thousand\n")
+    assert "@@ -39997,7 +39997,7 @@" in text
+    assert len(text.splitlines()) < 25
 
 
 async def test_a_mended_slip_is_announced(executor: Executor, tmp_path: Path):

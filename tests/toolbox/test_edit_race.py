@@ -24,7 +24,8 @@ def _append(path: Path, log: Path, rounds: int) -> None:
 
 async def _edit_for_ever(executor: Executor, path: Path, name: str, rounds: int) -> tuple[list[str], int]:
     """Insert a line per round after the first one; returns the lines the tool said it wrote, and its refusals."""
-    written, refusals = [], 0
+    written: list[str] = []
+    refusals = 0
     for number in range(rounds):
         line = f"{name} {number}"
         seen = await executor.run("read", {"path": path.name})

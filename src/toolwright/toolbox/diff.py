@@ -5,17 +5,26 @@ from difflib import SequenceMatcher
 
 _CONTEXT = 3
 _SHOWN_LINES = 200
+_UNENDED = "\n\\ No newline at end of file"
 
 Group = Sequence[tuple[str, int, int, int, int]]
 
 
 def show_change(before: str, after: str, name: str) -> str:
     """Show the difference between two texts and, numbered as `read` does, the lines that are new."""
-    old, new = before.split("\n"), after.split("\n")
+    old, new = _lines(before), _lines(after)
     groups = _groups(old, new)
     diff = _capped([f"--- {name}", f"+++ {name}", *(line for group in groups for line in _hunk(group, old, new))])
-    region = _capped([f"{n + 1}\t{new[n]}" for group in groups for n in range(group[0][3], group[-1][4])])
+    region = _capped(
+        [f"{n + 1}\t{new[n].removesuffix(_UNENDED)}" for group in groups for n in range(group[0][3], group[-1][4])]
+    )
     return f"{diff}\n\nnow:\n{region}"
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    unended = lines.pop()
+    return [*lines, unended + _UNENDED] if unended else lines
 
 
 def _groups(old: Sequence[str], new: Sequence[str]) -> list[Group]:
