@@ -91,9 +91,10 @@ class _Meanings:
         if self._matrix is None:
             self._settle()
         sentences = [part for part in parts(query) if len(part.split()) >= _SHORTEST_PART][:_MOST_PARTS]
-        similar = self._matrix @ self._embed([query, *(sentences or [query])]).T
+        said = [query, *sentences] if len(sentences) > 1 else [query]
+        similar = self._matrix @ self._embed(said).T
         share = similar / similar.max(0).clip(_FAINT)
-        both = (1 - _SENTENCE) * share[:, 0] + _SENTENCE * share[:, 1:].max(1)
+        both = (1 - _SENTENCE) * share[:, 0] + _SENTENCE * share[:, len(said) > 1 :].max(1)
         return dict(zip(self._names, both.tolist(), strict=True))
 
     def _settle(self) -> None:
