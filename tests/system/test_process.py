@@ -214,10 +214,25 @@ async def test_cancelling_at_any_moment_leaves_nothing(milliseconds: int):
     assert processes_with(marker) == []
 
 
+async def test_cancelling_a_command_under_way_leaves_nothing():
+    marker = new_marker()
+    seen: list[str] = []
+    line = f"trap '' TERM; sleep 987.{marker} & echo ready; sleep 987.{marker}; sleep 987.{marker}"
+    task = asyncio.create_task(run(command(line), on_output=seen.append))
+    await until(lambda: bool(seen))
+    assert processes_with(marker)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert processes_with(marker) == []
+
+
 async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends():
     marker = new_marker()
-    task = asyncio.create_task(run(command(f"trap '' TERM; echo; sleep 987.{marker}; sleep 987.{marker}")))
-    await asyncio.sleep(0.03)
+    seen: list[str] = []
+    line = f"trap '' TERM; echo ready; sleep 987.{marker}; sleep 987.{marker}"
+    task = asyncio.create_task(run(command(line), on_output=seen.append))
+    await until(lambda: bool(seen))
     began = time.monotonic()
     for _ in range(2):
         task.cancel()

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -344,7 +345,12 @@ async def test_a_small_page_that_unpacks_to_a_huge_one_is_cut(site: Site):
     bomb = gzip.compress(b"\n" * 100_000_000)
     tool = WebFetch(loopback=True, bounds=Bounds(bytes=100_000))
     url = site.page("/bomb", bomb, "text/plain", Content_Encoding="gzip")
-    assert "longer than may be downloaded" in await text_of(tool, url)
+    tracemalloc.start()
+    try:
+        assert "longer than may be downloaded" in await text_of(tool, url)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 async def test_an_endless_page_is_cut(site: Site):
