@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.access import Allow, Deny
+from toolwright.core.access import Allow, Ask, Deny
 from toolwright.policy import judge_command
 
 _SPELLED = [
@@ -182,6 +182,31 @@ def test_a_command_that_might_be_the_denied_one_is_never_allowed(tmp_path: Path,
     for mode, allow in (("default", ["Bash"]), ("auto", []), ("bypass", ["Bash", "Edit"])):
         decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, allow=allow, deny=["Bash(touch *)"])
         assert not isinstance(decision, Allow)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(sudo *)", "sudo ls"),
+        ("Bash(sudo *)", "ls && timeout 5 sudo -u x ls"),
+        ("Bash(env *)", "env ls"),
+        ("Bash(xargs *)", "ls | xargs cat"),
+        ("Bash(bash -c *)", "bash -c ls"),
+        ("Bash(npx *)", "npx eslint"),
+        ("Bash(LD_PRELOAD=*)", "LD_PRELOAD=x ls"),
+    ],
+)
+def test_a_denied_wrapper_is_denied_whatever_it_wraps(tmp_path: Path, rule: str, line: str) -> None:
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash"], deny=[rule])
+    assert isinstance(decision, Deny)
+
+
+def test_a_path_that_might_be_the_denied_one_is_never_read_unasked(tmp_path: Path) -> None:
+    for line in ("cat $FILE", "cat < $FILE", "cp $FILE x"):
+        decision = judge_command(
+            line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Read"], deny=["Read(secret)"]
+        )
+        assert isinstance(decision, Ask)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_ordinary_files_are_not_protected(path: str) -> None:
 _SECRETS = [
     "~/.ssh/id_rsa",
     "~/.ssh/work_key",
+    "~/.SSH/work_key",
     "/home/bob/.SSH/id_ed25519",
     "id_rsa",
     "~/.aws/credentials",

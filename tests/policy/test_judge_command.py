@@ -293,6 +293,7 @@ def test_reading_over_the_network_asks_unless_it_is_allowed(tmp_path: Path) -> N
     assert _decide("curl https://example.com/", tmp_path) is Ask
     assert _decide("curl https://example.com/", tmp_path, network_reads="allow") is Allow
     assert _decide("curl -d @a https://example.com/", tmp_path, network_reads="allow") is Ask
+    assert _decide("git pull", tmp_path, mode="auto", network_reads="allow") is Ask
 
 
 def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""A line's parts are judged with what the whole line is known to be in mind."""
+
+from toolwright.core.access import Allow, Ask, Reach, RunCommand
+from toolwright.core.spec import Effect
+from toolwright.policy import ByMode, Policies
+from toolwright.policy.cover import covers
+from toolwright.policy.judged import call_of, shell_call
+from toolwright.policy.line import PartOfLine, parts_of, shown
+from toolwright.policy.patterns import command_pattern
+from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict
+
+_ACCESS, _CALL = RunCommand("build all", "/w"), shell_call("build all")
+_PATTERN = command_pattern("build *")
+
+
+def _part(
+    *, proven: bool = True, literal: bool = True, assignments: tuple[tuple[str, str | None], ...] = ()
+) -> PartOfLine:
+    command = SimpleCommand(
+        ("build", "all"), "build all", literal=literal, assignments=assignments, verdict=Verdict.READ_ONLY
+    )
+    return PartOfLine(_CALL, _ACCESS, ShellPlan("build all", (command,), proven=proven), command)
+
+
+def test_nothing_is_harmless_in_a_line_that_is_not_understood() -> None:
+    assert _part().verdict is Verdict.READ_ONLY
+    assert _part(proven=False).verdict is Verdict.UNKNOWN
+
+
+def test_a_pattern_covers_only_literal_commands_of_understood_lines_without_strange_variables() -> None:
+    assert covers(_PATTERN, _part())
+    assert covers(_PATTERN, _part(assignments=(("LANG", "C"),)))
+    assert not covers(_PATTERN, _part(proven=False))
+    assert not covers(_PATTERN, _part(literal=False))
+    assert not covers(_PATTERN, _part(assignments=(("LD_PRELOAD", "./x.so"),)))
+
+
+def test_a_line_without_commands_is_still_judged() -> None:
+    plan = ShellPlan("?", problem="it cannot be read")
+    assert [part.command for _, part in parts_of(_ACCESS, _CALL, plan)] == [None]
+
+
+def test_a_danger_is_heard_even_in_a_line_that_looks_harmless() -> None:
+    harmless = SimpleCommand(("ls",), "ls", verdict=Verdict.READ_ONLY)
+    plan = ShellPlan("ls", (harmless,), verdict=Verdict.READ_ONLY, proven=True, dangers=("it is a trap",))
+    assert None in [part.command for _, part in parts_of(_ACCESS, _CALL, plan)]
+
+
+def test_sending_something_away_is_no_edit() -> None:
+    _, call = call_of("web_fetch", "https://example.com", "/w")
+    policies = Policies(ByMode("auto", network_reads="allow"))
+    assert isinstance(policies.decide(Reach("https://example.com"), call), Allow)
+    assert isinstance(policies.decide(Reach("https://example.com", Effect.WRITE), call), Ask)
+
+
+def test_what_is_shown_hides_nothing() -> None:
+    assert shown("a\tb\r\x1b[2K\u202ec") == "a\\tb\\r\\x1b[2K\\u202ec"
+    assert shown("x" * 500).endswith("x" * 60)
+    assert len(shown("x" * 500)) < 130
