@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -41,6 +41,12 @@ class IgnoreScope:
     """Per kind of ignore file, nearest folder first: where its folder's path ends, and its rules."""
     repository: _Layer = ()
     """.git/info/exclude and the user's global excludes: asked last."""
+    rules: tuple[RuleSet, ...] = field(init=False)
+    """All of them, in no order that matters."""
+
+    def __post_init__(self) -> None:
+        everything = tuple(rules for layer in (*self.layers, self.repository) for _, rules in layer)
+        object.__setattr__(self, "rules", everything)
 
     @classmethod
     def of(cls, folder: Path, top: Path) -> "IgnoreScope":
@@ -86,10 +92,10 @@ class IgnoreScope:
 
     def part(self, prefix: str, names: list[str], *, folders: bool) -> tuple[list[str], list[str]]:
         """Part the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
-        if not names:
+        if not names or not self.rules:
             return names, []
         joined = f"/{'/'.join(names)}/"
-        if not any(rules.may_match(names, joined) for layer in (*self.layers, self.repository) for _, rules in layer):
+        if not any(rules.may_match(names, joined) for rules in self.rules):
             return names, []
         hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
         return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from toolwright.system.ignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
 
@@ -29,8 +30,7 @@ class Walk:
     """Set from another thread, it ends the walk at the next folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(NamedTuple):
     """What one folder holds; names are relative to it, `path` is relative to the root and ends in a slash."""
 
     path: str

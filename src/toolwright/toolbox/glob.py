@@ -198,8 +198,8 @@ def _hidden_by_rules(search: _Search, result: _Result) -> str:
     if not number:
         return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
     many = f"{'at least ' if more else ''}{counted(number, 'more file')}"
-    verb = "matches" if number == 1 and not more else "match"
-    return f"({many} {verb} but .gitignore or .ignore hides them, such as {example}; ignored=true includes them)"
+    verb, them = ("matches", "it") if number == 1 and not more else ("match", "them")
+    return f"({many} {verb} but .gitignore or .ignore hides {them}, such as {example}; ignored=true includes {them})"
 
 
 def _in_ignored_folders(search: _Search, folders: list[str]) -> Iterator[tuple[str, bool]]:
