@@ -93,6 +93,79 @@ async def test_the_caller_goes_on_normally_after_a_timeout() -> None:
     await asyncio.sleep(0)
 
 
+async def test_a_tool_that_swallows_its_cancellation_leaves_the_caller_whole() -> None:
+    @tool(effect=Effect.READ, limits=SHORT)
+    async def stubborn() -> str:
+        """Refuse to be stopped."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "finished anyway"
+        return "late"
+
+    executor = Executor(Registry(stubborn))
+    for _ in range(2):  # the long way first, then the short one
+        outcome = await executor.run("stubborn")
+        assert isinstance(outcome, Completed) and outcome.text == "finished anyway"
+        task = asyncio.current_task()
+        assert task is not None and task.cancelling() == 0
+
+
+async def test_the_short_way_ends_like_the_long_way() -> None:
+    """Each call is made twice: the first grants the tool, the second may take the short way."""
+    from toolwright import Outcome
+
+    attempts = 0
+
+    @tool(effect=Effect.READ, limits=Limits(seconds=0.05, output_chars=200))
+    async def moody(mood: str) -> object:
+        """Behave as told."""
+        nonlocal attempts
+        attempts += 1
+        match mood:
+            case "fail":
+                raise ToolFailed("no")
+            case "crash":
+                raise KeyError("lost")
+            case "busy" if attempts % 2:
+                raise Transient("busy")
+            case "hang":
+                await asyncio.sleep(60)
+            case "data":
+                return {"mood": mood}
+            case "long":
+                return "x" * 1_000
+            case "odd":
+                return object()
+            case _:
+                pass
+        return mood
+
+    def gist(outcome: Outcome) -> tuple[object, ...]:
+        error = outcome.error.code if isinstance(outcome, Failed) else ""
+        text = outcome.text if isinstance(outcome, (Completed, Failed)) else ""
+        structured = outcome.output.structured if isinstance(outcome, Completed) else None
+        told = text.split('(id="')[0] if isinstance(outcome, Completed) else text.split(" at 0x")[0]
+        return (
+            type(outcome),
+            told,
+            structured,
+            error,
+            getattr(outcome, "attempts", 0),
+            getattr(outcome, "started", None),
+        )
+
+    executor = Executor(Registry(moody), clock=FakeClock())
+    recorded = Executor(Registry(moody), clock=FakeClock(), observe=Recorder())  # watched, so always the long way
+    for mood in ("fine", "fail", "crash", "busy", "hang", "data", "long", "odd"):
+        for arguments in ({"mood": mood}, f'{{"mood": "{mood}"}}', '{"mood": 5}'):
+            attempts = 0
+            short = gist(await executor.run("moody", arguments))
+            attempts = 0
+            assert short == gist(await recorded.run("moody", arguments)), mood
+    assert executor.stats["moody"].outcomes == recorded.stats["moody"].outcomes
+
+
 def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:  # noqa: PTH123 - a process, not a path

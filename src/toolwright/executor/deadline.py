@@ -23,7 +23,10 @@ class Deadline:
 
     def caused(self) -> bool:
         """Whether a cancellation that arrived was this deadline's alone; takes it back, so it goes no further."""
-        return self.expired and self._task.uncancel() <= self._cancelling
+        if not self.expired:
+            return False
+        self.expired = False
+        return self._task.uncancel() <= self._cancelling
 
 
 class Deadlines:
@@ -65,8 +68,10 @@ class Deadlines:
             self.stop(deadline)
 
     def stop(self, deadline: Deadline) -> None:
-        """Lift a limit; the timer finds nothing to do when it comes."""
+        """Lift a limit; a call that ended well although its time was up must not leave its task half cancelled."""
         self._pending.pop(deadline, None)
+        if deadline.expired:
+            deadline.caused()
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:
