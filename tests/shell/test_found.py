@@ -214,7 +214,14 @@ def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["echo 'rm -rf /'", "rm -rf ./build", "rm -rf $TMPDIR/x", "grep 'rm -rf /' x", "cat <<E\nrm -rf /\nE", "f() { ls; }; f"],
+    [
+        "echo 'rm -rf /'",
+        "rm -rf ./build",
+        "rm -rf $TMPDIR/x",
+        "grep 'rm -rf /' x",
+        "cat <<E\nrm -rf /\nE",
+        "f() { ls; }; f",
+    ],
 )
 def test_what_only_looks_dangerous_is_no_danger(line: str) -> None:
     assert not analyse(line, "/w").dangers

@@ -11,7 +11,7 @@ _LOCAL = [
     "cat README.md docs/*.md",
     "pwd && whoami && id",
     "echo 'rm -rf /'",
-    "echo \"it's $HOME\"",
+    'echo "it\'s $HOME"',
     "echo $?",
     "grep -rn 'foo bar' src --include='*.py' | sort | uniq -c",
     "grep -E 'a|b' x || true",
@@ -44,7 +44,7 @@ _LOCAL = [
     "[[ $x == a* && -f y ]]",
     "if [ -f a ]; then cat a; else echo none; fi",
     "for f in a b c; do echo $f; wc -l $f; done",
-    "while read -r line; do echo \"$line\"; done < x",
+    'while read -r line; do echo "$line"; done < x',
     "case $x in a) ls;; *) pwd;; esac",
     "x=5; echo $x",
     "cd src && ls ..",
@@ -94,6 +94,7 @@ _REMOTE = [
     "psql -h db -c 'select count(*) from users where name like ''a%'''",
     "ping -c 1 a.example",
     "dig a.example",
+    "getent hosts a.example",
 ]
 
 
@@ -120,6 +121,8 @@ def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
         ("grep -f /etc/x y", "/etc/x"),
         ("grep --file=/etc/x y", "/etc/x"),
         ("grep -r foo", "/work/project"),
+        ("git diff --no-index a /etc/shadow", "/etc/shadow"),
+        ("git diff --no-index a b", "/work/project/b"),
         ("sort < in", "/work/project/in"),
         ("cat $PWD/a", "/work/project/a"),
         ("cat src/*.py", "/work/project/src/*.py"),

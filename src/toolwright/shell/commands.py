@@ -63,6 +63,7 @@ class CommandReader(Reader):
             elif kind in ("regex", "extglob_pattern"):
                 if not plain_pattern(self.text(child)):
                     self.ledger.object("the pattern is not understood")
+                    self.statements(child)
             elif kind == "((":
                 self.ledger.object("arithmetic may run what variables contain")
             elif child.is_named:

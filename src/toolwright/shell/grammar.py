@@ -16,6 +16,7 @@ with the one above. The clauses:
     values F…    flags that take a word        exact     long options cannot be abbreviated
     needs F…     one of these must be there    bare      the program alone only looks too
     help         so does `[sub] --help`        secret    never: shadows a wider line
+    last         no option behind an operand
 """
 
 import re
@@ -45,6 +46,7 @@ class Rule:
     network: bool = False
     single: bool = False
     exact: bool = False
+    last: bool = False
     bare: bool = False
     help: bool = False
     secret: bool = False
@@ -133,6 +135,8 @@ class Rule:
         if self.operands is None and self.like is None:
             return ""
         operands = self.operand_words(words)
+        if self.last and operands and words[-1] is not operands[-1]:
+            return f"{words[-1].text} stands behind an operand, where some programs take it for another"
         if self.operands is not None:
             if len(operands) > self.operands:
                 return f"{operands[self.operands].text} is one operand too many"
@@ -291,7 +295,7 @@ def _apply(rule: Rule, word: str, rest: str) -> None:
             rule.like = re.compile(rest)
         case "local":
             rule.network = False
-        case "reads" | "pattern" | "here" | "network" | "single" | "exact" | "bare" | "help" | "secret":
+        case "reads" | "pattern" | "here" | "network" | "single" | "exact" | "last" | "bare" | "help" | "secret":
             setattr(rule, word, True)
         case _:
             raise AssertionError(f"no such clause: {word}")

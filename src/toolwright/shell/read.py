@@ -67,6 +67,10 @@ class Reader:
             if child.is_named:
                 self.word(child)
 
+    def statements(self, node: Node) -> None:
+        """Report the statements in a place where no statement belongs; the walk knows how."""
+        raise NotImplementedError
+
     def substitution(self, node: Node) -> None:
         """Report the commands of a substitution; the walk knows how."""
         raise NotImplementedError
@@ -129,7 +133,7 @@ class Reader:
                 return self._arithmetic(node, source)
             case _:
                 self.ledger.object(f"{source} is not understood")
-                self.sweep_words(node)
+                self.statements(node)
                 return Piece(source, source, dynamic=True)
 
     def _variable(self, node: Node, source: str) -> Piece:

@@ -60,6 +60,18 @@ class Walk(CommandReader):
         self._sequence(node, self.folders)
         self.around = kept
 
+    def statements(self, node: Node) -> None:
+        """Report what a construct holds that is not understood."""
+        if node.type in self.visits:
+            self.visit(node, self.folders)
+            return
+        for child in node.children:
+            if child.is_named:
+                if child.type in self.visits:
+                    self.visit(child, self.folders)
+                else:
+                    self.word(child)
+
     def _strange(self, node: Node, folders: Folders) -> Exits:
         self.ledger.object(f"{node.type.replace('_', ' ')} is not understood")
         for child in node.children:

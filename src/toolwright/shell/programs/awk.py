@@ -12,7 +12,7 @@ from toolwright.shell.words import Certainty, Word
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n/]|\\.)*\])*/", re.DOTALL)
-_BANNED = frozenset(("system", "getline", "SYMTAB", "FUNCTAB", "load", "include"))
+_BANNED = frozenset(("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include"))
 _BEFORE_REGEX = frozenset(
     ("", "(", ",", "{", "}", ";", "!", "~", "&&", "||", "==", "!=", "?", ":", "=", "\n", "print", "return")
 )

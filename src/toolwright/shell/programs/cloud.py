@@ -17,8 +17,7 @@ _AWS_VALUES = frozenset(
 )
 _AWS_READS = (
     "describe-* list-* get-* head-* batch-get-* search-* lookup-* query scan filter-log-events tail help "
-    "validate-template admin-list-* admin-get-* test-* preview-* estimate-* simulate-* view-* count-* check-* "
-    "batch-describe-* start-query select-* batch-check-* detect-* verify-* "
+    "validate-template admin-list-* admin-get-* preview-* estimate-* count-* check-* batch-describe-* start-query"
 ).split()
 _AWS_SECRETS = frozenset(
     "get-secret-value get-session-token get-federation-token get-login-password get-login get-authorization-token "

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolwright.core.access import Access, Reach, WritePath
+from toolwright.core.access import Access, Reach, ReadPath, WritePath
 from toolwright.shell.folders import Folders, places
 from toolwright.shell.grammar import Rule, table
 from toolwright.shell.judgement import Judgement, unknown
@@ -139,7 +139,14 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return _otherwise(words, folders, f"git {words[0].text}: {objection}")
     if rule.network:
         return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} asks a remote", (Reach(_remote(rest)),))
-    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} only looks")
+    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} only looks", _files(rest, folders))
+
+
+def _files(words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    """Return files that git is told to read beside the repository: --no-index, --contents, grep -f."""
+    loose = any(word.text in ("--no-index", "--contents", "-f", "--file") for word in words)
+    named = [word for word in words if word.text[:1] != "-" and (loose or word.text[:1] == "/" or ".." in word.text)]
+    return tuple([ReadPath(path) for word in named for path in places(word.text, folders)])
 
 
 def _deepest(words: Sequence[Word]) -> tuple[Rule | None, int]:

@@ -3,17 +3,17 @@
 TABLE = r"""
 python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit swift scala kotlin kotlinc ghc ocaml
       R Rscript julia dart elixir erl rustc rustup gcc g++ cc c++ clang clang++ cmake make gmake ninja meson gem
-      composer poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright
+      poetry pipenv rye conda mamba nvm fnm volta pyenv rbenv tsc ts-node esbuild biome oxlint mypy pyright
       bandit terraform-docs tflint vagrant packer nomad consul vault minikube kind k3d k9s stern skaffold kustomize
       istioctl argocd flux linkerd protoc buf grpcurl redis-cli mongosh mongo sqlite ffmpeg ffprobe convert magick
       pandoc nginx httpd apache2 caddy traefik vim nvim vi nano emacs code zsh fish dash ksh nvcc strace ltrace gdb
       lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
-      gofmt rustfmt dotnet mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V
+      gofmt rustfmt mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V
       -version; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
-ruff: help; bare; not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
-  check|lint: not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
+ruff: help; bare
+  check|lint: needs --no-cache -n; not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
   rule|linter|config|version|help
 black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t
       --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version
@@ -22,8 +22,8 @@ isort: needs --check --check-only -c --diff --version --help; only --check --che
 go: not -exec -toolexec -modfile -overlay -C; single
   version
   env: only -json -changed
-  list: local; only -m -json -f -deps -test -e -find -versions -u -compiled; values -f
-  doc
+  list: local; only -m -json -f -deps -test -e -find -versions -u; values -f
+  doc: only -all -c -short -src -u -cmd
 cargo: help; not --config -Z -C
   --version|-V|--list
   tree|metadata|pkgid|locate-project|read-manifest|verify-project|version|help: not
@@ -35,7 +35,8 @@ rustup: help
   toolchain|component|target list
 pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --report -r --requirement
   --version|-V
-  list|freeze|show|check|inspect|debug|version|help
+  list|freeze: not -o --outdated -u --uptodate -i --index-url --extra-index-url -f --find-links
+  show|check|inspect|debug|version|help
   hash: reads
   config list|get|debug
   cache info|list|dir
@@ -43,20 +44,20 @@ pip pip3: help; not --python --log --proxy --cache-dir --cert --client-cert --re
   search: network
 uv: help; bare; not --config-file --directory --project --cache-dir
   --version|-V|version|help
-  pip list|show|freeze|check|tree
+  pip list|show|freeze|check|tree: network
   tree: secret
   python list|find|dir
   tool list|dir
   cache dir
-  version: operands 0
-npm: help; network; not --prefix --userconfig --globalconfig --script-shell --node-options --viewer --browser
-  -v|--version|bin|root|prefix|help|help-search: local
+  version: operands 0; only --short --output-format
+npm: network; not --prefix --userconfig --globalconfig --script-shell --node-options --viewer --browser
+  -v|--version|bin|root|prefix: local
   ls|list|ll|la|why|explain|query: local
   config list|ls|get: local
   get: local
   pkg get: local
   audit: not --fix; operands 0
-  view|v|info|show|search|s|se|find|outdated|ping|fund|doctor|stars|whoami|sbom
+  view|v|info|show|search|s|se|find|outdated|ping|fund|stars|whoami|sbom
   owner ls|list
   dist-tag ls|list
   access list|ls|get
@@ -81,19 +82,17 @@ brew: help; exact
   bundle check|list: network
   tap: operands 0
 gem: not --config-file --install-dir
-  list|env|environment|contents|which|dependency|specification|help
+  list|env|environment|contents|which|dependency: not -r --remote -b --both -s --source
   search|info|outdated: network
-composer: not -d --working-dir
-  show|info|licenses|depends|why|prohibits|why-not|suggests|about|diagnose
 conda mamba: not
-  list|info|search
+  list|info
+  search: network
   env list
   config --show
 poetry: not -C --directory -P
-  show|check|about|version: operands 1
+  show|check|about
+  version: operands 0; only -s --short
   env info|list
-dotnet: not --additionalprobingpath
-  --info|--list-sdks|--list-runtimes|--version
 rustfmt: reads; only --check --version -l
 gofmt: reads; only -l -d -s -e
 shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single

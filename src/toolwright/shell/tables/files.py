@@ -12,7 +12,7 @@ tree: reads; here; not -o -R --output
 file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
 nm: reads; not --plugin
 objdump: reads; not --plugin
-xxd: reads; operands 1; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
+xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
 mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir;
       values -p
 diff colordiff: reads
@@ -27,15 +27,17 @@ lsof: not -D -k -m
 xattr: reads; not -w -d -c
 getfattr: reads
 mdls: reads
-cloc: reads; not --git --out --report-file --sum-reports --write-lang-def --diff --extract-with --config
-      --unicode-out --ignored --counted --found --processes --categorized --ignored
+cloc: reads; only --by-file --by-file-by-lang --exclude-dir --include-lang --exclude-lang --json --csv --yaml --xml --md
+      --quiet --sum-one --not-match-d --match-d --not-match-f --match-f --exclude-ext --include-ext --version --help
+      --show-lang
+      --show-ext --follow-links --fullpath --hide-rate; values --exclude-dir --include-lang --exclude-lang
 tokei: reads
-scc: reads; not -o --output --format-multi --gen-langs
+scc: reads; exact; not -o --output --format-multi --gen-langs
 delta: reads; only --side-by-side -s --show-config --list-languages --list-syntax-themes --line-numbers -n --dark
       --light --color-only --navigate --width -w --show-syntax-themes --no-gitconfig --diff-so-fancy --raw --version
       --help --keep-plus-minus-markers --diff-highlight --hyperlinks --relative-paths
 bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --highlight-line --style --color
-      --theme -r --line-range --list-themes --list-languages -L --paging --pager --wrap --tabs --terminal-width
+      --theme -r --line-range --list-themes --list-languages -L --paging --wrap --tabs --terminal-width
       --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m
       --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range
       --language --style --theme --color

@@ -1,11 +1,11 @@
 """Programs that show the state of the machine."""
 
 TABLE = r"""
-uname uptime free vmstat mpstat iostat pidstat nfsiostat w who last lastb lastlog id locale printenv getconf: bare
-ps pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins blkid findmnt numactl: bare
+uname uptime free vmstat mpstat iostat nfsiostat w who last lastb lastlog id locale printenv getconf: bare
+ps pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
-date gdate: not -s --set; like \+.*; values -d --date -f --file -r --reference -I
+date gdate: not -s --set; like \+.*; values -d --date -f --file -r --reference
 hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
       --alias --all-fqdns --help --version
 domainname: operands 0; only
@@ -32,8 +32,9 @@ ip: values -n -netns -family -f -rc -rcvbuf -l -loops; not -b -batch -force -B; 
   netn|netns: like (?:list|list-id|identify|show|ls|\d+)
   netns pids: operands 1
   x|xf|xfrm state|policy: like (?:list|show|ls|count)
-getent: like (?:passwd|group|hosts|ahosts|ahostsv4|ahostsv6|services|protocols|networks|ethers|rpc|netgroup|
-      initgroups|shadow|gshadow|[\w.:@-]+)
+getent: bare
+  passwd|group|services|protocols|networks|ethers|rpc|netgroup|initgroups
+  hosts|ahosts|ahostsv4|ahostsv6: network
 sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
 systemctl: not -H --host -M --machine
   status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|
@@ -56,7 +57,10 @@ nvidia-smi: only -q -L -i --query-gpu --format --query-compute-apps --list-gpus;
 sensors lsb_release sw_vers cpupower acpi: only -a -d -r -c -s -i -h -A -u -j -V -t --all --short --id --release
       --codename --description -productVersion -buildVersion -productName --version
 openssl: single
-  help|version|list
+  help: operands 1
+  version: only -a -v -b -o -f -p -d -e -m -r -c; operands 0
+  list: only -digest-commands -cipher-commands -digest-algorithms -cipher-algorithms -commands -standard-commands
+      -disabled -public-key-algorithms -public-key-methods -1 -verbose -mac-algorithms -kdf-algorithms -tls-groups
   x509: only -noout -issuer -subject -serial -fingerprint -modulus -text -dates -startdate -enddate -purpose -hash
       -issuer_hash -subject_hash -email -ocsp_uri -ext -pubkey -sha1 -sha256 -sha512 -md5 -in -inform -nameopt
       -certopt -checkend -checkhost -checkip -checkemail -alias; values -in
@@ -68,7 +72,7 @@ openssl: single
 gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t
       --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
       -N -n
-bzip2 bunzip2 xz unxz lzma zstd unzstd lz4: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help
+bzip2 bunzip2 xz unxz lzma zstd unzstd: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help
       -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep
 zipinfo: reads
 7z 7za 7zr 7zz: bare
@@ -86,11 +90,12 @@ apt apt-cache: not -o -c --option --config-file
   list|show|search|policy|depends|rdepends|showsrc|showpkg|madison|pkgnames|stats|dump
 apt-mark: not -o -c -f
   showauto|showmanual|showhold|showinstall|showremove|showpurge
-rpm: needs -q --query --version -V; only -q -a -i -l -f -p -c -d -R -V --query --all --info --list --file --provides
+rpm: needs -q --query --version; only -q -a -i -l -f -p -c -d -R --query --all --info --list --file --provides
       --requires --whatprovides --whatrequires --changelog --scripts --last --qf --queryformat --version; values --qf
       --queryformat
 dnf yum: not -c --config --installroot --setopt; network
-  list|info|search|provides|repolist|history|repoquery|check-update
+  list|info|search|provides|repolist|repoquery|check-update
+  history list|info
 pacman: only -Q -Qi -Ql -Qs -Qe -Qm -Qn -Qo -Qk -Qu -Qq -Qd -Qt -Qdt -Qdtq -Si -Ss -Sl -V
 apk: only -e -v -a -L -d -R -W -q --installed
   info|list|search|version|policy|stats

@@ -8,7 +8,7 @@ rg ripgrep: reads; pattern; here; not -z --search-zip --pre --pre-glob --hostnam
       -j
 ag ack: reads; pattern; here; not --pager --search-zip -z --ackrc --output
 cut tr nl fold fmt expand unexpand rev column pr colrm col ul look tsort numfmt jq gojq: reads; pattern
-uniq: reads; operands 1; values -f -s -w -D --skip-fields --skip-chars --check-chars
+uniq: reads; operands 1; last; values -f -s -w --skip-fields --skip-chars --check-chars
 sort gsort: reads; not -o --output --compress-program --files0-from
 shuf: reads; not -o --output --random-source
 xq tomlq: reads; pattern; not -i --in-place -f
@@ -17,6 +17,6 @@ iconv: reads; not -o --output
 cal ncal: bare
 expr: bare
 less more: needs --version --help; only --version --help; operands 0
-xmllint: reads; only --format --noout --xpath --valid --schema --nonet --pretty --huge --recover --html; values
+xmllint: reads; only --format --noout --xpath  --nonet --pretty --huge --recover --html; values
       --xpath
 """

@@ -1,0 +1,173 @@
+"""Laws of the analysis: nothing added makes a line safer, nothing wrapped around hides a command, nothing raises."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from toolwright.core.json import Json
+from toolwright.shell import ShellPlan, Verdict, analyse
+
+_SHELLISH = st.text(
+    st.sampled_from(list("ab x12-_/.=~*?[]{}()<>|&;$`'\"\\\n\t#!@%^+,:")) | st.characters(), max_size=60
+)
+_TOKENS = st.lists(
+    st.sampled_from(
+        "ls cat rm git find xargs sed awk bash -c -rf x a.txt | || && & ; ( ) { } $( ` ' \" $x ${x} ${x@P} $(( )) "
+        "[[ ]] [ ] < > >> "
+        "<< <<< <( if then fi for in do done case esac while f() \\ \n * ~ $'x' # ! time eval E touch".split(" ")
+    ),
+    max_size=14,
+).map(" ".join)
+_LOOKS = st.sampled_from(
+    ["ls", "cat a", "grep x y | wc -l", "git status", "find . -name a", "echo hi", "sed -n p a", "x=1; echo $x"]
+)
+_ADDED = [
+    "{} > x", "{}; touch x", "{} && touch x", "{} || touch x", "{} & touch x", "{} | tee x", "{}\ntouch x",
+    "$({}) && touch x", "echo $(touch x); {}", "{} `touch x`", "{} <(touch x)", "if {}; then touch x; fi",
+    "f() {{ {}; touch x; }}; f", "eval '{}'; rm x", "PATH=. {}", "{} &> x", "bash -c '{}; touch x'", "sudo {}",
+    "cat <<E\n$(touch x)\nE\n{}",
+]  # fmt: skip
+_PREFIXES = [
+    "env", "sudo", "timeout 5", "nice", "time", "command", "nohup", "xargs", "setsid", "watch", "env A=1",
+    "stdbuf -oL", "exec", "doas",
+]  # fmt: skip
+_FRAMES = [
+    "{}", "bash -c '{}'", "eval '{}'", "trap '{}' EXIT", "({})", "{{ {}; }}", "! {}", "echo $({})", "echo `{}`",
+    "cat <({})", "ls; {}", "if a; then {}; fi", "for i in a; do {}; done", "ls && {}", "ls | {}", "ls & {}",
+    "x=$({})", "f() {{ {}; }}", "find . -exec {} \\;",
+]  # fmt: skip
+
+
+def _harmless(plan: ShellPlan) -> bool:
+    return plan.proven and plan.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
+
+
+@settings(max_examples=400, deadline=None)
+@given(_SHELLISH | _TOKENS)
+@example("\x00")
+@example("\ud800")
+@example("a" * 200_000)
+@example("${" * 4_000)
+def test_no_text_raises(line: str) -> None:
+    plan = analyse(line, "/w")
+    assert plan.line == line
+    assert plan.proven <= (not plan.problem)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60))
+def test_no_bytes_raise(raw: bytes) -> None:
+    analyse(raw.decode("utf-8", "surrogateescape"), "/w")
+
+
+@given(_LOOKS, st.sampled_from(_ADDED))
+def test_nothing_added_makes_a_line_harmless(line: str, added: str) -> None:
+    assert _harmless(analyse(line, "/w"))
+    assert not _harmless(analyse(added.format(line), "/w"))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(_TOKENS, st.sampled_from(["; touch x", "\ntouch x", " && touch x", " > x"]))
+def test_a_harmless_line_stops_being_harmless_with_a_write(line: str, tail: str) -> None:
+    assume(_harmless(analyse(line, "/w")) and "#" not in line and line.strip())
+    assert not _harmless(analyse(line + tail, "/w"))
+
+
+@given(st.lists(st.sampled_from(_PREFIXES), max_size=3), st.sampled_from(_FRAMES))
+def test_no_wrapping_hides_a_command(prefixes: list[str], frame: str) -> None:
+    line = frame.format(" ".join([*prefixes, "touch PROOF"]))
+    plan = analyse(line, "/w")
+    layers = [layer for command in plan.commands for layer in (command.words, *command.wrapped)]
+    assert any(layer[:2] == ("touch", "PROOF") for layer in layers), line
+    assert not _harmless(plan)
+
+
+@given(_LOOKS)
+def test_the_same_line_gets_the_same_plan(line: str) -> None:
+    assert analyse(line, "/w") == analyse(line, Path("/w"))
+
+
+_SHFMT = shutil.which("shfmt") or shutil.which("shfmt", path=str(Path(sys.executable).parent))
+_ORACLE = st.lists(
+    st.sampled_from(
+        [
+            "ls a", "echo 'x y'", "cat <b", "grep -q x y", "(cd a; pwd)", "{ wc; tr a b; }",
+            "if a1; then b1; else c1; fi", "for i in 1 2; do d1 $i; done", "while e1; do f1; done",
+            "case x in x) g1;; esac", "h1() { i1; }", 'echo "$(j1 `k1`)"', "l1 <(m1)", "x=$(n1) o1", "! p1",
+            "q1 > r", "s1 <<E\n$(t1)\nE\n", "u1 | v1 |& w1", "x1 & y1", "[[ -f a ]]", "echo ${z1:-$(a2)}",
+        ]
+    ),
+    min_size=1,
+    max_size=5,
+)  # fmt: skip
+
+
+@pytest.mark.skipif(_SHFMT is None, reason="shfmt is the second opinion")
+@settings(max_examples=40, deadline=None)
+@given(_ORACLE, st.sampled_from(["; ", "\n", " && ", " || "]))
+def test_every_command_another_parser_sees_is_found(parts: list[str], joiner: str) -> None:
+    joiner = "\n" if any("<<E" in part for part in parts) else joiner
+    line = joiner.join(parts)
+    told = subprocess.run([_SHFMT or "shfmt", "--to-json"], input=line, capture_output=True, text=True, check=False)
+    assume(told.returncode == 0)
+    found = {command.words[0] for command in analyse(line, "/w").commands if command.words}
+    assert _names(json.loads(told.stdout)) <= found
+
+
+def _names(node: Json) -> set[str]:
+    """Collect the first literal word of every call in shfmt's tree."""
+    if isinstance(node, list):
+        return {name for child in node for name in _names(child)}
+    if not isinstance(node, dict):
+        return set()
+    names = {name for child in node.values() for name in _names(child)}
+    arguments = node.get("Args")
+    if node.get("Type") == "CallExpr" and isinstance(arguments, list) and arguments and isinstance(arguments[0], dict):
+        parts = arguments[0].get("Parts")
+        if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict):
+            names.add(str(parts[0].get("Value")))
+    return names
+
+
+def _seconds(line: str) -> float:
+    analyse("ls", "/w")
+    begin = time.thread_time()
+    analyse(line, "/w")
+    return time.thread_time() - begin
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" * 10_000_000,
+        "true && " * 1_250_000,
+        "echo " + "$(echo " * 200 + ")" * 200,
+        "|" * 9_999,
+        ")" * 9_999,
+        "((a" * 3_300,
+        "<<a " * 2_400,
+        "f(){ " * 1_500,
+        "eval " * 2_000 + "ls",
+        "env " * 3_000 + "ls",
+        "bash -c '" * 1_000,
+        "ls" + "<a" * 4_000,
+    ],
+    ids=lambda line: repr(line[:12]),
+)
+def test_hostile_input_is_answered_quickly(line: str) -> None:
+    # ten times what is owed: the machine that runs the tests may be busy, quadratic time would still show
+    assert min(_seconds(line) for _ in range(2)) < 0.5
+
+
+def test_the_work_grows_with_the_length_of_the_line() -> None:
+    short, long = (
+        min(_seconds("; ".join(f"ls a{i}" for i in range(count))) for _ in range(3)) for count in (300, 3_000)
+    )
+    assert long < short * 40
