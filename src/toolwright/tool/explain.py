@@ -10,6 +10,10 @@ from toolwright.core.json import compact
 from toolwright.tool.compile import INTEGER_RANGE
 
 Path: TypeAlias = tuple[str | int, ...]
+MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
+"""Kinds of problem that mean a field that is not there."""
+UNKNOWN_FIELD = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+"""Kinds of problem that mean a field nobody asked for: pydantic's words for models and for dataclasses."""
 _SHOWN_CHARS = 80
 _SHOWN_STEP_CHARS = 40
 _SHOWN_PROBLEMS = 8
@@ -37,16 +41,16 @@ class Problem:
 def trace(whole: Any, location: Sequence[str | int], kind: str) -> Path:
     """The steps of a location that exist in the data; validators add the names of union members, which do not."""
     path: list[str | int] = []
-    value: Any = whole
+    holder: Any = whole
     for step in location:
         try:
-            value = value[step]
+            holder = holder[step]
         except (KeyError, IndexError, TypeError):
             continue
         path.append(step)
-        if not isinstance(value, (dict, list)):
+        if type(holder) is not dict and type(holder) is not list:
             break
-    if kind == "missing":
+    if kind in MISSING_FIELD:
         path.append(location[-1])
     return tuple(path)
 
@@ -83,9 +87,9 @@ def _clause(problem: Problem, message: str, fields: Sequence[str]) -> str:
     kind, where = problem.details["type"], dotted(problem.path)
     if kind == "json_invalid":
         return f"not valid JSON: {problem.details['ctx']['error']}"
-    if kind == "missing":
+    if kind in MISSING_FIELD:
         return f"{where}: missing, and it is required"
-    if kind == "extra_forbidden":
+    if kind in UNKNOWN_FIELD:
         return f"{where}: unknown field{_suggestion(problem.path, fields)}"
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return f"{where}: {message[:1].lower()}{message[1:]}, got {show_value(problem.details.get('input'))}"

@@ -14,7 +14,16 @@ from pydantic_core import ValidationError, from_json, to_json
 from toolwright.core.errors import InvalidArguments
 from toolwright.core.json import JsonObject
 from toolwright.tool.compile import INTEGER_RANGE
-from toolwright.tool.explain import Path, Problem, clip_value, describe_problems, dotted, trace
+from toolwright.tool.explain import (
+    MISSING_FIELD,
+    UNKNOWN_FIELD,
+    Path,
+    Problem,
+    clip_value,
+    describe_problems,
+    dotted,
+    trace,
+)
 
 Parsed = TypeVar("Parsed")
 Validate: TypeAlias = Callable[..., Parsed]
@@ -169,7 +178,7 @@ def _mend(whole: Any, problems: Sequence[Problem]) -> bool:
     """Read again, in place, every value that was not what was expected; says whether any changed."""
     changed = False
     for problem in problems:
-        if not problem.path or problem.details["type"] in ("missing", "extra_forbidden"):
+        if not problem.path or problem.details["type"] in MISSING_FIELD | UNKNOWN_FIELD:
             continue
         holder = whole
         for step in problem.path[:-1]:

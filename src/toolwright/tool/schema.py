@@ -1,6 +1,7 @@
 """The one door to pydantic: argument models, and annotations the direct compiler does not know."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast, get_args, get_origin
@@ -8,11 +9,13 @@ from typing import Annotated, Any, cast, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from pydantic_core import CoreSchema
 
 from toolwright.core.errors import UsageError
 from toolwright.core.json import JsonObject, freeze
 from toolwright.tool.compact import compact_arguments, compact_schema
+from toolwright.tool.modern import modern
 from toolwright.tool.parse import Parser
 
 AnyAdapter = TypeAdapter[Any]
@@ -30,7 +33,9 @@ class Arguments(BaseModel):
 def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
     """Return pydantic's view of an annotation; `about` names the place for the error."""
     try:
-        adapter: AnyAdapter = TypeAdapter(cast(Any, annotation))
+        with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
+            warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+            adapter: AnyAdapter = TypeAdapter(cast(Any, modern(annotation)))
         if _holds(adapter.core_schema, "type", _NOT_JSON):  # some of these have a JSON form all the same
             adapter.json_schema()
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
@@ -62,8 +67,9 @@ def parse_options(core: Any) -> dict[str, Any]:
 
     A model that says what becomes of unknown fields (`extra=…`) is left to its word.
     """
-    spoken = frozenset({"allow", "ignore"})
-    speaks = _holds(core, "extra_behavior", spoken) or _holds(core, "extra_fields_behavior", spoken)
+    # what a TypedDict says is "ignore" even where its author said nothing
+    speaks = _holds(core, "extra_fields_behavior", frozenset({"allow", "ignore"}))
+    speaks = speaks or _holds(core, "extra_behavior", frozenset({"allow"}))
     names: dict[str, Any] = {"by_alias": True, "by_name": True}
     return names if speaks else {**names, "extra": "forbid"}
 

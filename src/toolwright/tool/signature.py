@@ -85,8 +85,8 @@ def _add(shape: Shape, parameter: inspect.Parameter, hints: Mapping[str, object]
 
 
 def _is_context(annotation: object) -> bool:
-    if annotation is ToolContext:
-        return True
+    if type(annotation) is type:  # most annotations, and the quickest answer
+        return annotation is ToolContext
     return get_origin(annotation) in (Union, types.UnionType) and ToolContext in get_args(annotation)
 
 
@@ -129,6 +129,8 @@ def _hints(target: Any, name: str) -> Mapping[str, object]:
 
 
 def _unresolved(annotation: object) -> bool:
+    if type(annotation) is type:  # most annotations, and the quickest answer
+        return False
     if isinstance(annotation, (str, ForwardRef)):
         return True
     if getattr(annotation, "__origin__", None) is Literal:
