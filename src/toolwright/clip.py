@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,9 +38,10 @@ class Outputs:
 
     @property
     def folder(self) -> Path:
-        """Where they are kept; made when first needed."""
+        """Where they are kept: a folder that was given, else one that goes when nobody can ask for it any more."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="toolwright-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder
 
