@@ -520,6 +520,7 @@ _NETWORK = [
     "helm install a b",
     "helm template a b --post-renderer x",
     "terraform apply",
+    "terraform providers lock",
     "psql -c 'DROP TABLE x'",
     "psql -c 'select 1; drop table x'",
     "psql -c '\\! touch x'",

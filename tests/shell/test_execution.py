@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from toolwright.core.access import Reach
-from toolwright.shell import Verdict, analyse
-from toolwright.shell.programs.git import SAFE_ENVIRONMENT
+from toolwright.shell import SAFE_ENVIRONMENT, Verdict, analyse
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="lines are run by bash")
 

@@ -187,7 +187,7 @@ class Rule:
                 continue
             below = rule.subcommand(word)
             if below is None:
-                return None, end
+                return (rule, end) if rule.bare and rule is not self else (None, end)
             rule, place = below, place + 1
             end = place
         if rule is self or (rule.subcommands and not rule.bare):

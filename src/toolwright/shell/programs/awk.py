@@ -25,7 +25,7 @@ def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an awk call by its options and its program."""
     program, files, objection = _split(arguments)
     touched = _touched(files, folders)
-    if program is None and not objection and arguments and arguments[0].text in _HELP:
+    if program is None and not objection and arguments and arguments[0].text in (*_HELP, "-W"):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     objection = objection or ("it has no program" if program is None else program_problem(program))
     return unknown(objection, touched) if objection else Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)

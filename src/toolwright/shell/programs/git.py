@@ -1,4 +1,4 @@
-"""Reads git calls. What is called read-only here relies on `SAFE_ENVIRONMENT` being set when the line runs."""
+"""Reads git calls. What is called read-only here relies on `pins.SAFE_ENVIRONMENT` being set when the line runs."""
 
 from collections.abc import Sequence
 
@@ -8,28 +8,6 @@ from toolwright.shell.grammar import Rule, table
 from toolwright.shell.judgement import Judgement, unknown
 from toolwright.shell.plan import Verdict
 from toolwright.shell.words import Certainty, Word
-
-_PINNED = {
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "core.hooksPath": "/dev/null",
-    "core.alternateRefsCommand": "",
-    "diff.external": "",
-    "safe.bareRepository": "explicit",
-    "log.showSignature": "false",
-    "protocol.ext.allow": "never",
-    "submodule.recurse": "false",
-}
-SAFE_ENVIRONMENT = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_COUNT": str(len(_PINNED)),
-    **{f"GIT_CONFIG_KEY_{place}": key for place, key in enumerate(_PINNED)},
-    **{f"GIT_CONFIG_VALUE_{place}": value for place, value in enumerate(_PINNED.values())},
-}
-"""Set these for a line that runs because it was proven read-only: a repository's settings then run nothing, and
-looking does not rewrite the index."""
 
 _TABLE = table(
     r"""

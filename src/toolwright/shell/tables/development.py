@@ -98,7 +98,7 @@ gofmt: reads; only -l -d -s -e
 shfmt: reads; only -d -l -i -ci -bn -sr -kp -f --version; values -i; single
 terraform tofu: network; single; not -chdir -out -state-out -backup -generate-config-out
   version|-version|--version|-help|--help|graph: local
-  providers: local
+  providers: local; operands 0
   workspace list|show: local
   validate|show|output
   state list|show|pull

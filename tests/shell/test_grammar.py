@@ -1,0 +1,105 @@
+"""The table language: what a line of a table lets pass."""
+
+import pytest
+
+from toolwright.shell import tables
+from toolwright.shell.grammar import table
+from toolwright.shell.words import Certainty, Word
+
+_TABLE = table(
+    """
+free: reads
+sort: reads; not -o --output --compress-program
+only: only -a -b --long -#; values -b
+uniq: operands 1; last; values -f
+date: like \\+.*; values -d
+check: needs --check -c; only --check -c -v
+tool: help; network; values -n; not --config
+  get|list
+  config view|
+      show
+  plain: operands 0
+"""
+)
+
+
+def _objection(name: str, *texts: str) -> str:
+    return _TABLE[name].objection([Word(text) for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("free", ["-x", "--anything=1", "a"]),
+        ("sort", ["-k2", "--reverse", "a"]),
+        ("sort", ["a", "--", "-o"]),
+        ("only", ["-ab", "5", "--long=x", "-7"]),
+        ("only", ["-b5"]),
+        ("uniq", ["-f", "1", "a"]),
+        ("date", ["-d", "now", "+%s"]),
+        ("check", ["-vc"]),
+    ],
+)
+def test_what_a_line_allows_passes(name: str, words: list[str]) -> None:
+    assert _objection(name, *words) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sort", ["-o", "x"]),
+        ("sort", ["-rox"]),
+        ("sort", ["--outp=x"]),
+        ("sort", ["--comp", "x"]),
+        ("sort", ["-k", "--", "--output=x"]),
+        ("sort", ["--reverse x"]),
+        ("only", ["-c"]),
+        ("only", ["-ac"]),
+        ("only", ["--lon"]),
+        ("uniq", ["a", "b"]),
+        ("uniq", ["a", "-f"]),
+        ("date", ["0101"]),
+        ("check", ["-v"]),
+        ("check", []),
+    ],
+)
+def test_what_a_line_does_not_allow_is_named(name: str, words: list[str]) -> None:
+    assert _objection(name, *words)
+
+
+def test_a_word_that_may_be_an_option_stops_all_but_free_programs() -> None:
+    anything = [Word("$x", Certainty.ANYTHING)]
+    prefixed = [Word("a*", Certainty.PREFIXED)]
+    assert _TABLE["free"].objection(anything) == ""
+    assert _TABLE["sort"].objection(anything)
+    assert _TABLE["sort"].objection(prefixed) == ""
+    assert _TABLE["uniq"].objection(prefixed)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["get", "x"], True),
+        (["-n", "delete", "get", "x"], True),
+        (["config", "show"], True),
+        (["delete", "get"], False),
+        (["config"], False),
+        (["config", "set"], False),
+        (["--config", "x", "get"], False),
+        (["plain", "x"], True),
+        ([], False),
+    ],
+)
+def test_a_sub_command_is_found_behind_options_only(words: list[str], found: bool) -> None:
+    rule, _ = _TABLE["tool"].descend([Word(word) for word in words])
+    assert (rule is not None) is found
+
+
+def test_a_clause_nobody_knows_is_a_mistake_in_the_table() -> None:
+    with pytest.raises(AssertionError, match="no such clause"):
+        table("x: reeds")
+
+
+def test_all_tables_can_be_read() -> None:
+    assert tables.rule("cat") is not None
+    assert tables.rule("no-such-program") is None
