@@ -72,7 +72,9 @@ def test_no_prefix_that_means_anything_is_offered(line: str) -> None:
     assert propose([RunCommand(line, "/w")], prefix=True).refusal
 
 
-@pytest.mark.parametrize("line", ["echo x | python", "xargs rm", "eval foo", "foo $X", "rm -rf /", "foo '", "$CMD", "foo 'a  b'"])
+@pytest.mark.parametrize(
+    "line", ["echo x | python", "xargs rm", "eval foo", "foo $X", "rm -rf /", "foo '", "$CMD", "foo 'a  b'"]
+)
 def test_nothing_lasting_is_offered_for_what_is_decided_elsewhere(line: str) -> None:
     proposal = propose([RunCommand(line, "/w")])
     assert proposal.rules == ()
