@@ -18,6 +18,7 @@ from toolwright import (
     Executor,
     Failed,
     Interrupted,
+    Outcome,
     Question,
     ReadPath,
     Registry,
@@ -29,6 +30,7 @@ from toolwright import (
     describe,
     tool,
 )
+from toolwright.core.call import GrantScope
 from toolwright.executor import Bounds
 from toolwright.testing import Recorder
 
@@ -247,3 +249,22 @@ async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> 
     recorder = Recorder()
     await Executor(Registry(pay), observe=recorder).execute([ToolCall("1", "pay", {"amount": 5})])
     assert recorder.names == ["QuestionsRaised"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "again", "elsewhere"), [("once", Interrupted, Interrupted), ("session", Completed, Interrupted)]
+)
+async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again: type, elsewhere: type) -> None:
+    from toolwright import Policies
+    from toolwright.policy import Grants, Surroundings
+
+    executor = Executor(Registry(Save()), Policies(Grants(Surroundings("/", "/root")), ByMode("default")))
+
+    async def save(call_id: str, session: str, answers: Answers | None = None) -> Outcome:
+        call = ToolCall(call_id, "save", {"path": "/tmp/a"})
+        return (await executor.execute([call], answers=answers, turn=Turn(session_id=session)))[0]
+
+    (question,) = questions_of([await save("1", "one")])
+    assert isinstance(await save("1", "one", Answers().approve(question, scope=scope)), Completed)
+    assert isinstance(await save("2", "one"), again)
+    assert isinstance(await save("3", "two"), elsewhere)

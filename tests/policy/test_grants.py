@@ -142,9 +142,10 @@ def _question(*accesses: Access) -> Question:
 def test_a_yes_lasts_as_long_as_it_was_given_for(
     tmp_path: Path, scope: GrantScope, line: str, saved: list[str], here: type, elsewhere: type
 ) -> None:
-    grants, file = Grants(Surroundings("/w", "/home/ann")), tmp_path / "settings.json"
+    file = tmp_path / "settings.json"
+    grants = Grants(Surroundings("/w", "/home/ann"), file)
     access = RunCommand(line, "/w")
-    assert list(grants.remember(_question(access), Approve(scope=scope), session="one", file=file)) == saved
+    assert list(grants.remember(_question(access), Approve(scope=scope), session="one")) == saved
     policies, call = Policies(grants, ByMode()), shell_call(line)
     assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "one"))) is here
     assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "two"))) is elsewhere

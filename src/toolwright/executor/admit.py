@@ -59,6 +59,8 @@ class Admitted:
     questions: tuple[Question, ...] = ()
     spent: str = ""
     """The question whose answer let this call through."""
+    lasting: tuple[Question, Approve] | None = None
+    """A yes for this session or always, to be remembered when the call runs."""
     _digest: str = ""
 
     def __init__(self, call: ToolCall, lane: Lane | None, session_id: str) -> None:
@@ -185,8 +187,11 @@ class Gate:
             admitted.error = error if isinstance(error, ToolError) else _crash(error)
 
     def spend(self, admitted: Sequence[Admitted]) -> None:
-        """Use up the answers that let these calls through: each counts once."""
+        """Use up the answers that let these calls through: each counts once, unless it was given for longer."""
         self._spent.update(item.spent for item in admitted if item.spent)
+        for item in admitted:
+            if item.lasting is not None:
+                self.policies.remember(*item.lasting, session=item.session_id)
 
     def _decide(self, admitted: Admitted) -> tuple[Ask, ...]:
         invocation, lane = admitted.invocation, admitted.known
@@ -228,8 +233,10 @@ class Gate:
                 admitted.error = Denied(f"declined: {reason}" if reason else "declined by the user")
             case Approve(arguments=patched) if patched is not None:
                 self._patch(admitted, patched)
-            case Approve():
+            case Approve(scope="once"):
                 pass
+            case Approve():
+                admitted.lasting = (self._question(admitted, asks), reply)
 
     def _patch(self, admitted: Admitted, arguments: JsonObject) -> None:
         """Other arguments are judged again; what was not in the question needs a question of its own."""

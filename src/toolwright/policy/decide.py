@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from toolwright.core.call import Approve, Question
 from toolwright.policy.line import PartOfLine, parts_of
 from toolwright.policy.subject import Subject
 
@@ -41,6 +42,10 @@ class Policy:
     @property
     def standing(self) -> str | None:
         """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
+        return None
+
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:
+        """Hear of a yes that was given for longer than once, where keeping it is this policy's office."""
         return None
 
     def settle(self, ask: Ask) -> Decision:
@@ -133,6 +138,11 @@ class Policies:
                 return decision
             decisions.append(decision)
         return _combined(decisions)
+
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
+        """Tell every policy of a yes that was given for longer than once."""
+        for policy in self.policies:
+            policy.remember(question, answer, session=session)
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         if self._only is not None:  # the usual case of a library: one mode, nothing else

@@ -25,8 +25,9 @@ class Grants(Policy):
 
     tier = Tier.RULE
 
-    def __init__(self, here: Surroundings) -> None:
+    def __init__(self, here: Surroundings, file: str | Path | None = None) -> None:
         self._here = here
+        self._file = file
         self._exact: dict[str, set[Access]] = {}
         self._rules = Rules((), here)
 
@@ -42,10 +43,8 @@ class Grants(Policy):
         self._rules = Rules((*self._rules.rules, *added), self._here)
         return added
 
-    def remember(
-        self, question: Question, answer: Approve, *, session: str = "", file: str | Path | None = None
-    ) -> tuple[str, ...]:
-        """Make a yes last as long as it was given for; returns the rules it became, which `file` keeps for always.
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
+        """Make a yes last as long as it was given for; returns the rules it became, which the file keeps for always.
 
         What cannot be written as a narrow rule is remembered for the session only.
         """
@@ -55,8 +54,8 @@ class Grants(Policy):
         if not rules:
             self.grant(question.accesses, session=session)
             return ()
-        if file is not None:
-            save_rules(file, rules)
+        if self._file is not None:
+            save_rules(self._file, rules)
         self.grant_rules(rules)
         return rules
 
