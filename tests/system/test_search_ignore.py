@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toolwright.system.ignore import why_ignored
@@ -57,6 +57,9 @@ lines = st.lists(pieces, min_size=1, max_size=5).map("".join)
 texts = st.lists(lines, min_size=1, max_size=4).map("\n".join)
 
 
+@example(["a", "ab/c"], {"": "a**/*"})
+@example(["a/b/c", "ab/c"], {"": "/a**"})
+@example(["build/a", "a/build/b"], {"": "build/\n!build/a"})
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(paths, min_size=3, max_size=15),

@@ -65,7 +65,7 @@ class RuleSet:
         self._patterns: list[tuple[int, re.Pattern[str]]] = []
         texts = [text for place, rule in enumerate(self.rules) if (text := self._arrange(place, rule))]
         self._prefilter = re.compile("|".join(texts), re.DOTALL) if texts else None
-        lasts = {rule.pattern.rpartition("/")[2] for rule in self.rules}
+        lasts = {_last_name(rule.pattern) for rule in self.rules}
         self._last_names = frozenset(last for last in lasts if _PLAIN.fullmatch(last))
         self._last_regex = _any_of(lasts - self._last_names)
 
@@ -97,7 +97,7 @@ class RuleSet:
 
     def _compile(self, place: int, rule: Rule) -> str:
         try:
-            text = ("" if rule.anchored else "(?:.*/)?") + glob_regex(rule.pattern, GITIGNORE)
+            text = _anchored_regex(rule.pattern) if rule.anchored else "(?:.*/)?" + glob_regex(rule.pattern, GITIGNORE)
             self._patterns.append((place, re.compile(text, re.DOTALL)))
         except (BadGlob, re.error):  # git lets a broken pattern match nothing
             return ""
@@ -123,6 +123,18 @@ class RuleSet:
             if (folder or not self.rules[place].folders_only) and regex.fullmatch(path):
                 return place
         return last
+
+
+def _anchored_regex(pattern: str) -> str:
+    """Git compares the text before the first wildcard by itself: in `a**/b` the stars then stand at the beginning."""
+    plain = _PLAIN.match(pattern)
+    prefix = plain[0] if plain else ""
+    return re.escape(prefix) + glob_regex(pattern[len(prefix) :], GITIGNORE)
+
+
+def _last_name(pattern: str) -> str:
+    last = pattern.rpartition("/")[2]
+    return "**" if last.endswith("**") else last
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
