@@ -11,6 +11,7 @@ Feed: TypeAlias = tuple[Access, ...] | None
 """What a command may be told to read on its input; None when that is the content of some file."""
 
 NOTHING: Feed = ()
+_READ_ONLY = Verdict.READ_ONLY
 _LISTERS = frozenset(("find", "fd", "fdfind", "ls"))
 _LISTING = {
     "git": ("ls-files", "--name-only", "-l", "--files-with-matches"),
@@ -22,7 +23,7 @@ _FILTERS = frozenset(("sort", "uniq", "head", "tail", "grep", "egrep", "fgrep", 
 
 def handed_on(commands: Sequence[SimpleCommand], before: Feed, folders: Folders) -> Feed:
     """Tell what the next command of a pipeline is fed, from the commands that write into the pipe."""
-    if len(commands) != 1 or commands[0].verdict is not Verdict.READ_ONLY or not commands[0].words:
+    if len(commands) != 1 or commands[0].verdict is not _READ_ONLY or not commands[0].words:
         return None
     command = commands[0]
     name, rest = command.words[0], command.words[1:]

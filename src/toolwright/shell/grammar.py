@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from toolwright.shell.words import Certainty, Word
+from toolwright.shell.words import ANYTHING, Word
 
 _ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
 _NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
@@ -69,7 +69,7 @@ class Rule:
         if self.free and not self.network:
             return ""
         for word in words:
-            if word.certainty is Certainty.ANYTHING or (self.network and not word.literal):
+            if word.certainty is ANYTHING or (self.network and not word.literal):
                 return f"{word.text} may become an option"
         if self.needs and not any(self._needed(word.text) for word in words):
             return f"without {' or '.join(sorted(self.needs))} it does more than look"

@@ -8,8 +8,9 @@ from toolwright.shell.folders import Folders, places
 from toolwright.shell.grammar import Rule
 from toolwright.shell.judgement import Judgement, unknown
 from toolwright.shell.plan import Verdict
-from toolwright.shell.words import Certainty, Word
+from toolwright.shell.words import ANYTHING, LITERAL, Word
 
+_READ_ONLY = Verdict.READ_ONLY
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _FILE_FLAGS = frozenset(
     ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
@@ -20,7 +21,7 @@ _PATTERN_FLAGS = ("-e", "-f", "--regexp", "--file")
 def program_name(word: Word) -> str | None:
     """Return the plain name of a program, or None for one that may not be what its name says."""
     text, certainty, _ = word
-    if certainty is not Certainty.LITERAL:
+    if certainty is not LITERAL:
         return None
     if "/" not in text:
         return text
@@ -65,7 +66,7 @@ def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) 
             Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_address(name, arguments)),)
         )
     accesses = tuple(read_paths(rule, arguments, folders)) if rule.reads else ()
-    return Judgement(Verdict.READ_ONLY, f"{title} only looks", accesses)
+    return Judgement(_READ_ONLY, f"{title} only looks", accesses)
 
 
 def _address(name: str, arguments: Sequence[Word]) -> str:
@@ -114,6 +115,6 @@ def paths(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
     text, certainty, named = word
     if named or text == "-" or not text or text.startswith("/dev/fd/"):
         return []
-    if certainty is Certainty.ANYTHING and not any(letter in text for letter in "*?["):
+    if certainty is ANYTHING and not any(letter in text for letter in "*?["):
         return [kind(text.lstrip("/") or "?")]
     return [kind(path) for path in places(text, folders)]

@@ -26,7 +26,7 @@ _ORDER = tuple(Verdict)
 
 def worst(*verdicts: Verdict) -> Verdict:
     """Return the verdict a line gets from its parts; no parts at all are harmless."""
-    return max(verdicts, key=_ORDER.index, default=Verdict.READ_ONLY)
+    return max(verdicts, key=_ORDER.index, default=_ORDER[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from toolwright.shell.judgement import Judgement
 from toolwright.shell.ledger import STDIN_SCRIPT, Around, Found, Ledger, Redirects
 from toolwright.shell.plan import SimpleCommand, Verdict, worst
 from toolwright.shell.walk import Walk
-from toolwright.shell.words import Certainty, Word
+from toolwright.shell.words import LITERAL, Word
 from toolwright.shell.wrappers import SHELLS, Layer, unwrap
 
 _FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
 NOT_BASH = "it cannot be parsed as bash"
+_READ_ONLY = Verdict.READ_ONLY
 _MAX_LAYERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
@@ -136,7 +137,7 @@ class Reporter:
                 verdict = Verdict.UNKNOWN
         if around.doubt:
             verdict, reason = _worse(verdict, reason, Verdict.UNKNOWN, around.doubt)
-        if not literal and verdict is not Verdict.READ_ONLY:
+        if not literal and verdict is not _READ_ONLY:
             self.ledger.object("a word that matters is not literal")
         accesses = judgement.accesses
         if redirects.accesses or len(accesses) > 1:
@@ -177,7 +178,7 @@ def _texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
     texts: list[str] = []
     for text, certainty, _ in words:
         texts.append(text)
-        literal = literal and certainty is Certainty.LITERAL
+        literal = literal and certainty is LITERAL
     return tuple(texts), literal
 
 

@@ -17,18 +17,22 @@ class Certainty(IntEnum):
     """Any number of words, options included."""
 
 
+# looking up an enum's member costs more than the comparison it is for, and words are many
+LITERAL, PREFIXED, ANYTHING = Certainty
+
+
 class Word(NamedTuple):
     """One argument: its literal text, or its source when the text cannot be known."""
 
     text: str
-    certainty: Certainty = Certainty.LITERAL
+    certainty: Certainty = LITERAL
     named: bool = False
     """It stands for a path below one that the line names elsewhere, so it is no access of its own."""
 
     @property
     def literal(self) -> bool:
         """Whether the text is what the program will receive."""
-        return self.certainty is Certainty.LITERAL
+        return self.certainty is LITERAL
 
 
 class Piece(NamedTuple):

@@ -22,10 +22,14 @@ class Layer(NamedTuple):
 
 
 class _Wrapper(NamedTuple):
-    values: str = ""
-    flags: str = ""
+    values: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     operands: int = 0
     doubt: str = ""
+
+
+def _wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "") -> _Wrapper:
+    return _Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
 
 
 SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash".split())
@@ -39,60 +43,63 @@ _ELSEWHERE = "it changes where or how the program runs"
 _DOWNLOADS = "it may download and run a package"
 
 _WRAPPERS = {
-    "timeout": _Wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
-    "gtimeout": _Wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
-    "nice": _Wrapper("-n --adjustment", "-#"),
-    "ionice": _Wrapper("-c -n --class --classdata", "-t"),
-    "stdbuf": _Wrapper("-i -o -e --input --output --error"),
-    "time": _Wrapper("", "-p"),
-    "builtin": _Wrapper(),
-    "command": _Wrapper("", "-p"),
-    "arch": _Wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
-    "nohup": _Wrapper(doubt="it may write nohup.out"),
-    "exec": _Wrapper("-a", "-c -l", doubt="it replaces the shell"),
-    "coproc": _Wrapper(doubt=_KEEPS_RUNNING),
-    "setsid": _Wrapper("", "-f -w -c", doubt=_KEEPS_RUNNING),
-    "disown": _Wrapper(doubt=_KEEPS_RUNNING),
-    "noglob": _Wrapper(doubt=_ELSEWHERE),
-    "nocorrect": _Wrapper(doubt=_ELSEWHERE),
-    "sudo": _Wrapper(
+    "timeout": _wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
+    "gtimeout": _wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
+    "nice": _wrapper("-n --adjustment", "-#"),
+    "ionice": _wrapper("-c -n --class --classdata", "-t"),
+    "stdbuf": _wrapper("-i -o -e --input --output --error"),
+    "time": _wrapper("", "-p"),
+    "builtin": _wrapper(),
+    "command": _wrapper("", "-p"),
+    "arch": _wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
+    "nohup": _wrapper(doubt="it may write nohup.out"),
+    "exec": _wrapper("-a", "-c -l", doubt="it replaces the shell"),
+    "coproc": _wrapper(doubt=_KEEPS_RUNNING),
+    "setsid": _wrapper("", "-f -w -c", doubt=_KEEPS_RUNNING),
+    "disown": _wrapper(doubt=_KEEPS_RUNNING),
+    "noglob": _wrapper(doubt=_ELSEWHERE),
+    "nocorrect": _wrapper(doubt=_ELSEWHERE),
+    "sudo": _wrapper(
         "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot --role --type",
         doubt=_OTHER_USER,
     ),
-    "doas": _Wrapper("-u -C", doubt=_OTHER_USER),
-    "pkexec": _Wrapper("--user", doubt=_OTHER_USER),
-    "gosu": _Wrapper("", "", 1, doubt=_OTHER_USER),
-    "runuser": _Wrapper("-u -g -G", doubt=_OTHER_USER),
-    "chroot": _Wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
-    "taskset": _Wrapper("", "", 1, doubt=_ELSEWHERE),
-    "chrt": _Wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
-    "unshare": _Wrapper("-S -G -R -w", doubt=_ELSEWHERE),
-    "nsenter": _Wrapper("-t -S -G", doubt=_ELSEWHERE),
-    "setarch": _Wrapper("", "", 1, doubt=_ELSEWHERE),
-    "prlimit": _Wrapper("-p", doubt=_ELSEWHERE),
-    "cpulimit": _Wrapper("-l -p -e", doubt=_ELSEWHERE),
-    "systemd-run": _Wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
-    "systemd-inhibit": _Wrapper(doubt=_ELSEWHERE),
-    "strace": _Wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
-    "ltrace": _Wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
-    "valgrind": _Wrapper(doubt="it writes reports"),
-    "unbuffer": _Wrapper(doubt=_ELSEWHERE),
-    "rlwrap": _Wrapper(doubt=_ELSEWHERE),
-    "torsocks": _Wrapper(doubt=_ELSEWHERE),
-    "proxychains": _Wrapper("-f", doubt=_ELSEWHERE),
-    "proxychains4": _Wrapper("-f", doubt=_ELSEWHERE),
-    "caffeinate": _Wrapper("-t -w", doubt=_KEEPS_RUNNING),
-    "busybox": _Wrapper(doubt="its programs differ from the ones known here"),
-    "toybox": _Wrapper(doubt="its programs differ from the ones known here"),
-    "npx": _Wrapper("-p --package -c --call", doubt=_DOWNLOADS),
-    "bunx": _Wrapper(doubt=_DOWNLOADS),
-    "pipx": _Wrapper("--spec", "", 1, doubt=_DOWNLOADS),
-    "uvx": _Wrapper("--from --with -p", doubt=_DOWNLOADS),
-    "direnv": _Wrapper("", "", 2, doubt=_ELSEWHERE),
-    "dotenv": _Wrapper("-f", doubt=_ELSEWHERE),
-    "xvfb-run": _Wrapper("-n -s -e", doubt=_ELSEWHERE),
-    "fakeroot": _Wrapper("-l -s -i", doubt=_ELSEWHERE),
+    "doas": _wrapper("-u -C", doubt=_OTHER_USER),
+    "pkexec": _wrapper("--user", doubt=_OTHER_USER),
+    "gosu": _wrapper("", "", 1, doubt=_OTHER_USER),
+    "runuser": _wrapper("-u -g -G", doubt=_OTHER_USER),
+    "chroot": _wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
+    "taskset": _wrapper("", "", 1, doubt=_ELSEWHERE),
+    "chrt": _wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
+    "unshare": _wrapper("-S -G -R -w", doubt=_ELSEWHERE),
+    "nsenter": _wrapper("-t -S -G", doubt=_ELSEWHERE),
+    "setarch": _wrapper("", "", 1, doubt=_ELSEWHERE),
+    "prlimit": _wrapper("-p", doubt=_ELSEWHERE),
+    "cpulimit": _wrapper("-l -p -e", doubt=_ELSEWHERE),
+    "systemd-run": _wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
+    "systemd-inhibit": _wrapper(doubt=_ELSEWHERE),
+    "strace": _wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
+    "ltrace": _wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
+    "valgrind": _wrapper(doubt="it writes reports"),
+    "unbuffer": _wrapper(doubt=_ELSEWHERE),
+    "rlwrap": _wrapper(doubt=_ELSEWHERE),
+    "torsocks": _wrapper(doubt=_ELSEWHERE),
+    "proxychains": _wrapper("-f", doubt=_ELSEWHERE),
+    "proxychains4": _wrapper("-f", doubt=_ELSEWHERE),
+    "caffeinate": _wrapper("-t -w", doubt=_KEEPS_RUNNING),
+    "busybox": _wrapper(doubt="its programs differ from the ones known here"),
+    "toybox": _wrapper(doubt="its programs differ from the ones known here"),
+    "npx": _wrapper("-p --package -c --call", doubt=_DOWNLOADS),
+    "bunx": _wrapper(doubt=_DOWNLOADS),
+    "pipx": _wrapper("--spec", "", 1, doubt=_DOWNLOADS),
+    "uvx": _wrapper("--from --with -p", doubt=_DOWNLOADS),
+    "direnv": _wrapper("", "", 2, doubt=_ELSEWHERE),
+    "dotenv": _wrapper("-f", doubt=_ELSEWHERE),
+    "xvfb-run": _wrapper("-n -s -e", doubt=_ELSEWHERE),
+    "fakeroot": _wrapper("-l -s -i", doubt=_ELSEWHERE),
 }
+_FLOCK = _wrapper("-w -E -T -O -B -I -s -u -g")
+_WATCH = _wrapper("-n -q -s --interval --equexit")
+_PARALLEL = _wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
 _RUN_VERBS = {
     "uv": ("run",),
     "poetry": ("run",),
@@ -144,7 +151,7 @@ def _plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> Layer | None:
 
 def _options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
     """Count the leading options; unknown ones raise a doubt."""
-    place, doubt, values, flags = 0, "", wrapper.values.split(), wrapper.flags.split()
+    place, doubt, values, flags = 0, "", wrapper.values, wrapper.flags
     while place < len(words):
         text = words[place].text
         if text == "--":
@@ -202,19 +209,18 @@ def _split_string(words: Sequence[Word], text: str) -> Layer:
     return Layer("env", script=script, doubt="env splits a text into a command")
 
 
-_XARGS = _Wrapper(
-    "-I -n -P -d -a -E -L -s -J -R -S --replace --max-args --max-procs --delimiter --arg-file --eof --max-lines "
-    "--max-chars",
+# --replace, --eof and --max-lines take a value only after "="
+_XARGS = _wrapper(
+    "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
     "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
 )
+_XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
 
 
 def _xargs(name: str, words: Sequence[Word]) -> Layer | None:
-    # long options take their value after "=" only when it is optional: --replace, --eof, --max-lines
-    optional = _Wrapper(" ".join(set(_XARGS.values.split()) - {"--replace", "--eof", "--max-lines"}), _XARGS.flags)
-    place, doubt = _options(words, optional)
+    place, doubt = _options(words, _XARGS)
     flags = words[:place]
-    doubt = _xargs_doubt(flags, optional) if doubt else ""
+    doubt = _xargs_doubt(flags) if doubt else ""
     mark = _replacement(flags)
     inner = tuple(_filled(word, mark) for word in words[place:])
     if not inner:
@@ -224,12 +230,10 @@ def _xargs(name: str, words: Sequence[Word]) -> Layer | None:
     return Layer(name, inner, doubt=doubt)
 
 
-def _xargs_doubt(flags: Sequence[Word], known: _Wrapper) -> str:
-    values = frozenset(known.values.split())
-    allowed = values | frozenset(f"{known.flags} --replace --eof --max-lines".split())
+def _xargs_doubt(flags: Sequence[Word]) -> str:
     for word in flags:
         text = word.text
-        if text[:1] != "-" or text.partition("=")[0] in allowed or text[:2] in values:
+        if text[:1] != "-" or text.partition("=")[0] in _XARGS_FLAGS or text[:2] in _XARGS.values:
             continue
         # -i, -e and -l take an optional value, attached
         if text[1:2] not in ("i", "e", "l") and not set(text[1:]) <= set("0rtx"):
@@ -308,20 +312,18 @@ def _dash_c(name: str, words: Sequence[Word]) -> Layer | None:
             return Layer(name, script=words[place + 1], doubt=f"{name} runs a text")
         if word.text.startswith("--command="):
             return Layer(name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a text")
-    inner = tuple(words[_options(words, _Wrapper("-w -E -T -O -B -I -s -u -g"))[0] + 1 :]) if name == "flock" else ()
+    inner = tuple(words[_options(words, _FLOCK)[0] + 1 :]) if name == "flock" else ()
     return Layer(name, inner, doubt="it waits for a lock") if inner else None
 
 
 def _watch(name: str, words: Sequence[Word]) -> Layer | None:
-    place, _ = _options(words, _Wrapper("-n -q -s --interval --equexit"))
+    place, _ = _options(words, _WATCH)
     text = " ".join(word.text for word in words[place:])
     return Layer(name, script=Word(text), doubt="it runs a text again and again") if text else None
 
 
 def _parallel(name: str, words: Sequence[Word]) -> Layer | None:
-    place, _ = _options(
-        words, _Wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
-    )
+    place, _ = _options(words, _PARALLEL)
     command: list[str] = []
     inputs: list[str] = []
     target = command
