@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs" / "tutorial.md", ROOT / "docs" / "howto" / "tools.md"]
+RUNNABLE = ("tools", "registry", "executor", "testing")
+PAGES = [ROOT / "docs" / "tutorial.md", *(ROOT / "docs" / "howto" / f"{name}.md" for name in RUNNABLE)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
