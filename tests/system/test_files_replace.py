@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -110,6 +111,29 @@ def test_a_rival_that_has_the_file_open_for_writing_is_noticed(path: Path):
         with pytest.raises(Changed):
             replace_file(path, b"ours", expected=digest(b"old"))
         rival.write(b" and theirs")
+    assert path.read_bytes() == b"old and theirs"
+
+
+def test_a_rival_that_was_made_to_wait_writes_to_the_file_it_opened(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+    real = replace.exchange
+
+    def append() -> None:
+        with path.open("ab") as file:
+            file.write(b" and theirs")
+
+    rival = threading.Thread(target=append)
+
+    def late(folder: int, name: str, other_folder: int, other_name: str) -> None:
+        if not rival.ident:
+            rival.start()
+            time.sleep(0.03)  # it is in the kernel by now, waiting to open
+        real(folder, name, other_folder, other_name)
+
+    monkeypatch.setattr(replace, "exchange", late)
+    with pytest.raises(Changed):
+        replace_file(path, b"ours", expected=digest(b"old"))
+    rival.join()
     assert path.read_bytes() == b"old and theirs"
 
 

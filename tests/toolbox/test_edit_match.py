@@ -166,6 +166,28 @@ def test_a_break_missing_at_the_end_of_either_is_the_lines_own():
         locate("a\nb\nc\n", "b", "B\nBB\n")
 
 
+def test_a_copy_that_lost_its_first_character_is_doubted_and_a_part_of_a_line_is_not():
+    for old, new in (("lass A:\n", "class B:\n"), (" one\n", "# two\n")):
+        with pytest.raises(Doubtful, match="first character"):
+            locate("class A:\n# one\n", old, new)
+    assert edited("@one\ndef f(): ...\n", "on", "tw") == "@twe\ndef f(): ...\n"
+
+
+def test_miscounted_empty_lines_are_doubted():
+    with pytest.raises(Doubtful, match="empty line"):
+        locate("a\n\n\nb\n", "a\n\n", "A\n")
+    assert edited("a\n\n\nb\n", "a\n\n\n", "A\n") == "A\nb\n"
+    with pytest.raises(Doubtful, match="empty line"):
+        locate("a\n\nb\n", "b\n", "\nB\n")
+    assert edited("a\nb\n", "b\n", "\nB\n") == "a\n\nB\n"
+
+
+def test_a_single_space_is_an_indentation_too():
+    assert edited("* a\n * b\n", "* b\n", "* c\n* d\n") == "* a\n * c\n * d\n"
+    with pytest.raises(Doubtful):
+        locate("* a\n * b\n", "* b", "* c\n * d")
+
+
 def test_a_deleted_line_takes_its_indentation_along():
     assert edited(FILE, "self.name = name\n", "") == FILE.replace("        self.name = name\n", "")
 

@@ -68,6 +68,16 @@ async def test_a_change_since_the_read_is_noticed_by_content_not_by_time(executo
     await written(executor, "f", "new")
 
 
+async def test_a_file_somebody_is_writing_to_is_left_alone(executor: Executor, tmp_path: Path):
+    path = tmp_path / "f"
+    path.write_text("one")
+    await executor.run("read", {"path": "f"})
+    with path.open("a") as rival:
+        assert "is being written" in await refused(executor, "f", "new")
+        rival.write(" two")
+    assert path.read_text() == "one two"
+
+
 async def test_a_partly_read_file_is_not_replaced_whole(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("a\nb\nc\n")
     await executor.run("read", {"path": "f", "limit": 2})

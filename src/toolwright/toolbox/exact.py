@@ -16,11 +16,11 @@ def settle(text: str, start: int, end: int, new: str) -> Place:
     _doubt_quotes(text, new)
     _doubt_indent_style(text, old, new)
     if before.strip():
-        _doubt_lost_character(text, start, end, before)
+        _doubt_lost_character(text, start, end)
         return Place(start, end, new)
     if before and old.split("\n", 1)[0].strip():
         return _indented(text, (start, end), before, new)
-    _doubt_second_blank(text, start, old, new)
+    _doubt_empty_lines(text, start, end, new)
     return _whole_lines(text, start, end, new)
 
 
@@ -63,24 +63,33 @@ def _indented(text: str, match: tuple[int, int], before: str, new: str) -> Place
 def _at_full_depth(text: str, before: str, later: Sequence[str]) -> bool:
     """Whether the lines after the first can only be meant as they stand: a step inwards would be too wide."""
     indents = {indent_of(line) for line in lines_of(text) if line.strip()}
-    step = min(len(indent) for indent in indents if indent not in ("", " "))  # one space leads comments, not blocks
-    return all(line.startswith(before) for line in later) and len(indent_of(later[0])) > step
+    steps = [len(indent) for indent in indents if indent not in ("", " ")]  # one space leads comments, not blocks
+    return all(line.startswith(before) for line in later) and len(indent_of(later[0])) > min(steps, default=1)
 
 
-def _doubt_lost_character(text: str, start: int, end: int, before: str) -> None:
+def _doubt_lost_character(text: str, start: int, end: int) -> None:
+    """A whole line but for its first character may be a part of a line, and may be a copy that lost one."""
+    at_second = start == 1 or text[start - 2] == "\n"
     to_line_end = end == len(text) or text.endswith("\n", start, end) or text.startswith("\n", end)
-    if len(before) == 1 and to_line_end:
+    if at_second and to_line_end:
         raise Doubtful(
-            f"old_string starts behind the first character ({before!r}) of line {line_of(text, start)}; "
+            f"old_string starts behind the first character ({text[start - 1]!r}) of line {line_of(text, start)}; "
             "start old_string and new_string with the whole line"
         )
 
 
-def _doubt_second_blank(text: str, start: int, old: str, new: str) -> None:
+def _doubt_empty_lines(text: str, start: int, end: int, new: str) -> None:
+    """Empty lines are easily miscounted: one too many before, or one left over behind, is a slip more often than not."""
+    old = text[start:end]
     if new.startswith("\n") and not old.startswith("\n") and text.endswith("\n\n", 0, start):
         raise Doubtful(
             f"new_string starts with an empty line and there is one before line {line_of(text, start)} already; "
             "leave it out, or put it into old_string too"
+        )
+    if old.endswith("\n\n") and text.startswith("\n", end) and new and not new.endswith("\n\n"):
+        raise Doubtful(
+            f"old_string ends with an empty line and more of them follow at line {line_of(text, end)}; "
+            "put all of them, or none, into old_string"
         )
 
 
