@@ -173,10 +173,7 @@ def test_a_copy_that_lost_its_first_character_is_doubted_and_a_part_of_a_line_is
     assert edited("@one\ndef f(): ...\n", "on", "tw") == "@twe\ndef f(): ...\n"
 
 
-def test_miscounted_empty_lines_are_doubted():
-    with pytest.raises(Doubtful, match="empty line"):
-        locate("a\n\n\nb\n", "a\n\n", "A\n")
-    assert edited("a\n\n\nb\n", "a\n\n\n", "A\n") == "A\nb\n"
+def test_an_empty_line_that_is_there_already_is_doubted():
     with pytest.raises(Doubtful, match="empty line"):
         locate("a\n\nb\n", "b\n", "\nB\n")
     assert edited("a\nb\n", "b\n", "\nB\n") == "a\n\nB\n"

@@ -20,7 +20,7 @@ def settle(text: str, start: int, end: int, new: str) -> Place:
         return Place(start, end, new)
     if before and old.split("\n", 1)[0].strip():
         return _indented(text, (start, end), before, new)
-    _doubt_empty_lines(text, start, end, new)
+    _doubt_second_blank(text, start, old, new)
     return _whole_lines(text, start, end, new)
 
 
@@ -78,18 +78,11 @@ def _doubt_lost_character(text: str, start: int, end: int) -> None:
         )
 
 
-def _doubt_empty_lines(text: str, start: int, end: int, new: str) -> None:
-    """Empty lines are easily miscounted: one too many before, or one left over behind, is a slip more often than not."""
-    old = text[start:end]
+def _doubt_second_blank(text: str, start: int, old: str, new: str) -> None:
     if new.startswith("\n") and not old.startswith("\n") and text.endswith("\n\n", 0, start):
         raise Doubtful(
             f"new_string starts with an empty line and there is one before line {line_of(text, start)} already; "
             "leave it out, or put it into old_string too"
-        )
-    if old.endswith("\n\n") and text.startswith("\n", end) and new and not new.endswith("\n\n"):
-        raise Doubtful(
-            f"old_string ends with an empty line and more of them follow at line {line_of(text, end)}; "
-            "put all of them, or none, into old_string"
         )
 
 
