@@ -1,0 +1,24 @@
+"""The loop: a model, its tools, and a conversation that is valid at every moment."""
+
+from toolwright.agent.agent import Agent
+from toolwright.agent.budget import Budget, Prices
+from toolwright.agent.compact import Compaction
+from toolwright.agent.model import Requests
+from toolwright.agent.prompt import default_system_prompt
+from toolwright.agent.result import AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
+
+__all__ = [
+    "Agent",
+    "AgentEvent",
+    "Budget",
+    "Compaction",
+    "Done",
+    "ModelRetried",
+    "Paused",
+    "Prices",
+    "Requests",
+    "Result",
+    "Stopped",
+    "TurnEnded",
+    "default_system_prompt",
+]

@@ -1,0 +1,234 @@
+"""`Agent`: a model, its tools, and the sessions they are used in."""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from toolwright.agent.budget import Budget, Spending
+from toolwright.agent.compact import Compaction
+from toolwright.agent.drive import Emit, blocking, streamed
+from toolwright.agent.loop import Loop, Machinery
+from toolwright.agent.model import Requests
+from toolwright.agent.output import OutputShape
+from toolwright.agent.recall import Recalled
+from toolwright.agent.result import AgentEvent, Paused, Result
+from toolwright.agent.subagent import Lineage, SubAgent, inherited, nobody
+from toolwright.agent.talk import Talk
+from toolwright.agent.watch import Watch
+from toolwright.core.call import Answers
+from toolwright.core.content import Part
+from toolwright.core.message import AssistantMessage, Message, UserMessage
+from toolwright.core.spec import Limits
+from toolwright.executor.executor import Executor
+from toolwright.executor.turn import AskPerson
+from toolwright.providers.base import Provider
+from toolwright.registry.catalog import Toolset
+from toolwright.registry.registry import Registry
+from toolwright.sessions.base import SessionHold, SessionStore, no_such_session
+from toolwright.sessions.memory import MemoryStore
+from toolwright.tool.base import Cancellation, State, Tool
+
+Prompt = str | tuple[Part, ...]
+_LIMITS, _COMPACTION, _REQUESTS = Budget(), Compaction(), Requests()
+_REMEMBERED_STATES = 256
+_NO_LIMIT_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one run was asked for."""
+
+    session_id: str
+    prompt: Prompt | None = None
+    answers: Answers | None = None
+    output: object = None
+    cancellation: Cancellation | None = None
+    emit: Emit | None = None
+    lineage: Lineage | None = None
+
+
+class Agent:
+    """Runs a model with tools until it is done, a limit is reached or a person must decide."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        registry: Toolset | Iterable[Tool] = (),
+        *,
+        executor: Executor | None = None,
+        sessions: SessionStore | None = None,
+        system: str = "",
+        limits: Budget = _LIMITS,
+        ask: AskPerson | None = None,
+        compaction: Compaction | None = _COMPACTION,
+        requests: Requests = _REQUESTS,
+    ) -> None:
+        self.provider = provider
+        self.registry = _toolset(registry, executor)
+        self.executor = executor or Executor(self.registry)
+        self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
+        self.system = system
+        self.limits = limits
+        self.ask = ask
+        """Answers questions on the spot; without it a run that needs an answer is `Paused`."""
+        self.compaction = compaction
+        self.requests = requests
+        self._passing = sessions is None
+        self._states: OrderedDict[str, State] = OrderedDict()
+
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        session: str | None = None,
+        output: object = None,
+        cancellation: Cancellation | None = None,
+    ) -> Result:
+        """Take up a session, or begin one, with something a person says; never raises for what a model or tool did.
+
+        With `output`, a type, the answer must be JSON of that type and is handed over as a value. Cancelling the
+        task raises `CancelledError` after every open call has its outcome; a `cancellation` returns `Stopped`.
+        Raises `SessionBusy` while another run writes the session, `SessionError` when it cannot be stored.
+        """
+        return await self._passed(Order(session or "", prompt, output=output, cancellation=cancellation))
+
+    async def resume(
+        self,
+        session: str,
+        answers: Answers | None = None,
+        *,
+        output: object = None,
+        cancellation: Cancellation | None = None,
+    ) -> Result:
+        """Go on where a session stands: after a pause, a limit or a crash.
+
+        A call that had ended is not made again; one that had started is made again only if that is harmless, with
+        the same idempotency key, and is otherwise reported to the model as unknown.
+        """
+        return await self._passed(Order(session, None, answers, output, cancellation))
+
+    def stream(
+        self,
+        prompt: Prompt | None = None,
+        *,
+        session: str | None = None,
+        answers: Answers | None = None,
+        output: object = None,
+        cancellation: Cancellation | None = None,
+    ) -> AsyncIterator[AgentEvent]:
+        """As `run`, or as `resume` without a prompt, event by event; the result comes last."""
+        order = Order(session or "", prompt, answers, output, cancellation)
+        return streamed(lambda emit: self._passed(replace(order, emit=emit)))
+
+    def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
+        """As `run`, blocking."""
+        return blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
+
+    async def messages(self, session: str) -> list[Message]:
+        """The conversation so far, as the model would be shown it."""
+        return list(Recalled(await self.sessions.read(session)).history)
+
+    def as_tool(self, name: str, description: str, *, limits: Limits | None = None) -> Tool:
+        """Make this agent a tool of another one.
+
+        It keeps its own tools, policies and budget, and inherits the outer agent's denials, hooks, stop switch and
+        person; what it spends counts for both. Without a person on the spot, what must be asked is declined.
+        """
+        allowed = limits or Limits(seconds=self.limits.seconds or _NO_LIMIT_SECONDS)
+        return SubAgent(self).tool(name, description, allowed)
+
+    @property
+    def durable(self) -> bool:
+        """Whether its sessions outlive the process."""
+        return self.sessions.durable
+
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage) -> Result:
+        """Run for a call of another agent; taken up where it was, if the call is being repeated."""
+        order = Order(session_id, prompt, cancellation=lineage.cancellation, lineage=lineage)
+        return await self._passed(order)
+
+    async def _passed(self, order: Order) -> Result:
+        """Perform; a session nobody named and nobody waits for is not kept."""
+        if order.session_id and order.lineage is None:
+            return await self._perform(order)
+        named = order if order.session_id else replace(order, session_id=secrets.token_hex(16))
+        kept = not self._passing
+        try:
+            result = await self._perform(named)
+            kept = kept or isinstance(result, Paused)
+            return result
+        finally:
+            if not kept:
+                await self.sessions.delete(named.session_id)
+                self._states.pop(named.session_id, None)
+
+    async def _perform(self, order: Order) -> Result:
+        hold = await self.sessions.hold(order.session_id)
+        spending = Spending(self.limits)
+        watch = Watch(order.cancellation, spending.deadline, self.limits.seconds)
+        try:
+            talk = Talk(hold, spending, watch, order.emit)
+            ended = await self._opened(order, hold, talk)
+            if ended is not None:
+                return ended
+            shape = None if order.output is None else OutputShape(order.output)
+            return await Loop(self._machinery(order, talk), talk, shape).run()
+        finally:
+            watch.end()
+            await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+    async def _opened(self, order: Order, hold: SessionHold, talk: Talk) -> Result | None:
+        """Take in what the run was started with; a session that has come to its end has its result already."""
+        repeated = order.lineage is not None and bool(hold.records)
+        if order.prompt is not None and not repeated:
+            await talk.hear(UserMessage(order.prompt))
+            return None
+        if not hold.records:
+            raise no_such_session(order.session_id)
+        if talk.open is not None:
+            talk.answer(talk.open, dict(order.answers or ()))
+            return None
+        last = talk.history[-1] if talk.history else None
+        if isinstance(last, AssistantMessage) and last.stop != "paused":
+            return talk.done(last.text, OutputShape(order.output).read(last.text) if order.output else None)
+        return None
+
+    def _machinery(self, order: Order, talk: Talk) -> Machinery:
+        lineage, ask = order.lineage, self.ask
+        executor = self.executor
+        if lineage is not None:
+            executor, ask = inherited(executor, lineage), lineage.ask or ask or nobody
+        state = self._state(order.session_id)
+        handed = state.get(Lineage)
+        handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
+        handed.cancellation = talk.watch.cancellation
+        handed.depth = 0 if lineage is None else lineage.depth + 1
+        return Machinery(
+            self.provider,
+            self.registry,
+            executor,
+            state,
+            ask,
+            self.sessions.durable,
+            self.system,
+            self.requests,
+            self.compaction,
+        )
+
+    def _state(self, session_id: str) -> State:
+        """What the session's tools share, for as long as it is among the last used ones."""
+        state = self._states.pop(session_id, None) or self.executor.state.copy()
+        self._states[session_id] = state
+        if len(self._states) > _REMEMBERED_STATES:
+            self._states.popitem(last=False)
+        return state
+
+
+def _toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
+    if hasattr(given, "snapshot"):
+        return cast(Toolset, given)
+    tools = tuple(cast("Iterable[Any]", given))
+    return executor.registry if executor is not None and not tools else Registry(*tools)

@@ -1,0 +1,89 @@
+"""Makes a history shorter without breaking it: a call and its outcomes stay together or go together.
+
+The system prompt and the tools are no part of the history, so what providers cache of them stays valid.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from toolwright.agent.size import message_tokens
+from toolwright.clip import READER, Outputs
+from toolwright.core.call import Completed, Failed
+from toolwright.core.errors import UsageError
+from toolwright.core.history import History
+from toolwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from toolwright.providers.base import ProviderError
+from toolwright.registry.catalog import Catalog
+
+Way: TypeAlias = Literal["summary", "drop"]
+Summarise: TypeAlias = Callable[[Sequence[Message]], Awaitable[AssistantMessage]]
+_KEPT_OUTPUT_CHARS = 400
+SUMMARY_WISH = (
+    "Summarise the conversation so far for yourself, because it will be taken away: the task in the user's own words, "
+    "decisions and their reasons, what was done and what came of it (names, paths, values), what failed, and what is "
+    "to be done next. Answer with the summary only; call no tools."
+)
+_SUMMARY_HEAD = "What came before was summarised to save room:\n\n"
+_LEFT_OUT = "What came before was left out, because it no longer fitted and could not be summarised."
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """When a history is made shorter, and how: by a summary, or by dropping old outputs to files."""
+
+    at_tokens: int = 150_000
+    keep_tokens: int = 20_000
+    """About how much of the end stays as it is."""
+    way: Way = "summary"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep_tokens < self.at_tokens:
+            raise UsageError(f"Compaction needs 0 <= keep_tokens < at_tokens: {self!r}")
+
+
+async def compacted(
+    history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
+) -> tuple[History, Usage]:
+    """Return a shorter history that is as valid as the one it was made from, and what making it cost."""
+    cut = tail_start(history, plan.keep_tokens)
+    if plan.way == "drop":
+        return History(dropped(history, cut, outputs, readable=READER in catalog)), Usage()
+    head, tail = history[:cut], history[cut:]
+    if not head:
+        return History(dropped(history, len(history), outputs, readable=READER in catalog)), Usage()
+    try:
+        summary = await summarise([*head, UserMessage(SUMMARY_WISH)])
+    except ProviderError:
+        return History([UserMessage(_LEFT_OUT), *tail]), Usage()
+    opening = f"{_SUMMARY_HEAD}{summary.text}" if summary.text.strip() else _LEFT_OUT
+    return History([UserMessage(opening), *tail]), summary.usage
+
+
+def tail_start(history: Sequence[Message], keep_tokens: int) -> int:
+    """Where the part that stays begins: never between calls and their outcomes, and never after the last message."""
+    start = total = 0
+    for place in range(len(history) - 1, -1, -1):
+        total += message_tokens(history[place])
+        if isinstance(history[place], ToolMessage):
+            continue
+        if start and total > keep_tokens:
+            break
+        start = place
+    return start
+
+
+def dropped(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:
+    """Cut the outputs of the first messages to their beginnings and ends; the whole stays in a file."""
+    return [
+        ToolMessage(tuple(_shorter(outcome, outputs, readable=readable) for outcome in message.outcomes))
+        if place < before and isinstance(message, ToolMessage)
+        else message
+        for place, message in enumerate(history)
+    ]
+
+
+def _shorter(outcome: Completed | Failed, outputs: Outputs, *, readable: bool) -> Completed | Failed:
+    if isinstance(outcome, Failed):
+        return outcome
+    return replace(outcome, output=outputs.clip(outcome.output, _KEPT_OUTPUT_CHARS, readable=readable))

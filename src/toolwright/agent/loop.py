@@ -1,0 +1,149 @@
+"""The loop: ask the model, make its calls, tell it what came of them, until it is done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from toolwright.agent.calls import Circumstances, make_calls
+from toolwright.agent.compact import Compaction, compacted
+from toolwright.agent.model import Requests, ask_model
+from toolwright.agent.output import OutputShape
+from toolwright.agent.result import Paused, Result, Stopped, TurnEnded
+from toolwright.agent.talk import Talk
+from toolwright.core.call import Failed
+from toolwright.core.errors import Halted, InvalidArguments
+from toolwright.core.message import AssistantMessage, Message, UserMessage
+from toolwright.executor.executor import Executor
+from toolwright.executor.turn import AskPerson
+from toolwright.providers.base import ModelRequest, Provider, ProviderError
+from toolwright.registry.catalog import Catalog, Toolset
+from toolwright.tool.base import State
+
+_REPAIRS = 2
+_ROOM_TO_GROW = 1.2
+"""A history that could not be made shorter is tried again when it has grown by this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """What a run works with."""
+
+    provider: Provider
+    registry: Toolset
+    executor: Executor
+    state: State
+    ask: AskPerson | None
+    durable: bool
+    system: str
+    requests: Requests
+    compaction: Compaction | None
+
+
+class Loop:
+    """One run over one conversation."""
+
+    def __init__(self, machinery: Machinery, talk: Talk, shape: OutputShape | None) -> None:
+        self._with = machinery
+        self._talk = talk
+        self._shape = shape
+        self._repairs_left = _REPAIRS
+        self._compact_above = 0.0 if machinery.compaction is None else float(machinery.compaction.at_tokens)
+        self._made_smaller = False
+
+    async def run(self) -> Result:
+        """Go on until there is a result; raises for nothing a model or a tool did."""
+        talk = self._talk
+        ended = None if talk.open is None else await self._call(talk, self._with.registry.snapshot())
+        while ended is None:
+            limit = talk.watch.stopped() or talk.spending.exceeded()
+            if limit is not None:
+                return talk.stopped(*limit)
+            catalog = self._with.registry.snapshot()
+            reply = await self._reply(talk, catalog)
+            if not isinstance(reply, AssistantMessage):
+                return reply
+            if reply.calls:
+                talk.propose(reply)
+                ended = await self._call(talk, catalog)
+            else:
+                ended = await self._conclude(talk, reply)
+        return ended
+
+    async def _reply(self, talk: Talk, catalog: Catalog) -> AssistantMessage | Stopped:
+        """One request, with the tools as they are now."""
+        try:
+            if self._compact_above and talk.tokens > self._compact_above:
+                await self._compact(talk, catalog)
+            return await self._ask(talk, catalog, talk.history)
+        except TimeoutError:
+            return talk.stopped(*(talk.watch.stopped() or ("cancelled", "the run was stopped")))
+        except ProviderError as error:
+            if error.fault != "too_large" or self._made_smaller or self._with.compaction is None:
+                return talk.stopped("provider", f"the model could not be asked: {error}")
+        self._made_smaller = True
+        half = replace(self._with.compaction, at_tokens=max(talk.tokens, 2), keep_tokens=talk.tokens // 2)
+        await self._compact(talk, catalog, half)
+        return await self._reply(talk, catalog)
+
+    async def _call(self, talk: Talk, catalog: Catalog) -> Result | None:
+        """Make the open turn's calls; None when the model is to be told what came of them."""
+        parts = self._with
+        if talk.open is None:
+            return None
+        around = Circumstances(parts.executor, catalog, parts.state, parts.ask, parts.durable)
+        outcomes = await make_calls(talk, talk.open, around)
+        if isinstance(outcomes, Paused):
+            return outcomes
+        for outcome in outcomes:
+            if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):
+                return talk.stopped("halted", outcome.error.message)
+        circles = talk.spending.repeated(outcomes)
+        return None if circles is None else talk.stopped("repeated", circles)
+
+    async def _conclude(self, talk: Talk, reply: AssistantMessage) -> Result | None:
+        """A message without calls is the answer, unless it was cut, refused, unfinished or of the wrong shape."""
+        await talk.say(reply)
+        talk.tell(TurnEnded(talk.spending.usage, talk.spending.turns))
+        if reply.stop == "paused":
+            return None
+        if reply.stop == "length":
+            return talk.stopped("length", f"the answer reached its limit of {self._with.requests.max_tokens} tokens")
+        if reply.stop == "refusal":
+            return talk.stopped("refusal", reply.text or "the model refused to answer")
+        if self._shape is None:
+            return talk.done(reply.text)
+        try:
+            return talk.done(reply.text, self._shape.read(reply.text))
+        except InvalidArguments as error:
+            return await self._repair(talk, self._shape.complaint(error))
+
+    async def _repair(self, talk: Talk, complaint: str) -> Result | None:
+        if self._repairs_left == 0:
+            return talk.stopped("output", f"after {_REPAIRS} repairs {complaint}")
+        self._repairs_left -= 1
+        await talk.hear(UserMessage(complaint))
+        return None
+
+    async def _ask(self, talk: Talk, catalog: Catalog, messages: Sequence[Message]) -> AssistantMessage:
+        parts = self._with
+        request = ModelRequest(
+            messages,
+            parts.system,
+            catalog.definitions,
+            catalog.wire_names,
+            parts.requests.max_tokens,
+            None if self._shape is None else self._shape.schema,
+            parts.requests.options,
+        )
+        return await ask_model(parts.provider, request, parts.requests, talk)
+
+    async def _compact(self, talk: Talk, catalog: Catalog, plan: Compaction | None = None) -> None:
+        plan = plan or self._with.compaction or Compaction()
+        history, usage = await compacted(
+            talk.history,
+            plan,
+            self._with.executor.outputs,
+            catalog,
+            lambda messages: self._ask(talk, catalog, messages),
+        )
+        await talk.compact(history, usage)
+        self._compact_above = max(self._compact_above, talk.tokens * _ROOM_TO_GROW)

@@ -1,0 +1,67 @@
+"""One request to the model, made again where that may help, until it is a whole message."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+from toolwright.agent.result import ModelRetried
+from toolwright.agent.talk import Talk, with_unique_ids
+from toolwright.core.errors import Transient
+from toolwright.core.json import FrozenDict, Json
+from toolwright.core.message import AssistantMessage
+from toolwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
+from toolwright.retry import Clock, RetryPolicy, WallClock
+
+_LONGEST_WAIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """How requests are made: their size, their options, and how often a failed one is made again."""
+
+    max_tokens: int = 8_192
+    options: Mapping[str, Json] = field(default_factory=FrozenDict)
+    retry: RetryPolicy = RetryPolicy(max_attempts=4, initial_seconds=1.0)
+    clock: Clock = field(default_factory=WallClock)
+
+
+async def ask_model(provider: Provider, request: ModelRequest, requests: Requests, talk: Talk) -> AssistantMessage:
+    """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
+
+    Nothing but deltas has come of a request that failed, so making it again repeats no effect.
+    """
+    if talk.watch.cancellation is None:
+        return await _persist(provider, request, requests, talk)
+    async with talk.watch.over():
+        return await _persist(provider, request, requests, talk)
+
+
+async def _persist(provider: Provider, request: ModelRequest, requests: Requests, talk: Talk) -> AssistantMessage:
+    attempt = 1
+    while True:
+        try:
+            return with_unique_ids(await _once(provider, request, talk))
+        except ProviderError as error:
+            failure = error
+        except (ConnectionError, EOFError, TimeoutError) as error:
+            failure = ProviderError(f"the connection broke: {type(error).__name__}: {error}", fault="transient")
+        delay = requests.retry.delay(Transient(str(failure), retry_after=failure.retry_after), attempt)
+        if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _LONGEST_WAIT_SECONDS:
+            raise failure
+        talk.tell(ModelRetried(failure, attempt, delay))
+        await requests.clock.sleep(delay)
+        attempt += 1
+
+
+async def _once(provider: Provider, request: ModelRequest, talk: Talk) -> AssistantMessage:
+    emit = talk.emit
+    stream = provider.stream(request)
+    try:
+        async for event in stream:
+            if isinstance(event, MessageDone):
+                return event.message
+            if emit is not None:
+                emit(event)
+    finally:
+        if isinstance(stream, AsyncGenerator):  # left open, it would keep the connection of an abandoned request
+            await stream.aclose()
+    raise ProviderError("the stream ended before the message did", fault="transient")

@@ -1,0 +1,44 @@
+"""About how many tokens messages take."""
+
+from toolwright.core.call import Completed, Failed, ToolCall
+from toolwright.core.content import Part, Text
+from toolwright.core.message import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage
+from toolwright.core.tokens import tokens_for
+
+_MESSAGE_CHARS = 16
+"""What the frame around a message or a call comes to."""
+_PICTURE_CHARS = 6_000
+
+
+def message_tokens(message: Message) -> int:
+    """About how many tokens one message takes."""
+    if isinstance(message, ToolMessage):
+        chars = sum([_outcome_chars(outcome) for outcome in message.outcomes])
+    elif isinstance(message, AssistantMessage):
+        chars = sum([_part_chars(part) for part in message.parts])
+    else:
+        chars = content_chars(message.content)
+    return tokens_for(chars + _MESSAGE_CHARS)
+
+
+def content_chars(content: str | tuple[Part, ...]) -> int:
+    """About how many characters' worth of context a content takes."""
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.text) if isinstance(part, Text) else _PICTURE_CHARS for part in content)
+
+
+def _outcome_chars(outcome: Completed | Failed) -> int:
+    if isinstance(outcome, Completed):
+        return _MESSAGE_CHARS + content_chars(outcome.output.content)
+    return _MESSAGE_CHARS + len(outcome.error.message)
+
+
+def _part_chars(part: AssistantPart) -> int:
+    if isinstance(part, ToolCall):
+        arguments = part.arguments
+        written = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
+        return _MESSAGE_CHARS + len(part.name) + written
+    if isinstance(part, Thinking):
+        return len(part.text) + (0 if part.opaque is None else len(repr(part.opaque)))
+    return len(part.text)
