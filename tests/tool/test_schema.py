@@ -120,7 +120,7 @@ POINT = {
         (Literal["only"], {"const": "only", "type": "string"}),
         (Unit, {"enum": ["C", "F"], "type": "string"}),
         (Level, {"enum": [1, 2], "type": "integer", "description": "How loud."}),
-        (Shade, {"const": "dark", "type": "string"}),
+        (Shade, {"enum": ["dark"], "type": "string"}),
         (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         (None | int, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),

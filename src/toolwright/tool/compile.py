@@ -100,7 +100,8 @@ def schema_of(annotation: object) -> dict[str, Any]:
     if _is_enum(annotation):
         words = cleandoc(annotation.__doc__ or "")
         about = {"description": words} if words and words != "An enumeration." else {}
-        return {**about, **_choice([member.value for member in annotation])}
+        values = [member.value for member in annotation]
+        return {**about, "enum": values, "type": _scalar_name(values)}
     return compact_schema(cast(Any, annotation).model_json_schema())
 
 
@@ -138,8 +139,12 @@ def _enum(kind: type[Enum]) -> Compiled | None:
 
 
 def _choice(values: Sequence[Any]) -> dict[str, Any]:
-    kind = "string" if isinstance(values[0], str) else "integer"
+    kind = _scalar_name(values)
     return {"const": values[0], "type": kind} if len(values) == 1 else {"enum": list(values), "type": kind}
+
+
+def _scalar_name(values: Sequence[Any]) -> str:
+    return "string" if isinstance(values[0], str) else "integer"
 
 
 def _same_scalar(values: Sequence[object]) -> bool:

@@ -97,8 +97,10 @@ def _outcome(pipe: Connection, process: "subprocess.Popen[bytes]", task: tuple[s
 def _preparation(module: str) -> dict[str, Any]:
     """What the worker must know of this process to import the same things: paths, and the script if it is there."""
     data = spawn.get_preparation_data("toolwright-tool")
-    script = ("init_main_from_name", "init_main_from_path")
-    return data if module == "__main__" else {key: value for key, value in data.items() if key not in script}
+    wanted = {"name", "sys_path", "sys_argv", "dir", "orig_dir"}
+    if module == "__main__":
+        wanted |= {"init_main_from_name", "init_main_from_path"}
+    return {key: value for key, value in data.items() if key in wanted}
 
 
 def serve(descriptor: int) -> None:

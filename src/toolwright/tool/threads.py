@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 Result = TypeVar("Result")
 _IDLE_SECONDS = 10.0
+_FOR_COROUTINES = (StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
 _Done = tuple["asyncio.Future[tuple[object, BaseException | None]]", object, BaseException | None]
 
 
@@ -75,6 +76,8 @@ class Threads:
 
         self._submit(work)
         value, error = await future
+        if isinstance(error, _FOR_COROUTINES):  # raised here it would cancel or end the awaiting side instead
+            raise RuntimeError(f"the function raised {type(error).__name__}") from error
         if error is not None:
             raise error
         return cast(Result, value)

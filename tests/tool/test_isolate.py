@@ -1,0 +1,259 @@
+"""Tools in a process of their own: results, failures, and that nothing of them stays."""
+
+import asyncio
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from toolwright import Crashed, Denied, ToolContext, UsageError, tool
+from toolwright.tool.function import FunctionTool
+
+SOURCE = '''
+import os, subprocess, sys, time
+from pydantic import BaseModel
+from toolwright import tool, Denied
+from toolwright.tool.threads import Threads
+
+class Point(BaseModel):
+    x: int
+
+@tool(isolation="process")
+def work(a: int, b: int = 2, /, *, point: Point | None = None) -> dict[str, int]:
+    "Work elsewhere."
+    return {"sum": a + b, "pid": os.getpid(), "x": point.x if point else 0}
+
+@tool(isolation="process")
+def deny(reason: str) -> str:
+    "Deny."
+    raise Denied(reason)
+
+@tool(isolation="process")
+def fail() -> str:
+    "Fail."
+    raise KeyError("gone")
+
+@tool(isolation="process")
+def leave(code: int) -> str:
+    "Leave."
+    os._exit(code)
+
+@tool(isolation="process")
+def leave_with_child(path: str) -> str:
+    "Leave a child that holds everything open."
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+    with open(path, "w") as file:
+        file.write(str(child))
+    os._exit(3)
+
+@tool(isolation="process")
+def odd() -> object:
+    "Give what cannot travel."
+    return lambda: 1
+
+class Strange(Exception):
+    def __init__(self, a, b):
+        super().__init__(a)
+
+class StrangeDenied(Denied):
+    def __init__(self, a, b):
+        super().__init__(a)
+
+@tool(isolation="process")
+def strange() -> str:
+    "Raise what cannot travel."
+    raise StrangeDenied("no", "really")
+
+@tool(isolation="process")
+def big(size: int) -> str:
+    "Give much."
+    return "x" * size
+
+@tool(isolation="process")
+def linger(path: str) -> str:
+    "Linger with a child."
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    with open(path + ".new", "w") as file:
+        file.write(f"{os.getpid()} {child.pid}")
+    os.rename(path + ".new", path)
+    time.sleep(60)
+    return "done"
+'''
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    name = f"isolated_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module: ModuleType = importlib.import_module(name)
+    yield module
+    del sys.modules[name]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+async def gone(pid: int) -> bool:
+    for _ in range(100):
+        if not alive(pid):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def test_a_value_comes_back_from_another_process(tools: Any, context: ToolContext) -> None:
+    result: Any = await tools.work.bind({"a": 1, "point": {"x": 7}}).run(context)
+    assert (result["sum"], result["x"]) == (3, 7)
+    assert result["pid"] != os.getpid()
+    assert await gone(result["pid"])
+
+
+async def test_a_tool_error_keeps_its_kind_and_words(tools: Any, context: ToolContext) -> None:
+    with pytest.raises(Denied) as caught:
+        await tools.deny.bind({"reason": "not today"}).run(context)
+    assert caught.value.message == "not today"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("fail", {}, "KeyError: 'gone'"),
+        ("leave", {"code": 7}, r"ended without an answer \(exit code 7\)"),
+        ("odd", {}, "the value cannot be sent between processes"),
+        ("strange", {}, r"the error cannot be sent between processes: .*\(denied: no\)"),
+    ],
+)
+async def test_anything_else_is_a_crash_that_says_why(
+    tools: Any, context: ToolContext, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(Crashed, match=said):
+        await getattr(tools, name).bind(arguments).run(context)
+
+
+async def test_a_large_value_does_not_block_the_loop(tools: Any, context: ToolContext) -> None:
+    assert await tools.big.bind({"size": 3_000_000}).run(context) == "x" * 3_000_000
+
+
+async def test_a_dead_worker_is_noticed_though_its_child_lives_and_the_child_dies_with_it(
+    tools: Any, context: ToolContext, tmp_path: Path
+) -> None:
+    note = tmp_path / "child"
+    with pytest.raises(Crashed, match="exit code 3"):
+        await tools.leave_with_child.bind({"path": str(note)}).run(context)
+    assert await gone(int(note.read_text()))
+
+
+async def test_cancelling_kills_the_process_and_its_children(tools: Any, context: ToolContext, tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    task = asyncio.ensure_future(tools.linger.bind({"path": str(note)}).run(context))
+    while not note.exists():
+        assert not task.done()
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    worker, child = map(int, note.read_text().split())
+    assert not alive(worker)
+    assert await gone(child)
+
+
+@pytest.mark.parametrize("delay_seconds", [0, 0.005, 0.03])
+async def test_cancelling_while_the_process_is_starting_leaves_none(
+    tools: Any, context: ToolContext, tmp_path: Path, delay_seconds: float
+) -> None:
+    before = _children()
+    task = asyncio.ensure_future(tools.linger.bind({"path": str(tmp_path / "pids")}).run(context))
+    await asyncio.sleep(delay_seconds)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert _children() <= before
+
+
+def _children() -> set[str]:
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    if not tasks.exists():
+        return set()
+    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+
+
+async def test_no_helper_process_stays_behind(tools: Any, context: ToolContext) -> None:
+    before = _children()
+    await tools.work.bind({"a": 1}).run(context)
+    assert _children() <= before
+
+
+def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio, os\nfrom pydantic import BaseModel\nfrom toolwright import tool\n"
+        "class Point(BaseModel):\n    x: int\n"
+        "@tool(isolation='process')\ndef work(point: Point) -> int:\n    'Work.'\n    return point.x if os.getpid() != parent else -1\n"
+        "parent = 0\n"
+        "if __name__ == '__main__':\n    parent = os.getpid()\n"
+        "    print(asyncio.run(work.bind({'point': {'x': 5}}).run(None)))\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "5"
+
+
+def at_top(x: int) -> int:
+    """Act."""
+    return x
+
+
+class Holder:
+    def method(self, x: int) -> int:
+        """Act."""
+        return x
+
+
+async def at_top_async(x: int) -> int:
+    """Act."""
+    return x
+
+
+def at_top_context(x: int, context: ToolContext) -> int:
+    """Act."""
+    return x
+
+
+def at_top_yielding(x: int) -> Any:
+    """Act."""
+    yield x
+
+
+def test_what_cannot_be_isolated_is_refused_at_definition() -> None:
+    def local(x: int) -> int:
+        """Act."""
+        return x
+
+    isolated: Any = tool(isolation="process")
+    assert isinstance(isolated(at_top), FunctionTool)
+    for function, said in (
+        (local, "needs a function at the top of a module"),
+        (Holder().method, "needs a function at the top of a module"),
+        (Holder.method, "needs a function at the top of a module|has no annotation"),
+        (at_top_async, "is for synchronous functions"),
+        (at_top_context, "cannot carry the context; leave out 'context'"),
+        (at_top_yielding, "cannot carry progress"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            isolated(function)

@@ -1,0 +1,87 @@
+"""What the linter says about definitions."""
+
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolwright import Annotations, Effect, ToolSpec, lint_tool, tool
+
+
+def codes(**fields: Any) -> list[str]:
+    spec = ToolSpec(**{"name": "read_file", "description": "Read a text file.", "input_schema": {"type": "object"}, **fields})
+    return [finding.code for finding in lint_tool(spec)]
+
+
+def test_a_careful_tool_gets_no_finding() -> None:
+    @tool(effect=Effect.READ, search_hint="show text of a file")
+    def read_file(path: Annotated[str, Field(description="Where it is.")]) -> str:
+        """Read a text file."""
+        return path
+
+    assert lint_tool(read_file) == []
+
+
+def test_a_parameter_without_description_is_found() -> None:
+    findings = lint_tool(ToolSpec("read", "Read a text file.", {"properties": {"path": {"type": "string"}, "x": True}}))
+    assert [finding.code for finding in findings] == ["PARAMETER", "PARAMETER"]
+    assert "'path' has no description" in findings[0].message
+
+
+@pytest.mark.parametrize("description", ["Read.", "x" * 1025])
+def test_a_description_too_short_or_too_long_is_found(description: str) -> None:
+    assert codes(description=description) == ["DESCRIPTION"]
+
+
+@pytest.mark.parametrize("name", ["search_and_summarize", "searchAndSummarize", "fs.read-and-write", "read_AND_go"])
+def test_and_in_a_name_is_found(name: str) -> None:
+    assert "ATOMIC" in codes(name=name)
+
+
+@pytest.mark.parametrize("name", ["handle", "expand_path", "read_brand", "android"])
+def test_a_word_that_only_contains_and_is_fine(name: str) -> None:
+    assert codes(name=name) == []
+
+
+@pytest.mark.parametrize("name", ["write_file", "deleteFile", "run", "fs.remove", "exec_command"])
+def test_read_claimed_by_a_name_that_says_otherwise_is_found(name: str) -> None:
+    assert codes(name=name, annotations=Annotations(Effect.READ)) == ["EFFECT"]
+    assert codes(name=name) == []
+
+
+def test_a_name_that_only_resembles_a_changing_word_is_fine() -> None:
+    assert codes(name="read_settings", annotations=Annotations(Effect.READ)) == []
+
+
+class Tree(BaseModel):
+    below: list["Tree"] = Field([], description="More.")
+
+
+def _objects(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "description": "More.", "properties": {"a": {**schema, "description": "More."}}}
+    return schema
+
+
+def test_nesting_deeper_than_three_is_found() -> None:
+    assert codes(input_schema=_objects(3)) == []
+    assert codes(input_schema=_objects(4)) == ["NESTED"]
+    maps = {"type": "object", "additionalProperties": {"type": "array", "items": {"anyOf": [_objects(2)]}}}
+    assert codes(input_schema=maps) == ["NESTED"]
+
+
+def test_a_schema_that_refers_to_itself_is_nested_without_end() -> None:
+    @tool
+    def plant(tree: Annotated[Tree, Field(description="What to plant.")]) -> str:
+        """Plant a tree somewhere."""
+        return str(tree)
+
+    assert [finding.code for finding in lint_tool(plant)] == ["NESTED"]
+    assert "without end" in lint_tool(plant)[0].message
+    assert codes(input_schema={"properties": {"a": {"description": "A.", "$ref": "#/$defs/gone"}}}) == []
+
+
+@pytest.mark.parametrize("hint", ["files", "a b c d e f g h i j k", "show the files."])
+def test_a_search_hint_of_the_wrong_length_is_found(hint: str) -> None:
+    assert codes(search_hint=hint) == ["HINT"]

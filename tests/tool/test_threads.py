@@ -1,0 +1,116 @@
+"""Worker threads: many at once, carried contexts, carried errors, several loops."""
+
+import asyncio
+import threading
+import time
+from contextvars import ContextVar
+
+import pytest
+
+from toolwright.tool.threads import Threads
+
+number: ContextVar[int] = ContextVar("number", default=0)
+
+
+async def test_a_thousand_functions_run_at_once() -> None:
+    threads = Threads("many")
+    barrier = threading.Barrier(1000)
+    began = time.perf_counter()
+    done = await asyncio.gather(*(threads.run(lambda: barrier.wait(timeout=60)) for _ in range(1000)))
+    assert sorted(done) == list(range(1000))
+    assert time.perf_counter() - began < 60
+
+
+async def test_threads_are_named_reused_and_daemons() -> None:
+    threads = Threads("named")
+    seen = {await threads.run(threading.current_thread) for _ in range(50)}
+    assert all(thread.daemon and thread.name.startswith("named-") for thread in seen)
+    assert len(seen) < 10
+
+
+async def test_context_variables_are_carried_and_stay_inside() -> None:
+    threads = Threads()
+    number.set(5)
+
+    def change() -> int:
+        before = number.get()
+        number.set(before + 1)
+        return before
+
+    assert await threads.run(change) == 5
+    assert number.get() == 5
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(3), LookupError()])
+async def test_errors_are_carried(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        await Threads().run(fail)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [StopIteration(1), asyncio.CancelledError(), GeneratorExit()])
+async def test_errors_that_mean_something_to_coroutines_arrive_as_ordinary_ones(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError) as caught:
+        await Threads().run(fail)
+    assert caught.value.__cause__ is error
+
+
+async def test_a_cancelled_waiter_leaves_and_the_others_are_served() -> None:
+    threads = Threads()
+    release = threading.Event()
+
+    def wait() -> str:
+        release.wait(timeout=30)
+        return "done"
+
+    tasks = [asyncio.ensure_future(threads.run(wait)) for _ in range(4)]
+    await asyncio.sleep(0.01)
+    tasks[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+    release.set()
+    assert await asyncio.gather(*tasks[1:]) == ["done"] * 3
+    assert await threads.run(lambda: 1) == 1
+
+
+def test_several_loops_share_the_threads() -> None:
+    threads = Threads()
+    results: list[int] = []
+
+    def serve(start: int) -> None:
+        async def main() -> None:
+            results.extend(await asyncio.gather(*(threads.run(lambda at=at: at) for at in range(start, start + 50))))
+
+        asyncio.run(main())
+
+    loops = [threading.Thread(target=serve, args=(start,)) for start in (0, 100, 200)]
+    for loop in loops:
+        loop.start()
+    for loop in loops:
+        loop.join(timeout=30)
+    assert sorted(results) == [*range(50), *range(100, 150), *range(200, 250)]
+
+
+def test_a_loop_that_closed_meanwhile_does_not_hurt_the_thread() -> None:
+    threads = Threads()
+    release = threading.Event()
+    finished = threading.Event()
+
+    def wait() -> None:
+        release.wait(timeout=30)
+        finished.set()
+
+    async def abandon() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(threads.run(wait), 0.01)
+
+    asyncio.run(abandon())
+    release.set()
+    assert finished.wait(timeout=30)
+    assert asyncio.run(threads.run(lambda: 7)) == 7
