@@ -24,6 +24,8 @@ from toolwright.system.globs import BadGlob, Dialect, matches
         ("a/**/b", "a/b", True),
         ("a/**/b", "a/x/y/b", True),
         ("a/**/**/b", "a/x/b", True),
+        ("**/**", "a", True),
+        ("a/**/**", "a/b/c", True),
         ("a**b", "axxb", True),
         ("a**b", "a/b", False),
         ("*.{ts,tsx}", "a.tsx", True),

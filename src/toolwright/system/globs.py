@@ -200,7 +200,8 @@ class _Reader:
         if token.kind == "star":
             return self._emit_star(tokens, place)
         if token.kind == "deep":  # the first of a branch: deeper ones are reached through their slash
-            return ("(?:/?|.*/)", self._past_deep(tokens, place)) if place + 1 < len(tokens) else (".*", place + 1)
+            end = self._past_deep(tokens, place)
+            return (".*", end) if end == len(tokens) and tokens[-1].kind == "deep" else ("(?:/?|.*/)", end)
         if token.kind == "slash" and place + 1 < len(tokens) and tokens[place + 1].kind == "deep":
             end = self._past_deep(tokens, place + 1)
             return ("(?:/|/.*/)", end) if end < len(tokens) or tokens[-1].kind == "slash" else ("/.*", end)

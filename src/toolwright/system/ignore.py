@@ -90,12 +90,16 @@ class IgnoreScope:
                     return Ignored(path, rules.source, rule) if rule.hides else None
         return None
 
+    def may_hide(self, names: list[str]) -> bool:
+        """Whether any of the names in one folder could be hidden: quick, and wrong only by saying yes."""
+        if not names or not self.rules:
+            return False
+        joined = f"/{'/'.join(names)}/"
+        return any(rules.may_match(names, joined) for rules in self.rules)
+
     def part(self, prefix: str, names: list[str], *, folders: bool) -> tuple[list[str], list[str]]:
         """Part the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
-        if not names or not self.rules:
-            return names, []
-        joined = f"/{'/'.join(names)}/"
-        if not any(rules.may_match(names, joined) for rules in self.rules):
+        if not self.may_hide(names):
             return names, []
         hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
         return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from toolwright.system.ignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
 
+_NOTHING: list[str] = []
 _TELLING = frozenset({*IGNORE_FILES, ".git"})
 
 
@@ -56,8 +57,10 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
             files = [name for name in files if name.endswith(walk.suffix)]
         if not REPOSITORY_FOLDERS.isdisjoint(folders):
             folders = [name for name in folders if name not in REPOSITORY_FOLDERS]
-        files, hidden_files = scope.part(start + path, files, folders=False)
-        folders, hidden_folders = scope.part(start + path, folders, folders=True)
+        hidden_files = hidden_folders = _NOTHING
+        if scope.may_hide(files + folders):
+            files, hidden_files = scope.part(start + path, files, folders=False)
+            folders, hidden_folders = scope.part(start + path, folders, folders=True)
         yield Folder(path, files, hidden_files, hidden_folders)
         pending.extend((f"{path}{name}/", scope) for name in folders)
 
