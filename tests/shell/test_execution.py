@@ -1,8 +1,10 @@
 """Lines made at random and run for real: what is judged read-only leaves its folder as it was and asks no network."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from toolwright.shell import SAFE_ENVIRONMENT, Verdict, analyse
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="lines are run by bash")
 
 _STRACE = shutil.which("strace")
+_MAX_SECONDS = 3.0
 _FILES = {
     "a.txt": "one\ntwo w\n",
     "b.txt": "b\na\n",
@@ -118,16 +121,34 @@ def _picture(base: Path) -> dict[str, tuple[int, int, bytes]]:
     return found
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def _run(line: str, base: Path) -> str:
     trace = base.parent / "trace"
     command = ["bash", "-c", line]
     if _STRACE:
         command = [_STRACE, "-f", "-qq", "-e", "trace=socket", "-o", str(trace), *command]
     environment = {"PATH": os.environ["PATH"], "HOME": str(base), **SAFE_ENVIRONMENT}
-    subprocess.run(
-        command, cwd=base, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+    process = subprocess.Popen(
+        command,
+        cwd=base,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
-    return trace.read_text() if _STRACE else ""
+    try:
+        process.wait(_MAX_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass  # tail -f only looks too, and would look for ever
+    finally:
+        _end(process)
+    return trace.read_text(errors="replace") if _STRACE else ""
 
 
 def _check(line: str, base: Path) -> None:

@@ -39,7 +39,8 @@ class CommandReader(Reader):
         self.feed: Feed = NOTHING
         self.report = report
         self._attached: dict[int, list[Node]] = {}
-        self._known_commands: dict[tuple[str, Folders, Around, Feed], tuple[list[SimpleCommand], Exits]] = {}
+        self._known_in: tuple[Folders, Around, Feed] = (None, around, None)
+        self._known_commands: dict[str, tuple[list[SimpleCommand], Exits]] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report what is below a node; the walk knows how."""
@@ -197,8 +198,14 @@ class CommandReader(Reader):
     def _plain_command(self, text: str, folders: Folders) -> Exits:
         """Take a command apart that holds nothing but plain words: most do, and the tree adds nothing then."""
         commands = self.ledger.commands
-        key = (text, folders, self.around, self.feed)
-        known = self._known_commands.get(key)
+        if (
+            folders is not self._known_in[0]
+            or self.around is not self._known_in[1]
+            or self.feed is not self._known_in[2]
+        ):
+            self._known_in = (folders, self.around, self.feed)
+            self._known_commands = {}
+        known = self._known_commands.get(text)
         if known is not None:
             commands.extend(known[0])
             return known[1]
@@ -206,7 +213,7 @@ class CommandReader(Reader):
         words = tuple([Word(word) for word in text.split(" ") if word])
         self.report(Found(words, text, folders, self.around, feed=self.feed))
         exits = self._exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
-        self._known_commands[key] = commands[before:], exits
+        self._known_commands[text] = commands[before:], exits
         return exits
 
     def _redirected_command(self, found: Found, redirects: Sequence[Node]) -> Exits:
