@@ -306,7 +306,7 @@ async def test_leaving_a_stream_early_stops_the_run_and_keeps_the_history_valid(
     async for event in stream:
         if isinstance(event, CallBegan):
             break
-    await stream.aclose()  # type: ignore[attr-defined] - an async generator
+    await stream.aclose()
     assert unanswered(await agent.messages("s")) == []
 
 

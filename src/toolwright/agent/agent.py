@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -118,7 +118,7 @@ class Agent:
         answers: Answers | None = None,
         output: object = None,
         cancellation: Cancellation | None = None,
-    ) -> AsyncIterator[AgentEvent]:
+    ) -> AsyncGenerator[AgentEvent, None]:
         """As `run`, or as `resume` without a prompt, event by event; the result comes last."""
         order = Order(session or "", prompt, answers, output, cancellation)
         return streamed(lambda emit: self._passed(replace(order, emit=emit)))

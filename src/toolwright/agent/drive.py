@@ -1,7 +1,7 @@
 """Ways to drive a run: as a stream of its events, or blocking."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 Emit = Callable[[AgentEvent], None]
 
 
-async def streamed(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncIterator[AgentEvent]:
+async def streamed(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
     """Give a run's events as they come and its result last; leaving early cancels the run and waits for its end.
 
     The run has a task of its own, so that a slow reader or one that leaves cannot stop it between two steps.

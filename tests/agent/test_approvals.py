@@ -1,0 +1,132 @@
+"""Pausing for a person, and going on: in this process, in another, or not at all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
+from toolwright.agent import Agent, Done, Paused
+from toolwright.agent.recall import unanswered
+from toolwright.core.event import QuestionsRaised
+from toolwright.core.message import ToolMessage
+from toolwright.providers.base import ModelRequest
+from toolwright.sessions import MemoryStore, SessionError, SqliteStore
+from toolwright.testing.provider import ScriptedProvider
+
+paid: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    paid.clear()
+
+
+@tool
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+@tool(effect=Effect.READ)
+async def balance() -> int:
+    """Tell the balance."""
+    return 100
+
+
+def paying(call_id: str, amount: int) -> ToolCall:
+    return ToolCall(call_id, "pay", {"amount": amount})
+
+
+def outcomes_of(message: object) -> Sequence[Completed | Failed]:
+    assert isinstance(message, ToolMessage)
+    return message.outcomes
+
+
+async def test_a_question_pauses_the_run_and_the_answer_finishes_it() -> None:
+    with ScriptedProvider([paying("1", 5), ToolCall("2", "balance"), paying("3", 7)], "done") as provider:
+        agent = Agent(provider, [pay, balance])
+        paused = await agent.run("pay", session="s")
+        assert isinstance(paused, Paused) and [q.call_id for q in paused.questions] == ["1", "3"]
+        assert paid == []
+        first, second = paused.questions
+        result = await agent.resume("s", Answers().approve(first).decline(second, "too much"))
+    assert isinstance(result, Done)
+    assert paid == [5]
+    told = outcomes_of(provider.requests[-1].messages[-1])
+    assert [type(outcome) for outcome in told] == [Completed, Completed, Failed]
+
+
+async def test_a_run_without_a_session_can_be_resumed_by_the_id_it_was_given() -> None:
+    agent = Agent(ScriptedProvider(paying("1", 5), "done"), [pay])
+    paused = await agent.run("pay")
+    assert isinstance(paused, Paused)
+    assert isinstance(await agent.resume(paused.session_id, Answers.approving(paused.questions)), Done)
+    assert paid == [5]
+
+
+async def test_resuming_without_answers_asks_again_and_partial_answers_are_kept() -> None:
+    agent = Agent(ScriptedProvider([paying("1", 5), paying("2", 7)], "done"), [pay])
+    paused = await agent.run("pay", session="s")
+    assert isinstance(paused, Paused)
+    again = await agent.resume("s", Answers().approve(paused.questions[0]))
+    assert isinstance(again, Paused) and [q.call_id for q in again.questions] == ["2"]
+    assert isinstance(await agent.resume("s", Answers.approving(again.questions)), Done)
+    assert paid == [5, 7]
+
+
+async def test_a_new_prompt_while_questions_are_open_closes_them_unrun() -> None:
+    with ScriptedProvider([paying("1", 5), ToolCall("2", "balance")], "as you wish") as provider:
+        agent = Agent(provider, [pay, balance])
+        paused = await agent.run("pay", session="s")
+        assert isinstance(paused, Paused)
+        assert isinstance(await agent.run("never mind", session="s"), Done)
+    messages = provider.requests[-1].messages
+    assert unanswered(messages) == []
+    told = outcomes_of(messages[2])
+    assert all(isinstance(o, Failed) and o.error.code == "cancelled" and not o.started for o in told)
+    assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
+    assert paid == []
+
+
+async def test_an_approval_given_before_a_restart_counts_after_it_and_only_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    async with SqliteStore(path) as store:
+        paused = await Agent(ScriptedProvider(paying("1", 5)), [pay], sessions=store).run("pay", session="s")
+    assert isinstance(paused, Paused)
+    answers = Answers.approving(paused.questions)
+    async with SqliteStore(path) as store:  # a new process would look like this
+        agent = Agent(ScriptedProvider("done"), [pay], sessions=store)
+        assert isinstance(await agent.resume("s", answers), Done)
+    async with SqliteStore(path) as store:
+        agent = Agent(ScriptedProvider(paying("1", 5)), [pay], sessions=store)
+        assert isinstance(await agent.run("again", session="s"), Paused)
+        assert isinstance(await agent.resume("s", answers), Paused)
+    assert paid == [5]
+
+
+async def test_a_person_on_the_spot_is_asked_and_streamed() -> None:
+    async def ask(questions: Sequence[Question]) -> Answers:
+        return Answers.approving(questions)
+
+    agent = Agent(ScriptedProvider(paying("1", 5), "done"), Registry(pay), ask=ask)
+    events = [event async for event in agent.stream("pay")]
+    assert any(isinstance(event, QuestionsRaised) for event in events)
+    assert isinstance(events[-1], Done) and paid == [5]
+
+
+async def test_resuming_a_session_that_is_not_there_is_a_clear_error() -> None:
+    with pytest.raises(SessionError, match="no session 'nowhere'"):
+        await Agent(ScriptedProvider(), sessions=MemoryStore()).resume("nowhere")
+
+
+async def test_the_model_sees_nothing_of_a_paused_turn_before_it_is_closed() -> None:
+    def reply(request: ModelRequest) -> str | ToolCall:
+        assert unanswered(request.messages) == []
+        return paying("1", len(request.messages))
+
+    agent = Agent(ScriptedProvider.answering(reply), [pay])
+    for _ in range(3):
+        assert isinstance(await agent.run("pay", session="s"), Paused)
+    assert unanswered(await agent.messages("s")) == []

@@ -1,0 +1,113 @@
+"""An agent killed at random instants: what the session says and what happened in the world agree every time."""
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright import Completed
+from toolwright.agent.recall import Recalled, unanswered
+from toolwright.core.message import ToolMessage
+from toolwright.sessions import SqliteStore
+
+VICTIM = Path(__file__).with_name("victim.py")
+LONGEST_SECONDS = 0.12
+
+
+class Executioner:
+    """Runs the victim and kills it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, str(VICTIM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def order(self, session: str, seconds: float | None) -> Any:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        given = {"folder": str(self.folder), "session": session, "seconds": seconds}
+        self.process.stdin.write(json.dumps(given) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture
+def executioner(tmp_path: Path) -> Iterator[Executioner]:
+    made = Executioner(tmp_path)
+    yield made
+    made.close()
+
+
+async def killed(executioner: Executioner, kills: int) -> Counter[str]:
+    """Kill that many times, a new session whenever one is done, and compare each with its ledger."""
+    chance = random.Random(7)
+    seen: Counter[str] = Counter()
+    session = 0
+    while seen["kills"] < kills:
+        ended = executioner.order(f"s{session}", chance.random() * LONGEST_SECONDS)
+        assert ended in (0, -9), f"the victim failed by itself: {ended}"
+        seen["kills"] += ended == -9
+        if ended == 0:
+            seen += await compared(executioner.folder, f"s{session}")
+            session += 1
+    while executioner.order(f"s{session}", 5.0) != 0:
+        pass
+    return seen + await compared(executioner.folder, f"s{session}")
+
+
+async def compared(folder: Path, session: str) -> Counter[str]:
+    """Hold the session's outcomes against what the ledger says happened."""
+    ledger = folder / f"{session}.ledger"
+    entries = [line.split() for line in ledger.read_text().splitlines()]
+    charges = Counter(int(entry[1]) for entry in entries if entry[0] == "charge")
+    keys: dict[int, set[str]] = {}
+    for entry in entries:
+        if entry[0] == "put":
+            keys.setdefault(int(entry[1]), set()).add(entry[2])
+    async with SqliteStore(folder / "sessions.db") as store:
+        recalled = Recalled(await store.read(session))
+    assert recalled.open is None and unanswered(recalled.history) == []
+    seen: Counter[str] = Counter(sessions=1)
+    assert all(len(used) == 1 for used in keys.values()), f"a repeated call had another key: {keys}"
+    for message in recalled.history:
+        for outcome in message.outcomes if isinstance(message, ToolMessage) else ():
+            number = dict(outcome.call.arguments)["n"]  # type: ignore[call-overload] - an object, as the victim wrote it
+            happened = charges[number] if outcome.call.name == "charge" else 1
+            if isinstance(outcome, Completed):
+                assert happened == 1, f"{outcome.call} is recorded as done, the world says {happened} times"
+            elif outcome.started:
+                assert happened <= 1, f"{outcome.call} happened {happened} times"
+                seen["unknown"] += 1
+            else:
+                assert happened == 0, f"{outcome.call} is recorded as not started, the world says {happened} times"
+    return seen
+
+
+async def test_twenty_kills_leave_session_and_world_in_agreement(executioner: Executioner) -> None:
+    seen = await killed(executioner, 20)
+    assert seen["kills"] == 20 and seen["sessions"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_three_hundred_kills_leave_session_and_world_in_agreement(executioner: Executioner) -> None:
+    seen = await killed(executioner, 300)
+    assert seen["kills"] == 300
+    assert seen["unknown"] > 0, "no kill ever hit a running call, so nothing was proved"
+
+
+async def test_of_two_processes_that_resume_one_session_exactly_one_wins(executioner: Executioner) -> None:
+    for number in range(3):
+        executioner.order(f"race-{number}", 0.02)
+        codes = executioner.order(f"race-{number}", None)
+        assert sorted(codes) in ([0, 3], [0, 0]), codes  # 0 twice: the second came when the first was done
+        await compared(executioner.folder, f"race-{number}")

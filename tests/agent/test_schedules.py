@@ -1,0 +1,170 @@
+"""Whatever happens in whatever order, every model is shown a history in which each call has exactly one outcome."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolwright import Answers, Cancellation, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
+from toolwright.agent import Agent, Budget, Compaction, Paused, Requests
+from toolwright.agent.recall import unanswered
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, ToolMessage
+from toolwright.hooks.base import Halt
+from toolwright.providers.base import ModelRequest, ProviderError
+from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
+from toolwright.testing import FakeClock, ScriptedHook
+from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
+
+
+@tool(effect=Effect.READ)
+async def look(n: int = 0) -> str:
+    """Look at something."""
+    await asyncio.sleep(0)
+    return "x" * n
+
+
+@tool
+async def change(n: int = 0) -> str:
+    """Change something; asks first."""
+    return "changed"
+
+
+@tool(effect=Effect.READ)
+async def fail() -> str:
+    """Fail."""
+    raise ToolFailed("no")
+
+
+@tool(effect=Effect.READ)
+async def hang() -> str:
+    """Wait for ever."""
+    await asyncio.sleep(60)
+    return "late"
+
+
+@tool(effect=Effect.READ)
+async def nest(context: ToolContext) -> str:
+    """Call another tool under the same id."""
+    outcomes = await context.execute(ToolCall(context.call_id, "look", {}))
+    return str(len(outcomes))
+
+
+NAMES = ["look", "look", "change", "fail", "hang", "nest", "nobody", "halt"]
+calls = st.builds(
+    ToolCall,
+    st.sampled_from(["a", "b", "c", ""]),
+    st.sampled_from(NAMES),
+    st.sampled_from(["{}", '{"n": 3000}', '{"n": "x"}', "{", '{"n": 1}']),
+)
+lines = st.one_of(
+    st.just("text"),
+    st.lists(calls, min_size=1, max_size=4),
+    st.builds(
+        lambda made, stop: AssistantMessage((Text("t"), *made), stop),
+        st.lists(calls, max_size=3),
+        st.sampled_from(["length", "paused", "refusal", "end", "calls"]),
+    ),
+    st.sampled_from(["transient", "invalid", "too_large"]).map(lambda fault: ProviderError("e", fault=fault)),
+    st.just(BrokenOff("half", ConnectionResetError("cut"))),
+)
+moves = st.lists(
+    st.sampled_from(["run", "resume", "approve", "decline", "cancel", "switch", "restart", "leave"]),
+    min_size=1,
+    max_size=8,
+)
+
+
+class Drama:
+    """An agent under a random script and a random user."""
+
+    def __init__(self, script: Sequence[Any], store: SessionStore, path: Path | None) -> None:
+        self.script = list(script)
+        self.store = store
+        self.path = path
+        self.paused: Paused | None = None
+        self.agent = self._agent()
+
+    def _agent(self) -> Agent:
+        hook = ScriptedHook(lambda pending: Halt("enough") if pending.call.name == "halt" else None)
+        registry = Registry(look, change, fail, hang, nest)
+        return Agent(
+            ScriptedProvider.answering(self._reply),
+            registry,
+            executor=Executor(registry, hooks=[hook]),
+            sessions=self.store,
+            limits=Budget(turns=4),
+            compaction=Compaction(at_tokens=1500, keep_tokens=200),
+            requests=Requests(clock=FakeClock()),
+        )
+
+    def _reply(self, request: ModelRequest) -> Line:
+        assert unanswered(request.messages) == [], request.messages
+        assert not isinstance(request.messages[0], ToolMessage)
+        return self.script.pop(0) if self.script else "done"
+
+    async def play(self, move: str) -> None:
+        if move == "restart" and self.path is not None:
+            assert isinstance(self.store, SqliteStore)
+            self.store.close()
+            self.store = SqliteStore(self.path)
+            self.agent, self.paused = self._agent(), None
+            return
+        result = await self._do(move)
+        self.paused = result if isinstance(result, Paused) else None
+        assert unanswered(await self.agent.messages("s")) == []
+
+    async def _do(self, move: str) -> object:
+        answers = Answers()
+        for question in self.paused.questions if self.paused else ():
+            answers.approve(question) if move == "approve" else answers.decline(question)
+        known = bool(await self.store.list())
+        if move in ("resume", "approve", "decline") and known:
+            return await self._soon(self.agent.resume("s", None if move == "resume" else answers), Cancellation())
+        if move == "leave":
+            async with aclosing(self.agent.stream("go", session="s")) as events:
+                async for _ in events:
+                    return None
+        switch = Cancellation()
+        run = self.agent.run("go", session="s", cancellation=switch if move == "switch" else None)
+        return await self._soon(run, switch if move == "switch" else Cancellation())
+
+    async def _soon(self, run: Any, switch: Cancellation) -> object:
+        """Let it run a little, then end it one way or the other, so that nothing hangs."""
+        task = asyncio.ensure_future(run)
+        await asyncio.wait([task], timeout=0.02)
+        switch.cancel()
+        await asyncio.sleep(0.001)
+        if not task.done():
+            task.cancel()
+        result = (await asyncio.gather(task, return_exceptions=True))[0]
+        assert not isinstance(result, Exception), result
+        return result
+
+
+async def perform(script: Sequence[Any], todo: Sequence[str], path: Path | None) -> None:
+    drama = Drama(script, MemoryStore() if path is None else SqliteStore(path), path)
+    for move in todo:
+        await drama.play(move)
+    drama.script = []
+    await drama.play("run")
+    if isinstance(drama.store, SqliteStore):
+        drama.store.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(lines, max_size=10), moves)
+def test_a_history_in_memory_is_valid_at_every_moment(script: list[Any], todo: list[str]) -> None:
+    asyncio.run(perform(script, todo, None))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(lines, max_size=8), moves)
+def test_a_stored_history_is_valid_at_every_moment(script: list[Any], todo: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        asyncio.run(perform(script, todo, Path(folder) / "s.db"))
