@@ -3,6 +3,7 @@
 from toolwright.agent.agent import Agent
 from toolwright.agent.budget import Budget, Prices
 from toolwright.agent.compact import Compaction
+from toolwright.agent.graph import Finished, Graph, Waiting, goto, halt, interrupt
 from toolwright.agent.model import Requests
 from toolwright.agent.prompt import default_system_prompt
 from toolwright.agent.result import AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
@@ -13,6 +14,8 @@ __all__ = [
     "Budget",
     "Compaction",
     "Done",
+    "Finished",
+    "Graph",
     "ModelRetried",
     "Paused",
     "Prices",
@@ -20,5 +23,9 @@ __all__ = [
     "Result",
     "Stopped",
     "TurnEnded",
+    "Waiting",
     "default_system_prompt",
+    "goto",
+    "halt",
+    "interrupt",
 ]
