@@ -40,12 +40,12 @@ def describe(
     aliases: Sequence[str] = (),
     group: str = "",
     **rest: Any,
-) -> Described:
+) -> ToolSpec:
     """Say what a `TypedTool` is; its arguments class says the rest.
 
     `effect` is short for `annotations=Annotations(effect)`; further fields of `ToolSpec` are taken by name.
     """
-    return Described(
+    described = Described(
         name=name,
         description=description,
         annotations=annotations or Annotations(effect),
@@ -54,6 +54,7 @@ def describe(
         group=group,
         **rest,
     )
+    return cast(ToolSpec, described)  # read from the class it stands in, it is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class _Contract:
 class TypedTool(Generic[Given]):
     """Subclass with the arguments class in brackets, a `spec = describe(…)` and an async `run`."""
 
-    spec: ClassVar[Described | ToolSpec]
+    spec: ClassVar[ToolSpec]
     _contract: ClassVar[_Contract | None] = None
 
     def __init_subclass__(cls, **named: Any) -> None:

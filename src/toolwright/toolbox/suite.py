@@ -1,7 +1,6 @@
 """The tools of a coding agent, put together."""
 
 from os import PathLike
-from typing import cast
 
 from toolwright.system.paths import Workspace
 from toolwright.tool.base import Tool
@@ -16,5 +15,4 @@ from toolwright.toolbox.write import Write
 def coding_tools(workspace: Workspace | str | PathLike[str] = ".") -> list[Tool]:
     """Return the six tools a coding agent needs, all confined to one workspace."""
     place = Workspace.of(workspace)
-    tools = [Read(place), Write(place), Edit(place), Bash(place), Glob(place), Grep(place)]
-    return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say
+    return [Read(place), Write(place), Edit(place), Bash(place), Glob(place), Grep(place)]
