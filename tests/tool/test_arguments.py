@@ -127,7 +127,11 @@ def test_json_that_is_not_an_object_is_refused(made: Tool, value: str) -> None:
         (tight, {"tags": {"a": 1}}, 'tags: expected an array, got {"a":1} (object)'),
         (tight, {"cuont": 1}, "cuont: unknown field; did you mean count?"),
         (tight, {"zzz": 1}, "zzz: unknown field; known are count, name, flag, ratio, tags"),
-        (tight, {"count": "x", "name": 1}, "count: expected an integer, got \"x\" (string); name: expected a string, got"),
+        (
+            tight,
+            {"count": "x", "name": 1},
+            'count: expected an integer, got "x" (string); name: expected a string, got',
+        ),
         (loose, {"inner": {}}, "inner.n: missing, and it is required"),
         (loose, {"inner": {"n": 1, "nn": 2}}, "inner.nn: unknown field"),
         (loose, {"spot": {"x": 1, "y": 2}}, "spot.y: unknown field"),
@@ -370,7 +374,9 @@ async def test_the_body_never_runs_for_bad_arguments() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=6), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=6), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 NAMES = st.sampled_from(["count", "name", "flag", "tags", "inner", "anything", "items", "spot", "mode", "place", "x"])

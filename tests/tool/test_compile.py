@@ -70,8 +70,8 @@ ANNOTATIONS = st.recursive(
         | inner.map(lambda kind: dict[str, kind])
         | inner.map(lambda kind: Sequence[kind])
         | inner.map(lambda kind: Mapping[str, kind])
-        | inner.map(lambda kind: Optional[kind])
-        | st.lists(inner, min_size=2, max_size=3).map(lambda kinds: Union[tuple(kinds)])
+        | inner.map(lambda kind: Optional[kind])  # noqa: UP045 - kinds that have no |
+        | st.lists(inner, min_size=2, max_size=3).map(lambda kinds: Union[tuple(kinds)])  # noqa: UP007 - the same
     ),
     max_leaves=4,
 )
@@ -122,7 +122,18 @@ def test_common_annotations_are_compiled(annotation: Any) -> None:
 
 @pytest.mark.parametrize(
     "annotation",
-    [Lenient, Inherited, Literal["a", 1], Literal[True], set[int], tuple[int, ...], dict[int, str], bytes, complex, Enum],
+    [
+        Lenient,
+        Inherited,
+        Literal["a", 1],
+        Literal[True],
+        set[int],
+        tuple[int, ...],
+        dict[int, str],
+        bytes,
+        complex,
+        Enum,
+    ],
 )
 def test_what_only_pydantic_knows_is_left_to_it(annotation: Any) -> None:
     assert compile_annotation(annotation) is None

@@ -14,7 +14,7 @@ import pytest
 from toolwright import Crashed, Denied, ToolContext, UsageError, tool
 from toolwright.tool.function import FunctionTool
 
-SOURCE = '''
+SOURCE = """
 import os, subprocess, sys, time
 from pydantic import BaseModel
 from toolwright import tool, Denied
@@ -85,14 +85,15 @@ def linger(path: str) -> str:
     os.rename(path + ".new", path)
     time.sleep(60)
     return "done"
-'''
+"""
 
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     name = f"isolated_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
     module: ModuleType = importlib.import_module(name)
     yield module
     del sys.modules[name]
@@ -205,7 +206,8 @@ def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
     script.write_text(
         "import asyncio, os\nfrom pydantic import BaseModel\nfrom toolwright import tool\n"
         "class Point(BaseModel):\n    x: int\n"
-        "@tool(isolation='process')\ndef work(point: Point) -> int:\n    'Work.'\n    return point.x if os.getpid() != parent else -1\n"
+        "@tool(isolation='process')\ndef work(point: Point) -> int:\n    'Work.'\n"
+        "    return point.x if os.getpid() != parent else -1\n"
         "parent = 0\n"
         "if __name__ == '__main__':\n    parent = os.getpid()\n"
         "    print(asyncio.run(work.bind({'point': {'x': 5}}).run(None)))\n"

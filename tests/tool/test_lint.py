@@ -9,7 +9,9 @@ from toolwright import Annotations, Effect, ToolSpec, lint_tool, tool
 
 
 def codes(**fields: Any) -> list[str]:
-    spec = ToolSpec(**{"name": "read_file", "description": "Read a text file.", "input_schema": {"type": "object"}, **fields})
+    spec = ToolSpec(
+        **{"name": "read_file", "description": "Read a text file.", "input_schema": {"type": "object"}, **fields}
+    )
     return [finding.code for finding in lint_tool(spec)]
 
 

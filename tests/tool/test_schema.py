@@ -10,7 +10,17 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, T
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolwright import Arguments, InvalidArguments, SchemaTool, ToolContext, ToolSpec, TypedTool, UsageError, describe, tool
+from toolwright import (
+    Arguments,
+    InvalidArguments,
+    SchemaTool,
+    ToolContext,
+    ToolSpec,
+    TypedTool,
+    UsageError,
+    describe,
+    tool,
+)
 from toolwright.core.json import canonical, compact
 from toolwright.tool.function import FunctionTool
 
@@ -32,6 +42,18 @@ READ_FILE_SCHEMA = {
     "properties": {"path": {"type": "string", "description": "File path relative to the project root."}},
     "required": ["path"],
 }
+
+
+def _echo(arguments: Any) -> Any:
+    return arguments
+
+
+def _first(arguments: Any) -> Any:
+    return arguments["a"]
+
+
+def _popping(arguments: Any) -> Any:
+    return arguments.pop("a")
 
 
 def properties_of(made: FunctionTool) -> Any:
@@ -121,7 +143,7 @@ POINT = {
         (Unit, {"enum": ["C", "F"], "type": "string"}),
         (Level, {"enum": [1, 2], "type": "integer", "description": "How loud."}),
         (Shade, {"enum": ["dark"], "type": "string"}),
-        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045 - the older spelling
         (None | int, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
         (Point, POINT),
@@ -171,7 +193,7 @@ def test_a_recursive_model_keeps_its_definition_and_nothing_else_does() -> None:
         return f"{tree}{other}{place}"
 
     schema = act.spec.input_schema
-    node = {
+    node: dict[str, Any] = {
         "type": "object",
         "properties": {
             "value": {"type": "integer"},
@@ -214,7 +236,7 @@ def test_defaults_may_come_through_field() -> None:
     def act(
         a: int = Field(5, ge=1),
         b: Annotated[int, Field(default=6)] = 7,
-        c: Annotated[list[int], Field(default_factory=list)] = Field(max_length=3),
+        c: Annotated[list[int], Field(default_factory=list)] = Field(max_length=3),  # noqa: B008 - the subject
         d: str = Field(description="Needed."),
         e: Annotated[int, Field(8)] = 9,
     ) -> str:
@@ -230,7 +252,7 @@ def test_defaults_may_come_through_field() -> None:
 
 
 async def test_a_default_factory_is_called_for_every_call(context: ToolContext) -> None:
-    def act(items: list[int] = Field(default_factory=list)) -> int:
+    def act(items: list[int] = Field(default_factory=list)) -> int:  # noqa: B008 - the subject
         """Act."""
         items.append(1)
         return len(items)
@@ -345,7 +367,7 @@ class Odd(BaseModel):
 
 def test_properties_with_the_names_of_keywords_survive() -> None:
     @tool
-    def direct(pattern: str, title: str, format: str, default: int, required: bool, enum: str, const: str) -> str:
+    def direct(pattern: str, title: str, format: str, default: int, required: bool, enum: str, const: str) -> str:  # noqa: A002 - the subject
         """Act."""
         return f"{pattern}{title}{format}{default}{required}{enum}{const}"
 
@@ -356,7 +378,14 @@ def test_properties_with_the_names_of_keywords_survive() -> None:
 
     assert list(properties_of(direct)) == ["pattern", "title", "format", "default", "required", "enum", "const"]
     assert list(properties_of(nested)) == ["odd", "title"]
-    assert list(properties_of(nested)["odd"]["properties"]) == ["pattern", "title", "format", "default", "$ref", "properties"]
+    assert list(properties_of(nested)["odd"]["properties"]) == [
+        "pattern",
+        "title",
+        "format",
+        "default",
+        "$ref",
+        "properties",
+    ]
     assert "title" not in properties_of(nested)["odd"]
 
 
@@ -380,7 +409,7 @@ def test_schemas_cannot_be_changed_and_stay_the_same_object() -> None:
         lambda: schema.update(a=1),
         lambda: schema["properties"].pop("point"),
         lambda: schema["required"].append("x"),
-        lambda: schema["properties"]["unit"]["enum"].sort(),
+        schema["properties"]["unit"]["enum"].sort,
         lambda: schema["properties"]["unit"].__setitem__("type", "x"),
     ):
         with pytest.raises(TypeError, match="frozen"):
@@ -411,7 +440,9 @@ class Tree(BaseModel):
     kind: Literal["a", "b"]
     below: list["Tree"] = []
 @tool
-def act(inner: Inner, tree: Tree, names: set[str] = {"x", "yy", "zzz"}, deep: Annotated[int | None, Field(ge=1)] = None) -> dict[str, int]:
+def act(
+    inner: Inner, tree: Tree, names: set[str] = {"x", "yy", "zzz"}, deep: Annotated[int | None, Field(ge=1)] = None
+) -> dict[str, int]:
     "Act."
 print(compact(act.spec.input_schema), compact(act.spec.output_schema))
 """
@@ -506,7 +537,9 @@ class AliasedTool(TypedTool[Aliased]):
 
 def test_an_argument_may_be_given_by_its_alias_or_its_name() -> None:
     assert AliasedTool().bind({"filePath": "x"}).given.path == "x"
-    assert AliasedTool().bind({"path": "x", "how_many": 3}).given == Aliased.model_validate({"filePath": "x", "how_many": 3})
+    assert AliasedTool().bind({"path": "x", "how_many": 3}).given == Aliased.model_validate(
+        {"filePath": "x", "how_many": 3}
+    )
     invocation = AliasedTool().bind({"filePath": "x", "how_many": 3})
     assert AliasedTool().bind(invocation.arguments).arguments == invocation.arguments
 
@@ -556,7 +589,7 @@ def test_a_hand_written_schema_is_kept_to_the_letter() -> None:
         "properties": {"a": {"oneOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}, "b": {"pattern": "^x"}},
         "$defs": {"n": {"type": "integer", "multipleOf": 2}},
     }
-    made = SchemaTool(ToolSpec("act", "Act.", schema), lambda arguments: arguments)
+    made = SchemaTool(ToolSpec("act", "Act.", schema), _echo)
     assert made.spec.input_schema == schema
     assert canonical(made.spec.input_schema) == canonical(schema)
     assert made.bind({"a": 4}).arguments == {"a": 4}
@@ -577,7 +610,7 @@ def test_a_hand_written_schema_is_kept_to_the_letter() -> None:
 )
 def test_a_hand_written_schema_that_is_none_or_must_be_fetched_is_refused_at_definition(schema: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="act: input_schema is not a JSON Schema"):
-        SchemaTool(ToolSpec("act", "Act.", schema), lambda arguments: arguments)
+        SchemaTool(ToolSpec("act", "Act.", schema), _echo)
 
 
 async def test_a_schema_tool_runs_sync_and_async_handlers_with_and_without_context(
@@ -592,14 +625,14 @@ async def test_a_schema_tool_runs_sync_and_async_handlers_with_and_without_conte
         yield 1
         yield arguments["a"]
 
-    assert await SchemaTool(spec, lambda arguments: arguments["a"]).bind({"a": 1}).run(context) == 1
+    assert await SchemaTool(spec, _first).bind({"a": 1}).run(context) == 1
     assert await SchemaTool(spec, later).bind({"a": 1}).run(context) == "1 in call-1"
     assert await SchemaTool(spec, climb).bind({"a": 2}).run(context) == 2
     assert reports == [1]
 
 
 async def test_a_handler_that_changes_its_arguments_does_not_change_the_call(context: ToolContext) -> None:
-    made = SchemaTool(ToolSpec("act", "Act.", {"type": "object"}), lambda arguments: arguments.pop("a"))
+    made = SchemaTool(ToolSpec("act", "Act.", {"type": "object"}), _popping)
     invocation = made.bind({"a": [1]})
     assert await invocation.run(context) == await invocation.run(context) == [1]
     assert invocation.arguments == {"a": [1]}

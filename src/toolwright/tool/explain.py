@@ -41,18 +41,23 @@ class Problem:
 def trace(whole: Any, location: Sequence[str | int], kind: str) -> Path:
     """The steps of a location that exist in the data; validators add the names of union members, which do not."""
     path: list[str | int] = []
-    holder: Any = whole
+    here = whole
     for step in location:
-        try:
-            holder = holder[step]
-        except (KeyError, IndexError, TypeError):
+        found = _step_into(here, step)
+        if found is None:
             continue
         path.append(step)
-        if type(holder) is not dict and type(holder) is not list:
-            break
+        here = found[0]
     if kind in MISSING_FIELD:
         path.append(location[-1])
     return tuple(path)
+
+
+def _step_into(holder: Any, step: str | int) -> tuple[Any] | None:
+    try:
+        return None if isinstance(holder, str) else (holder[step],)
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def describe_problems(problems: Sequence[Problem], fields: Sequence[str]) -> str:

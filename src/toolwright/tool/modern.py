@@ -23,7 +23,7 @@ def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
     if isinstance(annotation, UnionType):
         return typing.Union[newer]  # noqa: UP007 - made of parts known only now
     if isinstance(annotation, GenericAlias):
-        return GenericAlias(annotation.__origin__, newer)
+        return GenericAlias(cast(Any, annotation.__origin__), newer)
     return cast(Any, annotation).copy_with(newer)
 
 

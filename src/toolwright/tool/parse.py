@@ -55,7 +55,7 @@ class Parser(Generic[Parsed]):
 
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
-        """The bare validator, where strict validation is all there is to do; what it refuses, `parse` looks at again."""
+        """The bare validator, where strict validation is all there is to do; what it refuses, `parse` sees again."""
         return self._validate if self._tight and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:

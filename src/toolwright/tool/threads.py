@@ -77,7 +77,7 @@ class Threads:
         self._submit(work)
         value, error = await future
         if isinstance(error, _FOR_COROUTINES):  # raised here it would cancel or end the awaiting side instead
-            raise RuntimeError(f"the function raised {type(error).__name__}") from error
+            raise RuntimeError(f"the function raised {type(error).__name__}") from error  # noqa: TRY004 - no type is at fault
         if error is not None:
             raise error
         return cast(Result, value)

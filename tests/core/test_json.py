@@ -1,0 +1,121 @@
+"""Frozen JSON: equal to the plain kind, written the same, and closed to change."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import to_json
+
+from toolwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, thaw
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+def test_a_frozen_value_is_equal_to_the_plain_one_and_thaws_to_it(value: Any) -> None:
+    frozen = freeze(value)
+    assert frozen == value
+    assert compact(frozen) == compact(value)
+    thawed = thaw(frozen)
+    assert thawed == value
+    assert type(thawed) is type(value)
+    assert hash(freeze(value)) == hash(frozen)
+
+
+@given(VALUES)
+def test_a_frozen_value_survives_copying_and_pickling(value: Any) -> None:
+    frozen = freeze(value)
+    assert freeze(frozen) is frozen
+    assert copy.copy(frozen) is frozen or not isinstance(value, (dict, list))
+    assert copy.deepcopy(frozen) == value
+    loaded = pickle.loads(pickle.dumps(frozen))
+    assert loaded == value
+    assert type(loaded) is type(frozen)
+
+
+DICT_CHANGES: list[Callable[[Any], object]] = [
+    lambda d: d.__setitem__("a", 2),
+    lambda d: d.__delitem__("a"),
+    lambda d: d.clear(),
+    lambda d: d.pop("a"),
+    lambda d: d.popitem(),
+    lambda d: d.setdefault("b", 1),
+    lambda d: d.update(b=1),
+    lambda d: d.__ior__({"b": 1}),
+]
+LIST_CHANGES: list[Callable[[Any], object]] = [
+    lambda x: x.__setitem__(0, 2),
+    lambda x: x.__delitem__(0),
+    lambda x: x.__iadd__([1]),
+    lambda x: x.__imul__(2),
+    lambda x: x.append(1),
+    lambda x: x.extend([1]),
+    lambda x: x.insert(0, 1),
+    lambda x: x.pop(),
+    lambda x: x.remove(1),
+    lambda x: x.clear(),
+    lambda x: x.sort(),
+    lambda x: x.reverse(),
+]
+
+
+@pytest.mark.parametrize("change", DICT_CHANGES)
+def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> None:
+    frozen = freeze({"a": 1})
+    with pytest.raises(TypeError, match=r"frozen; take a copy with thaw\(\)"):
+        change(frozen)
+    assert frozen == {"a": 1}
+
+
+@pytest.mark.parametrize("change", LIST_CHANGES)
+def test_a_frozen_list_refuses_every_change(change: Callable[[Any], object]) -> None:
+    frozen = freeze([1, 2])
+    with pytest.raises(TypeError, match=r"frozen; take a copy with thaw\(\)"):
+        change(frozen)
+    assert frozen == [1, 2]
+
+
+def test_no_changing_method_was_forgotten() -> None:
+    for plain, frozen in ((dict, FrozenDict), (list, FrozenList)):
+        reading = set(dir(tuple)) | {"copy", "fromkeys", "get", "items", "keys", "values", "__init__", "__reversed__"}
+        reading |= {"__or__", "__ror__", "__class_getitem__"}
+        for name in set(dir(plain)) - reading:
+            assert getattr(frozen, name) is not getattr(plain, name), name
+
+
+def test_the_original_may_change_without_the_frozen_copy_noticing() -> None:
+    original: dict[str, Any] = {"a": [1, {"b": 2}]}
+    frozen = freeze(original)
+    original["a"][1]["b"] = 3
+    assert frozen == {"a": [1, {"b": 2}]}
+    thawed = thaw(frozen)
+    thawed["a"].append(4)
+    assert frozen == {"a": [1, {"b": 2}]}
+
+
+def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
+    assert canonical({"b": 1, "a": {"d": [1], "c": None}}) == canonical({"a": {"c": None, "d": [1]}, "b": 1})
+    assert canonical({"é": 1}) == '{"\\u00e9":1}'
+    assert compact({"b": 1, "a": "é"}) == '{"b":1,"a":"é"}'
+
+
+@pytest.mark.parametrize("write", [compact, canonical])
+def test_what_json_lacks_is_not_written(write: Callable[[object], str]) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write({"a": float("nan")})
+
+
+@given(VALUES)
+def test_other_writers_take_frozen_values_for_plain_ones(value: Any) -> None:
+    frozen = freeze(value)
+    assert json.loads(json.dumps(frozen)) == value
+    assert to_json(frozen) == to_json(value)

@@ -1,0 +1,56 @@
+"""Names at a provider's edge."""
+
+import re
+from string import ascii_letters, digits
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolwright.registry import wire_names
+
+ALLOWED = re.compile(r"^[a-zA-Z0-9_-]{1,64}\Z")
+CLOSE = st.text("ab._-", min_size=1, max_size=4)
+LONG = st.builds(lambda start, end: start + "x" * 70 + end, CLOSE, CLOSE)
+NAMES = st.lists(CLOSE | LONG | st.text(ascii_letters + digits + "._-é/", max_size=80), max_size=12)
+
+
+@given(NAMES)
+@example(["a.b", "a_b", "a-b", "a/b"])
+@example(["", ".", "_"])
+def test_every_name_gets_a_unique_allowed_one(names: list[str]) -> None:
+    given_names = wire_names(names)
+    assert given_names.keys() == set(names)
+    assert all(ALLOWED.match(wire) for wire in given_names.values())
+    assert len(set(given_names.values())) == len(given_names)
+
+
+@given(NAMES, st.randoms())
+def test_the_order_of_names_does_not_matter(names: list[str], random: "st.DrawFn") -> None:
+    shuffled = list(names)
+    random.shuffle(shuffled)  # type: ignore[attr-defined] - hypothesis gives a Random
+    assert wire_names(names) == wire_names(shuffled)
+
+
+@given(NAMES)
+def test_an_allowed_name_keeps_itself(names: list[str]) -> None:
+    assert all(wire == name for name, wire in wire_names(names).items() if ALLOWED.match(name))
+
+
+@given(NAMES)
+def test_a_hash_that_is_somebodys_name_is_avoided(names: list[str]) -> None:
+    taken = [*names, *wire_names(names).values()]
+    given_names = wire_names(taken)
+    assert len(set(given_names.values())) == len(set(taken))
+
+
+def test_a_dotted_name_reads_like_itself_where_nothing_is_in_the_way() -> None:
+    assert wire_names(["fs.read", "mcp.github.search"]) == {
+        "fs.read": "fs_read",
+        "mcp.github.search": "mcp_github_search",
+    }
+
+
+def test_names_that_would_meet_carry_a_hash() -> None:
+    wires = wire_names(["fs.read", "fs_read"])
+    assert wires["fs_read"] == "fs_read"
+    assert re.fullmatch(r"fs_read_[0-9a-f]{7}", wires["fs.read"])

@@ -1,0 +1,306 @@
+"""The living collection: adding, replacing, removing, looking up, and what running turns see of it."""
+
+import random
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from toolwright import Annotations, Effect, Registry, SchemaTool, ToolSpec, TypedTool, UsageError, tool
+from toolwright.core.event import ToolsChanged
+from toolwright.tool.function import FunctionTool
+
+
+def make(name: str, *aliases: str, deferred: bool = False, effect: Effect = Effect.WRITE) -> FunctionTool:
+    @tool(name=name, aliases=aliases, deferred=deferred, effect=effect)
+    def act(path: str) -> str:
+        """Act on a path."""
+        return f"{name} {path}"
+
+    return act
+
+
+def test_an_empty_registry_has_no_tools() -> None:
+    registry = Registry()
+    assert registry.names() == []
+    assert len(registry) == 0
+    assert registry.definitions() == ()
+
+
+def test_adding_is_chainable_and_looked_up_by_name() -> None:
+    read, write = make("read"), make("write")
+    registry = Registry().add(write).add(read)
+    assert registry.get("read") is read
+    assert registry["write"] is write
+    assert registry.get("nonexistent") is None
+    assert "read" in registry
+    assert "nonexistent" not in registry
+    assert len(registry) == 2
+    with pytest.raises(KeyError):
+        _ = registry["nonexistent"]
+
+
+def test_names_and_definitions_are_sorted_whatever_the_order_of_registration() -> None:
+    tools = [make(name) for name in ("write", "glob", "read", "grep", "bash", "edit")]
+    random.shuffle(tools)
+    registry = Registry(*tools)
+    assert registry.names() == ["bash", "edit", "glob", "grep", "read", "write"]
+    assert [spec.name for spec in registry.definitions()] == registry.names()
+    assert sorted(tool.spec.name for tool in registry) == registry.names()
+
+
+def test_typed_functions_and_hand_written_schemas_live_side_by_side() -> None:
+    written = SchemaTool(ToolSpec("written", "By hand.", {"type": "object"}), lambda arguments: "ok")
+    registry = Registry(make("typed"), written)
+    assert registry.get("written") is written
+    assert registry.names() == ["typed", "written"]
+
+
+def test_every_definition_has_name_description_and_schema() -> None:
+    for spec in Registry(make("a"), make("b"), make("c")).definitions():
+        assert spec.name
+        assert spec.description
+        assert spec.input_schema["type"] == "object"
+
+
+def test_the_same_name_replaces_in_place() -> None:
+    first, second = make("x"), make("x")
+    registry = Registry(first, make("y")).add(second)
+    assert len(registry) == 2
+    assert registry.get("x") is second
+    assert [tool.spec.name for tool in registry] == ["x", "y"]
+
+
+def test_a_strict_registry_refuses_the_same_name() -> None:
+    registry = Registry(make("x"), strict=True)
+    with pytest.raises(UsageError, match="there is a tool 'x' already"):
+        registry.add(make("x"))
+    assert registry.changes == 1
+
+
+def test_an_alias_finds_the_tool_and_is_not_advertised() -> None:
+    delete = make("delete_file", "remove_file", "rm")
+    registry = Registry(delete)
+    assert registry.get("remove_file") is registry.get("rm") is registry.get("delete_file") is delete
+    assert "rm" in registry
+    assert registry.names() == ["delete_file"]
+    assert [spec.name for spec in registry.definitions()] == ["delete_file"]
+
+
+def test_a_word_means_one_tool_whatever_the_order_of_registration() -> None:
+    for tools in ([make("a"), make("b", "a")], [make("b", "a"), make("a")], [make("b", "x"), make("c", "x")]):
+        with pytest.raises(UsageError, match="alias"):
+            Registry(*tools)
+    assert Registry(make("a", "a")).get("a")
+
+
+def test_a_refused_tool_changes_nothing() -> None:
+    registry = Registry(make("a", "x"))
+    before, snapshot = registry.changes, registry.snapshot()
+    with pytest.raises(UsageError):
+        registry.add(make("b", "x"))
+    assert (registry.changes, registry.snapshot()) == (before, snapshot)
+
+
+def test_replacing_or_removing_a_tool_frees_its_aliases() -> None:
+    registry = Registry(make("a", "x")).add(make("a", "y")).add(make("b", "x"))
+    assert registry.get("x") is registry.get("b")
+    registry.remove("b")
+    assert registry.get("x") is None
+    registry.add(make("x"))
+    assert registry.names() == ["a", "x"]
+
+
+def test_removing_gives_the_tool_back_and_an_unknown_name_is_refused() -> None:
+    read = make("read")
+    registry = Registry(read, make("write"))
+    assert registry.remove("read") is read
+    assert registry.get("read") is None
+    with pytest.raises(UsageError, match="no tool 'read' to remove; there are write"):
+        registry.remove("read")
+
+
+def test_merging_adds_every_tool_of_the_other() -> None:
+    files, shell = Registry(make("read"), make("write")), Registry(make("bash"))
+    assert files.merge(shell) is files
+    assert files.names() == ["bash", "read", "write"]
+    assert shell.names() == ["bash"]
+
+
+def test_one_tool_may_live_in_two_registries() -> None:
+    read = make("read")
+    one, two = Registry(read), Registry(read)
+    one.remove("read")
+    assert two.get("read") is read
+
+
+def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
+    def plain(path: str) -> str:
+        return path
+
+    class Typed(TypedTool[Any]):
+        pass
+
+    for thing, said in (
+        (plain, "decorate the function with @tool"),
+        (Typed, "make an instance of it"),
+        (5, "not a tool"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            Registry().add(thing)  # type: ignore[arg-type] - that it is refused is the point
+
+
+def test_definitions_are_the_same_object_until_something_changes() -> None:
+    registry = Registry(make("read"), make("write"))
+    before = registry.definitions()
+    registry.get("read")
+    registry.get("nothing")
+    assert registry.definitions() is before
+    registry.add(make("bash"))
+    assert registry.definitions() is not before
+    assert before[0] is registry.definitions()[1]
+
+
+def test_adding_a_tool_does_not_derive_its_schema() -> None:
+    read = make("read")
+    registry = Registry(read)
+    registry.get("read")
+    assert read._spec is None
+    registry.definitions()
+    assert read._spec is not None
+
+
+def test_deferred_tools_are_found_but_shown_only_once_revealed_after_the_others() -> None:
+    registry = Registry(make("b"), make("a_late", deferred=True), make("c_late", deferred=True), make("a"))
+    assert [spec.name for spec in registry.definitions()] == ["a", "b"]
+    assert registry.get("c_late") is not None
+    before = registry.definitions()
+    registry.reveal("c_late")
+    registry.reveal("a_late", "c_late", "nothing", "a")
+    after = registry.definitions()
+    assert [spec.name for spec in after] == ["a", "b", "c_late", "a_late"]
+    assert after[: len(before)] == before
+    registry.remove("c_late")
+    assert [spec.name for spec in registry.add(make("c_late", deferred=True)).definitions()] == ["a", "b", "a_late"]
+
+
+def test_listeners_hear_every_change_until_they_leave() -> None:
+    heard: list[ToolsChanged] = []
+    registry = Registry(make("old"))
+    leave = registry.subscribe(heard.append)
+    registry.add(make("new")).add(make("old"))
+    registry.remove("old")
+    leave()
+    leave()
+    registry.add(make("later"))
+    assert heard == [ToolsChanged(added=("new",)), ToolsChanged(replaced=("old",)), ToolsChanged(removed=("old",))]
+    assert registry.changes == 5
+
+
+def test_a_listener_may_look_at_the_changed_registry() -> None:
+    registry = Registry()
+    seen: list[list[str]] = []
+    registry.subscribe(lambda _: seen.append([spec.name for spec in registry.definitions()]))
+    registry.add(make("a")).add(make("b"))
+    assert seen == [["a"], ["a", "b"]]
+
+
+def test_a_snapshot_does_not_change_with_the_registry() -> None:
+    registry = Registry(make("a"), make("b"))
+    catalog = registry.snapshot()
+    assert registry.snapshot() is catalog
+    registry.remove("a")
+    registry.add(make("b"))
+    registry.add(make("c"))
+    assert [spec.name for spec in catalog.definitions] == ["a", "b"]
+    assert catalog.get("a") is not None
+    assert catalog.get("c") is None
+    assert catalog.get("b") is not registry.get("b")
+    assert (len(catalog), "a" in catalog, 5 in catalog) == (2, True, False)
+    with pytest.raises(TypeError):
+        catalog.tools["x"] = make("x")  # type: ignore[index] - that it is refused is the point
+
+
+def test_a_change_made_by_another_thread_is_never_lost() -> None:
+    registry = Registry()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            registry.snapshot()
+
+    watchers = [threading.Thread(target=look) for _ in range(2)]
+    for watcher in watchers:
+        watcher.start()
+    try:
+        for number in range(200):
+            registry.add(make(f"t{number}"))
+            assert registry.get(f"t{number}") is not None
+    finally:
+        stop.set()
+        for watcher in watchers:
+            watcher.join()
+
+
+def test_a_wire_name_finds_its_tool_and_beats_an_alias() -> None:
+    dotted, other = make("fs.read"), make("show", "fs_read")
+    registry = Registry(dotted, other)
+    assert registry.snapshot().wire_names["fs.read"] == "fs_read"
+    assert registry.get("fs_read") is dotted
+
+
+def test_nearest_names_are_offered_without_regard_to_case_or_dashes() -> None:
+    catalog = Registry(make("read_file", "cat_file"), make("write_file"), make("bash")).snapshot()
+    assert catalog.nearest("Read-File")[0] == "read_file"
+    assert catalog.nearest("cat_fil")[0] == "read_file"
+    assert catalog.nearest("zzz") == []
+    assert catalog.nearest("x" * 1_000_000) == []
+
+
+def test_tools_are_filtered_by_what_they_claim() -> None:
+    registry = Registry(*(make(name, effect=Effect.READ) for name in ("read", "glob", "grep")), make("write"))
+    reading = sorted(tool.spec.name for tool in registry if tool.spec.annotations.effect is Effect.READ)
+    assert reading == ["glob", "grep", "read"]
+    assert registry["write"].spec.annotations == Annotations()
+
+
+def test_the_tokens_of_definitions_are_estimated() -> None:
+    small, large = Registry(make("a")), Registry(*(make(f"t{number}") for number in range(10)))
+    assert 0 < small.snapshot().definition_tokens < large.snapshot().definition_tokens
+
+
+SEEDED = """
+from toolwright import Registry, tool
+from toolwright.core.json import compact
+def make(name):
+    @tool(name=name, aliases=[name + ".old"])
+    def act(path: str): "Act."
+    return act
+registry = Registry(*(make(name) for name in {"fs.read", "fs_read", "b", "a", "fs-read", "x.y.z", "c" * 100}))
+print([compact([spec.name, spec.input_schema]) for spec in registry.definitions()], registry.names())
+print(sorted(registry.snapshot().wire_names.items()))
+"""
+
+
+def test_definitions_and_wire_names_are_the_same_in_every_process() -> None:
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", SEEDED], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(seen) == 1
+
+
+def test_ten_thousand_tools_are_as_easy_as_ten() -> None:
+    schema = {"type": "object"}
+    tools = [SchemaTool(ToolSpec(f"t.{number}", "Act.", schema), lambda arguments: None) for number in range(10_000)]
+    registry = Registry(*tools)
+    assert len(registry.definitions()) == 10_000
+    assert registry.definitions() is registry.definitions()
+    assert registry.get("t.9999") is tools[9999]
+    assert registry.get("t_9999") is tools[9999]
+    registry.remove("t.5000")
+    assert len(registry.definitions()) == 9_999
