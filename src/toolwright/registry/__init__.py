@@ -10,15 +10,20 @@ if TYPE_CHECKING:
     from toolwright.registry.compose import filtered as filtered
     from toolwright.registry.compose import prefixed as prefixed
     from toolwright.registry.compose import renamed as renamed
+    from toolwright.registry.deferral import Deferred as Deferred
+    from toolwright.registry.deferral import session_catalog as session_catalog
     from toolwright.registry.names import wire_names as wire_names
     from toolwright.registry.plugins import installed_plugins as installed_plugins
     from toolwright.registry.plugins import load_plugins as load_plugins
     from toolwright.registry.registry import Registry as Registry
+    from toolwright.registry.reveal import recall_reveals as recall_reveals
+    from toolwright.registry.reveal import reveal_to as reveal_to
     from toolwright.registry.search import Hit as Hit
     from toolwright.registry.search import ToolIndex as ToolIndex
 
 __all__ = [
     "Catalog",
+    "Deferred",
     "Hit",
     "Registry",
     "ToolIndex",
@@ -28,16 +33,21 @@ __all__ = [
     "installed_plugins",
     "load_plugins",
     "prefixed",
+    "recall_reveals",
     "renamed",
+    "reveal_to",
+    "session_catalog",
     "wire_names",
 ]
 
 _HOMES = {
     "catalog": "Catalog Toolset",
     "compose": "combined filtered prefixed renamed",
+    "deferral": "Deferred session_catalog",
     "names": "wire_names",
     "plugins": "installed_plugins load_plugins",
     "registry": "Registry",
+    "reveal": "recall_reveals reveal_to",
     "search": "Hit ToolIndex",
 }
 

@@ -1,8 +1,9 @@
 """`Catalog`: the tools as they are for one turn. What was advertised is what can be called."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from heapq import nlargest
 from types import MappingProxyType
 from typing import Protocol
 
@@ -12,7 +13,9 @@ from toolwright.core.tokens import estimate_tokens
 from toolwright.registry.names import wire_names
 from toolwright.tool.base import Tool, identify
 
+SEARCH_NAME = "tool_search"
 _LONGEST_GUESS = 128
+_COMPARED = 64
 
 
 class Catalog:
@@ -40,18 +43,37 @@ class Catalog:
         return wire_names(self.tools)
 
     @cached_property
+    def _from_the_start(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for _, tool in sorted(self.tools.items()) if not tool.spec.deferred)
+
+    @cached_property
     def definitions(self) -> tuple[ToolSpec, ...]:
         """What the model is shown: tools by name, then those that were revealed, in the order they were."""
-        shown = [tool.spec for _, tool in sorted(self.tools.items()) if not tool.spec.deferred]
         later = [self.tools[name].spec for name in self.revealed if name in self.tools]
-        return (*shown, *(spec for spec in later if spec.deferred))
+        return (*self._from_the_start, *(spec for spec in later if spec.deferred))
+
+    @cached_property
+    def deferred(self) -> tuple[ToolSpec, ...]:
+        """What the model is not shown until it asks, by name: for a provider that searches by itself."""
+        hidden = set(self.tools) - {spec.name for spec in self.definitions}
+        return tuple(self.tools[name].spec for name in sorted(hidden))
 
     @cached_property
     def definition_tokens(self) -> int:
         """About how many tokens the definitions cost in every request."""
-        return sum(
-            estimate_tokens(spec.name + spec.description + compact(spec.input_schema)) for spec in self.definitions
-        )
+        return sum(map(tokens_of, self.definitions))
+
+    @property
+    def advice(self) -> str:
+        """What to tell a model that asked for a tool there is not; empty when nothing can be searched for."""
+        return f"other tools can be found with {SEARCH_NAME}" if SEARCH_NAME in self.tools else ""
+
+    def revealing(self, later: Mapping[str, Tool]) -> "Catalog":
+        """The same names with these tools shown after the others."""
+        other = Catalog({**self.tools, **later}, (*self.revealed, *later))
+        # a reveal changes neither of these, and over thousands of tools they cost more than all the rest
+        other.__dict__.update(_from_the_start=self._from_the_start, wire_names=self.wire_names)
+        return other
 
     def get(self, name: str) -> Tool | None:
         """Find a tool by name, wire name or alias; what was advertised beats what was not."""
@@ -64,7 +86,8 @@ class Catalog:
         """Names a model may have meant."""
         index = {**self._by_alias, **self.tools}
         folded = {known.lower().replace("-", "_"): known for known in sorted(index, reverse=True)}
-        close = get_close_matches(name[:_LONGEST_GUESS].lower().replace("-", "_"), folded, n=count, cutoff=0.6)
+        said = name[:_LONGEST_GUESS].lower().replace("-", "_")
+        close = get_close_matches(said, _likely(said, folded), n=count, cutoff=0.6)
         return list(dict.fromkeys(identify(index[folded[match]])[0] for match in close))
 
     def __len__(self) -> int:
@@ -75,6 +98,19 @@ class Catalog:
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
+
+
+def _likely(said: str, names: Collection[str]) -> Collection[str]:
+    """The names that share most pairs of letters: comparing thousands letter by letter takes a third of a second."""
+    if len(names) <= _COMPARED:
+        return names
+    pairs = {said[start : start + 2] for start in range(len(said) - 1)} or {said}
+    return nlargest(_COMPARED, names, key=lambda name: sum(pair in name for pair in pairs))
+
+
+def tokens_of(spec: ToolSpec) -> int:
+    """About how many tokens one definition costs in every request."""
+    return estimate_tokens(spec.name + spec.description + compact(spec.input_schema))
 
 
 class Toolset(Protocol):
