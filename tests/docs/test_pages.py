@@ -1,6 +1,7 @@
 """The code on the documentation pages runs."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,9 @@ def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.Capt
     assert second.startswith("invalid arguments: ")
     said = next(line for line in block.splitlines() if line.startswith("# invalid")).removeprefix("# ").split("; …")[0]
     assert said in second
+
+
+def test_the_reference_says_what_the_code_says() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")
+    written = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert written == script["page"](), "run scripts/reference"
