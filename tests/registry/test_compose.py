@@ -1,5 +1,6 @@
 """Toolsets made of toolsets: alive, ordered, and complete wrappers."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -22,9 +23,13 @@ from toolwright import (
     tool,
 )
 from toolwright.core.access import ReadPath
-from toolwright.registry.catalog import Toolset
+from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.registry.compose import Renamed
 from toolwright.tool.function import FunctionTool
+
+
+def _echo(arguments: object) -> object:
+    return arguments
 
 
 def make(name: str, *aliases: str, deferred: bool = False) -> FunctionTool:
@@ -139,6 +144,22 @@ def test_a_prefix_that_makes_a_name_too_long_does_not_cost_the_other_tools() -> 
     assert "server_short" in names(view)
 
 
+def test_a_foreign_name_does_not_cost_the_other_tools() -> None:
+    class Server:
+        changes = 0
+
+        def __init__(self) -> None:
+            foreign = SchemaTool(ToolSpec("Find things!", "Find things.", {}), _echo)
+            self._catalog = Catalog({"Find things!": foreign, "read": make("read")})
+
+        def snapshot(self) -> Catalog:
+            return self._catalog
+
+    catalog = combined(Registry(make("read")), prefixed(Server(), "srv_")).snapshot()
+    assert sorted(catalog.tools) == ["read", "srv_Find things!", "srv_read"]
+    assert catalog.get("srv_Find_things_") is catalog.get("srv_Find things!") is not None
+
+
 DETAILED = ToolSpec(
     "inner",
     "Do something special.",
@@ -156,9 +177,7 @@ DETAILED = ToolSpec(
 
 
 def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
-    inner = SchemaTool(
-        DETAILED, lambda arguments: arguments, accesses=lambda arguments: [ReadPath(str(arguments["path"]))]
-    )
+    inner = SchemaTool(DETAILED, _echo, accesses=lambda arguments: [ReadPath(str(arguments["path"]))])
     outer = Renamed(inner, "outer", ("alias",))
     assert isinstance(outer, Tool)
     for name in ToolSpec.__slots__:
@@ -176,8 +195,6 @@ def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
 
 
 def test_a_renamed_function_tool_can_still_be_called_and_copied() -> None:
-    import copy
-
     outer = Renamed(make("inner"), "outer")
     assert copy.copy(outer).spec == outer.spec
     assert outer.traits.name == "inner"

@@ -13,6 +13,9 @@ from toolwright.core.event import ToolsChanged
 from toolwright.tool.function import FunctionTool
 
 
+def _nothing(arguments: object) -> None: ...
+
+
 def make(name: str, *aliases: str, deferred: bool = False, effect: Effect = Effect.WRITE) -> FunctionTool:
     @tool(name=name, aliases=aliases, deferred=deferred, effect=effect)
     def act(path: str) -> str:
@@ -52,7 +55,7 @@ def test_names_and_definitions_are_sorted_whatever_the_order_of_registration() -
 
 
 def test_typed_functions_and_hand_written_schemas_live_side_by_side() -> None:
-    written = SchemaTool(ToolSpec("written", "By hand.", {"type": "object"}), lambda arguments: "ok")
+    written = SchemaTool(ToolSpec("written", "By hand.", {"type": "object"}), _nothing)
     registry = Registry(make("typed"), written)
     assert registry.get("written") is written
     assert registry.names() == ["typed", "written"]
@@ -152,6 +155,14 @@ def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
             Registry().add(thing)  # type: ignore[arg-type] - that it is refused is the point
 
 
+@pytest.mark.parametrize("name", ["not a name", "é", "x" * 129])
+def test_a_name_no_registry_could_advertise_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="is not valid"):
+        Registry(SchemaTool(ToolSpec(name, "Act.", {}), _nothing))
+    with pytest.raises(UsageError, match="is not valid"):
+        Registry(SchemaTool(ToolSpec("a", "Act.", {}, aliases=(name,)), _nothing))
+
+
 def test_definitions_are_the_same_object_until_something_changes() -> None:
     registry = Registry(make("read"), make("write"))
     before = registry.definitions()
@@ -167,9 +178,9 @@ def test_adding_a_tool_does_not_derive_its_schema() -> None:
     read = make("read")
     registry = Registry(read)
     registry.get("read")
-    assert read._spec is None
+    assert vars(read)["_spec"] is None
     registry.definitions()
-    assert read._spec is not None
+    assert vars(read)["_spec"] is not None
 
 
 def test_deferred_tools_are_found_but_shown_only_once_revealed_after_the_others() -> None:
@@ -296,7 +307,7 @@ def test_definitions_and_wire_names_are_the_same_in_every_process() -> None:
 
 def test_ten_thousand_tools_are_as_easy_as_ten() -> None:
     schema = {"type": "object"}
-    tools = [SchemaTool(ToolSpec(f"t.{number}", "Act.", schema), lambda arguments: None) for number in range(10_000)]
+    tools = [SchemaTool(ToolSpec(f"t.{number}", "Act.", schema), _nothing) for number in range(10_000)]
     registry = Registry(*tools)
     assert len(registry.definitions()) == 10_000
     assert registry.definitions() is registry.definitions()

@@ -74,15 +74,19 @@ def choosy(
     return f"{mode}{color}{either}{place}{table}"
 
 
+def _echo(arguments: Any) -> Any:
+    return arguments
+
+
 handwritten = SchemaTool(
     ToolSpec(
         "handwritten",
         "Take anything in an object.",
         {"type": "object", "properties": {"count": {"type": "integer"}, "inner": {"type": "object"}}},
     ),
-    lambda arguments: arguments,
+    _echo,
 )
-TOOLS: list[Tool] = [tight, loose, choosy, handwritten, Typed()]  # type: ignore[list-item] - read from an instance, spec is one
+TOOLS: list[Tool] = [tight, loose, choosy, handwritten, Typed()]
 
 
 def refusal(made: Tool, arguments: Any) -> str:
@@ -178,8 +182,8 @@ def test_a_rule_of_the_author_is_told_in_the_authors_words() -> None:
     class EvenTool(TypedTool[Even]):
         spec = describe("even", "Take an even number.")
 
-    assert refusal(EvenTool(), {"n": 3}) == "n: must be even; try the next number, got 3 (integer)"  # type: ignore[arg-type] - a tool
-    assert "short: string should have at most 3 characters" in refusal(EvenTool(), {"n": 2, "short": "long"})  # type: ignore[arg-type] - a tool
+    assert refusal(EvenTool(), {"n": 3}) == "n: must be even; try the next number, got 3 (integer)"
+    assert "short: string should have at most 3 characters" in refusal(EvenTool(), {"n": 2, "short": "long"})
 
 
 @pytest.mark.parametrize(

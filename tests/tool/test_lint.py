@@ -9,9 +9,13 @@ from toolwright import Annotations, Effect, ToolSpec, lint_tool, tool
 
 
 def codes(**fields: Any) -> list[str]:
-    spec = ToolSpec(
-        **{"name": "read_file", "description": "Read a text file.", "input_schema": {"type": "object"}, **fields}
-    )
+    whole: dict[str, Any] = {
+        "name": "read_file",
+        "description": "Read a text file.",
+        "input_schema": {"type": "object"},
+        **fields,
+    }
+    spec = ToolSpec(**whole)
     return [finding.code for finding in lint_tool(spec)]
 
 

@@ -61,7 +61,7 @@ def properties_of(made: FunctionTool) -> Any:
 
 
 def test_the_schema_of_read_file_is_exactly_what_the_book_shows() -> None:
-    assert ReadFile.spec.input_schema == READ_FILE_SCHEMA  # type: ignore[union-attr] - read from the class, it is a spec
+    assert ReadFile.spec.input_schema == READ_FILE_SCHEMA
 
     @tool
     def read_file(path: str) -> str:
@@ -390,7 +390,7 @@ def test_properties_with_the_names_of_keywords_survive() -> None:
 
 
 def test_no_title_and_no_schema_keyword_is_left() -> None:
-    text = compact(ReadFile.spec.input_schema) + compact(tool(_busy).spec.input_schema)  # type: ignore[union-attr] - a spec
+    text = compact(ReadFile.spec.input_schema) + compact(tool(_busy).spec.input_schema)
     assert '"title"' not in text
     assert "$schema" not in text
     assert "$defs" not in text
@@ -505,7 +505,7 @@ async def test_a_typed_tool_receives_its_typed_arguments(context: ToolContext) -
     assert await invocation.run(context) == Plain(a=1)
     assert invocation.arguments == {"a": 1, "b": 0}
     assert PlainTool.contract().spec is PlainTool().spec
-    assert PlainTool().spec.name == "plain"  # type: ignore[union-attr] - a spec
+    assert PlainTool().spec.name == "plain"
 
 
 def test_a_typed_tool_refuses_unknown_fields_whatever_its_model_says_nothing_about() -> None:

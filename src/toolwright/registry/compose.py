@@ -18,7 +18,7 @@ class Renamed(LazyTool):
 
     def __init__(self, inner: Tool, name: str, aliases: tuple[str, ...] = ()) -> None:
         self.inner = inner
-        self.name = check_name(name)
+        self.name = name  # perhaps somebody else's: what a programmer chose was checked where it was written
         self.aliases = aliases
         self._spec: ToolSpec | None = None
 
