@@ -80,7 +80,7 @@ async def compared(folder: Path, session: str) -> Counter[str]:
     assert all(len(used) == 1 for used in keys.values()), f"a repeated call had another key: {keys}"
     for message in recalled.history:
         for outcome in message.outcomes if isinstance(message, ToolMessage) else ():
-            number = dict(outcome.call.arguments)["n"]  # type: ignore[call-overload] - an object, as the victim wrote it
+            number = _number(outcome.call.arguments)
             happened = charges[number] if outcome.call.name == "charge" else 1
             if isinstance(outcome, Completed):
                 assert happened == 1, f"{outcome.call} is recorded as done, the world says {happened} times"
@@ -90,6 +90,10 @@ async def compared(folder: Path, session: str) -> Counter[str]:
             else:
                 assert happened == 0, f"{outcome.call} is recorded as not started, the world says {happened} times"
     return seen
+
+
+def _number(arguments: Any) -> int:
+    return arguments["n"]
 
 
 async def test_twenty_kills_leave_session_and_world_in_agreement(executioner: Executioner) -> None:

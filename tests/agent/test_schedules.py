@@ -14,9 +14,9 @@ from toolwright import Answers, Cancellation, Effect, Executor, Registry, ToolCa
 from toolwright.agent import Agent, Budget, Compaction, Paused, Requests
 from toolwright.agent.recall import unanswered
 from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, ToolMessage
+from toolwright.core.message import AssistantMessage, Stop, ToolMessage
 from toolwright.hooks.base import Halt
-from toolwright.providers.base import ModelRequest, ProviderError
+from toolwright.providers.base import ModelRequest, ProviderError, ProviderFault
 from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
 from toolwright.testing import FakeClock, ScriptedHook
 from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
@@ -62,15 +62,19 @@ calls = st.builds(
     st.sampled_from(NAMES),
     st.sampled_from(["{}", '{"n": 3000}', '{"n": "x"}', "{", '{"n": 1}']),
 )
+STOPS: list[Stop] = ["length", "paused", "refusal", "end", "calls"]
+FAULTS: list[ProviderFault] = ["transient", "invalid", "too_large"]
+
+
+def spoken(made: list[ToolCall], stop: Stop) -> AssistantMessage:
+    return AssistantMessage((Text("t"), *made), stop)
+
+
 lines = st.one_of(
     st.just("text"),
     st.lists(calls, min_size=1, max_size=4),
-    st.builds(
-        lambda made, stop: AssistantMessage((Text("t"), *made), stop),
-        st.lists(calls, max_size=3),
-        st.sampled_from(["length", "paused", "refusal", "end", "calls"]),
-    ),
-    st.sampled_from(["transient", "invalid", "too_large"]).map(lambda fault: ProviderError("e", fault=fault)),
+    st.builds(spoken, st.lists(calls, max_size=3), st.sampled_from(STOPS)),
+    st.builds(ProviderError, st.just("e"), fault=st.sampled_from(FAULTS)),
     st.just(BrokenOff("half", ConnectionResetError("cut"))),
 )
 moves = st.lists(
@@ -136,13 +140,13 @@ class Drama:
 
     async def _soon(self, run: Any, switch: Cancellation) -> object:
         """Let it run a little, then end it one way or the other, so that nothing hangs."""
-        task = asyncio.ensure_future(run)
+        task: asyncio.Future[object] = asyncio.ensure_future(run)
         await asyncio.wait([task], timeout=0.02)
         switch.cancel()
         await asyncio.sleep(0.001)
         if not task.done():
             task.cancel()
-        result = (await asyncio.gather(task, return_exceptions=True))[0]
+        result: object = (await asyncio.gather(task, return_exceptions=True))[0]
         assert not isinstance(result, Exception), result
         return result
 

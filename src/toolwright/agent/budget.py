@@ -58,22 +58,39 @@ class Budget:
 class Spending:
     """What one run has taken, held against its budget."""
 
-    __slots__ = ("_counts", "budget", "deadline", "turns", "usage")
+    __slots__ = ("_counts", "_fields", "budget", "deadline", "tokens", "turns")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.turns = 0
-        self.usage = Usage()
+        self.tokens = 0
+        self._fields = (0, 0, 0, 0)
         self.deadline = None if budget.seconds is None else monotonic() + budget.seconds
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
+
+    @property
+    def usage(self) -> Usage:
+        """What the run's requests came to."""
+        return Usage(*self._fields)
+
+    def add(self, usage: Usage) -> None:
+        """Count what one or more requests came to."""
+        fresh, said, read, written = self._fields
+        self._fields = (
+            fresh + usage.input_tokens,
+            said + usage.output_tokens,
+            read + usage.cache_read_tokens,
+            written + usage.cache_write_tokens,
+        )
+        self.tokens = sum(self._fields)
 
     def exceeded(self) -> tuple[StopKind, str] | None:
         """Which limit has been reached, in words, before another turn begins."""
         budget = self.budget
         if self.turns >= budget.turns:
             return "turns", f"the limit of {budget.turns} turns is reached"
-        if budget.tokens is not None and self.usage.total >= budget.tokens:
-            return "tokens", f"the limit of {budget.tokens} tokens is reached: {self.usage.total} were used"
+        if budget.tokens is not None and self.tokens >= budget.tokens:
+            return "tokens", f"the limit of {budget.tokens} tokens is reached: {self.tokens} were used"
         if budget.money is not None and budget.prices is not None and budget.prices.cost(self.usage) >= budget.money:
             return "money", f"the limit of {budget.money:g} is reached: {budget.prices.cost(self.usage):.4f} was spent"
         if self.deadline is not None and monotonic() >= self.deadline:

@@ -13,6 +13,7 @@ from toolwright.core.errors import Cancelled, InvalidArguments
 from toolwright.core.event import BatchBegan, CallEnded, Event
 from toolwright.core.message import AssistantMessage
 from toolwright.core.spec import Effect
+from toolwright.core.value import maker
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson, Turn, TurnCancelled
 from toolwright.registry.catalog import Catalog
@@ -20,6 +21,7 @@ from toolwright.sessions.base import SessionError
 from toolwright.sessions.records import Ended
 from toolwright.tool.base import State
 
+_turn = maker(Turn)
 _CUT = "the message reached its token limit inside this call, so it was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
 
@@ -30,22 +32,21 @@ class _ChangedCall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the calls of a turn are made with."""
+    """What the calls of every turn are made with."""
 
     executor: Executor
-    catalog: Catalog
     state: State
     ask: AskPerson | None
     durable: bool
     """Whether it is worth saying what is about to run."""
 
 
-async def make_calls(talk: Talk, turn: OpenTurn, around: Circumstances) -> Paused | Sequence[Ending]:
+async def make_calls(talk: Talk, turn: OpenTurn, catalog: Catalog, around: Circumstances) -> Paused | Sequence[Ending]:
     """Bring the open turn to its outcomes and close it, or pause it; a cancelled task leaves it closed too."""
-    settled = _settled(turn, around.catalog)
+    settled = _settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
-        outcomes = await _execute(talk, turn, calls, around) if calls else []
+        outcomes = await _execute(talk, turn, calls, catalog, around) if calls else []
     except TurnCancelled as stopped:
         await _close_anyway(talk, turn, _merged(turn, settled, stopped.outcomes))
         raise
@@ -62,6 +63,8 @@ async def make_calls(talk: Talk, turn: OpenTurn, around: Circumstances) -> Pause
 
 def _settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
     """Outcomes of calls that must not run: cut off, ended before a crash, or begun and not harmless to repeat."""
+    if turn.digests is None and turn.message.stop != "length":
+        return {}
     settled: dict[str, Ending] = {}
     if turn.message.stop == "length" and (cut := _cut_call(turn.message)) is not None:
         settled[cut.id] = Failed(cut, InvalidArguments(_CUT))
@@ -87,7 +90,9 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     return tool.spec.annotations.idempotent or tool.spec.annotations.effect is Effect.READ
 
 
-async def _execute(talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall], around: Circumstances) -> list[Outcome]:
+async def _execute(
+    talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: Circumstances
+) -> list[Outcome]:
     repeats = turn.digests
 
     async def journal(began: BatchBegan) -> None:
@@ -98,11 +103,11 @@ async def _execute(talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall], around
         elif any(repeats.get(call.id) != digest for call, digest in zip(calls, began.digests, strict=True)):
             raise _ChangedCall
 
-    circumstances = Turn(
+    circumstances = _turn(
         talk.session_id,
         turn.turn_id,
         around.state,
-        around.catalog,
+        catalog,
         talk.watch.cancellation,
         around.ask,
         journal if around.durable else None,
@@ -151,6 +156,8 @@ def _questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
 
 def _merged(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
     """One outcome per call, in call order."""
+    if not settled:
+        return [_ending(outcome) for outcome in outcomes]
     found = dict(settled)
     for outcome in outcomes:
         found[outcome.call.id] = _ending(outcome)

@@ -7,17 +7,20 @@ from toolwright.agent.calls import Circumstances, make_calls
 from toolwright.agent.compact import Compaction, compacted
 from toolwright.agent.model import Requests, ask_model
 from toolwright.agent.output import OutputShape
+from toolwright.agent.recall import OpenTurn
 from toolwright.agent.result import Paused, Result, Stopped, TurnEnded
 from toolwright.agent.talk import Talk
 from toolwright.core.call import Failed
 from toolwright.core.errors import Halted, InvalidArguments
 from toolwright.core.message import AssistantMessage, Message, UserMessage
+from toolwright.core.value import maker
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson
 from toolwright.providers.base import ModelRequest, Provider, ProviderError
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import State
 
+_request = maker(ModelRequest)
 _REPAIRS = 2
 _ROOM_TO_GROW = 1.2
 """A history that could not be made shorter is tried again when it has grown by this much."""
@@ -45,6 +48,7 @@ class Loop:
         self._with = machinery
         self._talk = talk
         self._shape = shape
+        self._around = Circumstances(machinery.executor, machinery.state, machinery.ask, machinery.durable)
         self._repairs_left = _REPAIRS
         self._compact_above = 0.0 if machinery.compaction is None else float(machinery.compaction.at_tokens)
         self._made_smaller = False
@@ -52,7 +56,9 @@ class Loop:
     async def run(self) -> Result:
         """Go on until there is a result; raises for nothing a model or a tool did."""
         talk = self._talk
-        ended = None if talk.open is None else await self._call(talk, self._with.registry.snapshot())
+        ended = None
+        if talk.open is not None:
+            ended = await self._call(talk, talk.open, self._with.registry.snapshot())
         while ended is None:
             limit = talk.watch.stopped() or talk.spending.exceeded()
             if limit is not None:
@@ -61,9 +67,8 @@ class Loop:
             reply = await self._reply(talk, catalog)
             if not isinstance(reply, AssistantMessage):
                 return reply
-            if reply.calls:
-                talk.propose(reply)
-                ended = await self._call(talk, catalog)
+            if calls := reply.calls:
+                ended = await self._call(talk, talk.propose(reply, calls), catalog)
             else:
                 ended = await self._conclude(talk, reply)
         return ended
@@ -84,13 +89,9 @@ class Loop:
         await self._compact(talk, catalog, half)
         return await self._reply(talk, catalog)
 
-    async def _call(self, talk: Talk, catalog: Catalog) -> Result | None:
+    async def _call(self, talk: Talk, turn: OpenTurn, catalog: Catalog) -> Result | None:
         """Make the open turn's calls; None when the model is to be told what came of them."""
-        parts = self._with
-        if talk.open is None:
-            return None
-        around = Circumstances(parts.executor, catalog, parts.state, parts.ask, parts.durable)
-        outcomes = await make_calls(talk, talk.open, around)
+        outcomes = await make_calls(talk, turn, catalog, self._around)
         if isinstance(outcomes, Paused):
             return outcomes
         for outcome in outcomes:
@@ -125,7 +126,7 @@ class Loop:
 
     async def _ask(self, talk: Talk, catalog: Catalog, messages: Sequence[Message]) -> AssistantMessage:
         parts = self._with
-        request = ModelRequest(
+        request = _request(
             messages,
             parts.system,
             catalog.definitions,

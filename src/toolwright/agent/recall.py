@@ -1,30 +1,32 @@
 """A conversation as its records tell it: what was said, and the turn that was still open."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from toolwright.core.call import Completed, Failed, Question, Reply, ToolCall
+from toolwright.core.call import Completed, Failed, Reply, ToolCall
 from toolwright.core.errors import Cancelled
 from toolwright.core.history import History
 from toolwright.core.message import AssistantMessage, Message, ToolMessage
-from toolwright.sessions.records import Answered, Asked, Began, Compacted, Ended, Record, Said
+from toolwright.sessions.records import Answered, Began, Compacted, Ended, Record, Said
 
 Ending = Completed | Failed
 
 
-@dataclass(slots=True)
 class OpenTurn:
     """A model's message whose calls have no outcomes yet; not part of the history before they have."""
 
-    message: AssistantMessage
-    turn_id: str
-    calls: tuple[ToolCall, ...] = ()
-    stored: bool = False
-    digests: Mapping[str, str] | None = None
-    """What was about to run, once it was."""
-    ended: dict[str, Ending] = field(default_factory=dict[str, Ending])
-    questions: tuple[Question, ...] = ()
-    replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
+    __slots__ = ("calls", "digests", "ended", "message", "replies", "stored", "turn_id")
+
+    def __init__(
+        self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
+    ) -> None:
+        self.message = message
+        self.turn_id = turn_id
+        self.calls = calls
+        self.stored = stored
+        self.digests: Mapping[str, str] | None = None
+        """What was about to run, once it was."""
+        self.ended: dict[str, Ending] = {}
+        self.replies: dict[str, Reply] = {}
 
     def abandoned(self, why: str) -> list[Ending]:
         """An outcome for every call, although none will run any more."""
@@ -73,8 +75,6 @@ class Recalled:
 
     def _learn(self, turn: OpenTurn, record: Record) -> None:
         match record:
-            case Asked(questions):
-                turn.questions = questions
             case Answered(replies):
                 turn.replies.update(replies)
             case Began(digests):

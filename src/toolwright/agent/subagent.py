@@ -108,7 +108,7 @@ class SubAgent:
             raise ToolFailed(f"agents are inside each other {_DEEPEST} deep; do the work here instead")
         result = await self.agent.run_inside(str(arguments["prompt"]), f"in-{context.idempotency_key}", lineage)
         if lineage.spending is not None:
-            lineage.spending.usage += result.usage
+            lineage.spending.add(result.usage)
         match result:
             case Done(text):
                 return text

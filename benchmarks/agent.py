@@ -1,0 +1,171 @@
+"""What the agent costs beyond its tools: run with `python benchmarks/agent.py`. CPU time, best of several."""
+
+import asyncio
+import gc
+import json
+import tempfile
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from toolwright import AllowEverything, Effect, Executor, Registry, ToolCall, tool
+from toolwright.agent import Agent, Budget
+from toolwright.core.content import Text
+from toolwright.core.history import encoded
+from toolwright.core.message import AssistantMessage, AssistantPart, Message, ToolMessage
+from toolwright.executor.turn import Turn
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.sessions import SessionStore, SqliteStore
+
+ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'
+
+
+@tool(effect=Effect.READ)
+async def grep(path: str, pattern: str, limit: int = 10, recursive: bool = False) -> str:
+    """Search a file.
+
+    Args:
+        path: Where.
+        pattern: What.
+        limit: How many.
+        recursive: How deep.
+    """
+    return "a line of text"
+
+
+@tool(effect=Effect.READ)
+async def wait() -> str:
+    """Take 50 ms."""
+    await asyncio.sleep(0.05)
+    return "waited"
+
+
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _encode(message: Message) -> bytes:
+    """A message in a vendor's form."""
+    if isinstance(message, ToolMessage):
+        outcomes = [{"type": "tool_result", "tool_use_id": o.call.id, "content": o.text} for o in message.outcomes]
+        return _write({"role": "user", "content": outcomes}).encode()
+    if isinstance(message, AssistantMessage):
+        return _write({"role": "assistant", "content": [_encode_part(part) for part in message.parts]}).encode()
+    return _write({"role": "user", "content": message.content}).encode()
+
+
+def _encode_part(part: AssistantPart) -> dict[str, object]:
+    if isinstance(part, ToolCall):
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.arguments}
+    return {"type": "text", "text": part.text}
+
+
+class Model:
+    """Calls a tool for so many turns; puts the request body together every turn, as a real provider would."""
+
+    model = "benchmark"
+
+    def __init__(self, turns: int, calls: int, name: str = "grep", arguments: str = ARGUMENTS) -> None:
+        self._turns = turns
+        self._calls = calls
+        self._name, self._arguments = name, arguments
+        self._turn = 0
+        self.stamps: dict[int, float] = {}
+        self.bytes = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        fragments = encoded(request.messages, self.model, _encode)
+        self.bytes += len(fragments[-1])
+        self._turn = turn = self._turn + 1
+        if turn in (2, 22, self._turns - 19, self._turns + 1):  # the clock itself costs as much as half a turn
+            self.stamps[turn] = time.process_time()
+        if turn > self._turns:
+            yield MessageDone(AssistantMessage((Text("done"),)))
+            return
+        calls = tuple(ToolCall(f"c{turn}-{n}", self._name, self._arguments) for n in range(self._calls))
+        yield MessageDone(AssistantMessage(calls, "calls"))
+
+
+def _executor() -> Executor:
+    return Executor(Registry(grep, wait), AllowEverything())
+
+
+def _agent(model: Model, store: SessionStore | None = None) -> Agent:
+    return Agent(model, executor=_executor(), sessions=store, limits=Budget(turns=100_000, same_calls=None))
+
+
+async def _cpu(work: Callable[[], Awaitable[object]]) -> float:
+    gc.collect()
+    began = time.process_time()
+    await work()
+    return time.process_time() - began
+
+
+async def loop_overhead(repeats: int = 15) -> float:
+    """Microseconds per call that a turn of 100 calls costs beyond executing them."""
+    executor = _executor()
+    calls = [ToolCall(f"c{n}", "grep", ARGUMENTS) for n in range(100)]
+    await executor.execute(calls)
+    best = float("inf")
+    alone = min([await _cpu(lambda: executor.execute(calls, turn=Turn("s", "t"))) for _ in range(repeats)])
+    for _ in range(repeats):
+        best = min(best, await _cpu(lambda: _agent(Model(1, 100)).run("go")))
+    return (best - alone) / 100 * 1e6
+
+
+async def conversation(turns: int, store: SessionStore | None = None, session: str = "s") -> tuple[float, float, float]:
+    """Microseconds per turn: on average, in the first 20 and in the last 20."""
+    model = Model(turns, 1)
+    whole = await _cpu(lambda: _agent(model, store).run("go", session=session))
+    second, later, near, last = model.stamps.values()
+    return whole / turns * 1e6, (later - second) / 20 * 1e6, (last - near) / 20 * 1e6
+
+
+async def stored(turns: int = 200) -> tuple[float, float]:
+    """Microseconds of CPU per turn that the SQLite store adds, and commits (each one fsync) per turn."""
+    plain = min([(await conversation(turns))[0] for _ in range(3)])
+    commits = 0
+    with tempfile.TemporaryDirectory() as folder:
+        async with SqliteStore(Path(folder) / "s.db") as store:
+            write = store._file._transaction
+
+            def counted(*, synced: bool = True) -> object:
+                nonlocal commits
+                commits += synced
+                return write(synced=synced)
+
+            store._file._transaction = counted  # type: ignore[method-assign, assignment] - counting is the point
+            runs = [(await conversation(turns, store, f"s{n}"))[0] for n in range(3)]
+    return min(runs) - plain, commits / 3 / turns
+
+
+async def crowd(agents: int = 1_000, turns: int = 10) -> tuple[float, float]:
+    """Share of the ideal pace of many agents with 50 ms tools, and kilobytes per idle agent."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    made = [_agent(Model(turns, 1, "wait", "{}")) for _ in range(agents)]
+    idle = (tracemalloc.get_traced_memory()[0] - before) / agents / 1024
+    tracemalloc.stop()
+    began = time.perf_counter()
+    await asyncio.gather(*(agent.run("go") for agent in made))
+    return turns * 0.05 / (time.perf_counter() - began), idle
+
+
+async def _main() -> None:
+    print(f"loop overhead per call, one turn of 100 calls: {await loop_overhead():.1f} µs (owed 20)")
+    for turns in (200, 2_000):
+        mean, first, last = min([await conversation(turns) for _ in range(5)])
+        print(f"{turns} turns of one call: mean {mean:.1f}, first 20 {first:.1f}, last 20 {last:.1f} µs (owed 60)")
+    added, commits = await stored()
+    print(f"the SQLite store adds per turn: {added:.0f} µs (owed 1000), {commits:.2f} fsyncs (owed 2)")
+    pace, idle = await crowd()
+    print(f"1,000 agents, 10 turns of 50 ms: {pace:.0%} of ideal (owed 80), {idle:.1f} KB per idle agent (owed 60)")
+
+
+def main() -> None:
+    """Print the table."""
+    asyncio.run(_main())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Long conversations are made shorter without being broken."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright import AllowEverything, Completed, Effect, Executor, Registry, ToolCall, tool
+from toolwright.agent import Agent, Compaction, Done, Requests
+from toolwright.agent.compact import SUMMARY_WISH, dropped, tail_start
+from toolwright.agent.recall import unanswered
+from toolwright.clip import Outputs
+from toolwright.core.content import Output, Text
+from toolwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from toolwright.providers.base import ModelRequest, ProviderError
+from toolwright.sessions import MemoryStore, SqliteStore
+from toolwright.testing import FakeClock
+from toolwright.testing.provider import Line, ScriptedProvider
+
+
+@tool(effect=Effect.READ)
+async def big(n: int) -> str:
+    """Say a lot."""
+    return f"{n} " + "é" * 4000
+
+
+def asked_for_summary(request: ModelRequest) -> bool:
+    return request.messages[-1] == UserMessage(SUMMARY_WISH)
+
+
+class Talkative:
+    """Calls `big` many times; answers a wish for a summary with one."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.asked = 0
+        self.seen: list[ModelRequest] = []
+
+    def __call__(self, request: ModelRequest) -> Line:
+        assert unanswered(request.messages) == []
+        self.seen.append(request)
+        if asked_for_summary(request):
+            return AssistantMessage((Text("it was about é"),), usage=Usage(100, 10))
+        self.asked += 1
+        return ToolCall("c", "big", {"n": self.asked}) if self.asked <= self.turns else "done"
+
+
+def agent_with(model: Talkative, plan: Compaction, store: MemoryStore | SqliteStore | None = None) -> Agent:
+    registry = Registry(big)
+    return Agent(
+        ScriptedProvider.answering(model),
+        registry,
+        executor=Executor(registry, AllowEverything()),
+        sessions=store or MemoryStore(),
+        system="be brief",
+        compaction=plan,
+        requests=Requests(clock=FakeClock()),
+    )
+
+
+async def test_a_long_conversation_is_summarised_through_the_provider_and_goes_on() -> None:
+    model = Talkative(12)
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    result = await agent.run("the task", session="s")
+    assert isinstance(result, Done) and result.usage.total >= 110
+    wishes = [request for request in model.seen if asked_for_summary(request)]
+    assert wishes and all(request.system == "be brief" and request.tools for request in model.seen)
+    messages = await agent.messages("s")
+    assert unanswered(messages) == [] and len(messages) < 12
+    assert isinstance(messages[0], UserMessage) and "it was about é" in str(messages[0].content)
+
+
+async def test_old_outputs_can_be_dropped_to_files_instead() -> None:
+    model = Talkative(12)
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500, way="drop"))
+    assert isinstance(await agent.run("the task", session="s"), Done)
+    assert not any(asked_for_summary(request) for request in model.seen)
+    messages = await agent.messages("s")
+    first = next(message for message in messages if isinstance(message, ToolMessage)).outcomes[0]
+    assert isinstance(first, Completed) and len(first.text) < 1000
+    path = first.text.partition("the whole is in ")[2].partition("]")[0]
+    assert Path(path).read_text() == "1 " + "é" * 4000
+
+
+async def test_a_request_that_is_too_large_is_made_smaller_once() -> None:
+    model = Talkative(4)
+    script = ScriptedProvider.answering(model)
+    refused = 0
+
+    def touchy(request: ModelRequest) -> Line:
+        nonlocal refused
+        if not asked_for_summary(request) and len(request.messages) > 5:
+            refused += 1
+            return ProviderError("prompt is too long", fault="too_large")
+        return model(request)
+
+    script = ScriptedProvider.answering(touchy)
+    agent = agent_with(model, Compaction())
+    agent.provider = script
+    result = await agent.run("the task", session="s")
+    assert isinstance(result, Done), result
+    assert refused == 1
+    assert unanswered(await agent.messages("s")) == []
+
+
+async def test_a_summary_that_fails_leaves_the_rest_and_says_so() -> None:
+    model = Talkative(8)
+
+    def broken(request: ModelRequest) -> Line:
+        return ProviderError("no", fault="invalid") if asked_for_summary(request) else model(request)
+
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    agent.provider = ScriptedProvider.answering(broken)
+    assert isinstance(await agent.run("the task", session="s"), Done)
+    assert "left out" in str((await agent.messages("s"))[0])
+
+
+async def test_a_compacted_conversation_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent = agent_with(Talkative(8), Compaction(at_tokens=5000, keep_tokens=1500), store)
+        await agent.run("the task", session="s")
+        before = await agent.messages("s")
+    async with SqliteStore(tmp_path / "s.db") as store:
+        assert await agent_with(Talkative(0), Compaction(), store).messages("s") == before
+
+
+def turn(number: int) -> list[Message]:
+    call = ToolCall(f"c{number}", "big", {"n": number})
+    return [AssistantMessage((call,), "calls"), ToolMessage((Completed(call, Output("ü" * number)),))]
+
+
+histories = st.lists(
+    st.one_of(
+        st.integers(0, 4000).map(turn),
+        st.text(max_size=50).map(lambda text: [UserMessage(text)]),
+        st.just([AssistantMessage((Text("t"),))]),
+    ),
+    min_size=1,
+).map(lambda pieces: [message for piece in pieces for message in piece])
+
+
+@given(histories, st.integers(0, 3000))
+def test_a_cut_never_parts_a_call_from_its_outcome(history: list[Message], keep: int) -> None:
+    cut = tail_start(history, keep)
+    assert 0 <= cut < len(history)
+    assert not isinstance(history[cut], ToolMessage)
+    assert unanswered(history[:cut]) == [] and unanswered(history[cut:]) == []
+
+
+@given(histories, st.integers(0, 20))
+def test_dropping_outputs_keeps_every_pair(history: list[Message], before: int) -> None:
+    assert unanswered(dropped(history, before, Outputs(), readable=False)) == []

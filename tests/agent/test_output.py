@@ -1,0 +1,44 @@
+"""A final answer of a given type."""
+
+from pydantic import BaseModel
+
+from toolwright import Effect, ToolCall, tool
+from toolwright.agent import Agent, Done, Stopped
+from toolwright.testing.provider import ScriptedProvider
+
+
+class City(BaseModel):
+    """A place."""
+
+    name: str
+    people: int
+
+
+@tool(effect=Effect.READ)
+async def look() -> str:
+    """Look."""
+    return "Bern, 134000"
+
+
+async def test_the_answer_is_a_value_of_the_type_and_the_model_is_given_the_schema() -> None:
+    with ScriptedProvider(ToolCall("1", "look"), '{"name": "Bern", "people": 134000}') as provider:
+        result = await Agent(provider, [look]).run("which city?", output=City)
+    assert isinstance(result, Done) and result.output == City(name="Bern", people=134000)
+    schema = provider.requests[0].output_schema
+    assert schema is not None and set(schema["properties"]) == {"name", "people"}  # type: ignore[arg-type] - an object
+
+
+async def test_a_code_fence_is_looked_through_and_other_types_work() -> None:
+    result = await Agent(ScriptedProvider("```json\n[1, 2]\n```")).run("numbers", output=list[int])
+    assert isinstance(result, Done) and result.output == [1, 2]
+
+
+async def test_a_wrong_answer_is_sent_back_with_what_is_wrong_twice_at_most() -> None:
+    with ScriptedProvider("Bern", '{"name": "Bern", "people": "many"}', '{"name":"Bern","people":1}') as provider:
+        result = await Agent(provider).run("which city?", output=City)
+    assert isinstance(result, Done) and result.output == City(name="Bern", people=1)
+    complaint = provider.requests[-1].messages[-1]
+    assert "people" in str(complaint)
+    with ScriptedProvider("no", "no", "no") as provider:
+        result = await Agent(provider).run("which city?", output=City)
+    assert isinstance(result, Stopped) and result.kind == "output" and result.text == "no"

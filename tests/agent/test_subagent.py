@@ -1,0 +1,179 @@
+"""An agent as a tool of another: own tools and budget, inherited denials, person, stop switch and bill."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    Answers,
+    ByMode,
+    Cancellation,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Question,
+    Registry,
+    ToolCall,
+    tool,
+)
+from toolwright.agent import Agent, Budget, Done, Stopped
+from toolwright.core.message import AssistantMessage, ToolMessage, Usage
+from toolwright.hooks.base import Refuse
+from toolwright.policy import Rules
+from toolwright.providers.base import ModelRequest
+from toolwright.sessions import SqliteStore
+from toolwright.testing import Recorder, ScriptedHook
+from toolwright.testing.provider import ScriptedProvider
+
+wrote: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    wrote.clear()
+
+
+@tool
+async def note(text: str) -> str:
+    """Write something down."""
+    wrote.append(text)
+    return "noted"
+
+
+@tool(effect=Effect.READ)
+async def hang() -> str:
+    """Wait for ever."""
+    await asyncio.sleep(60)
+    return "late"
+
+
+def inner(*script: object, tools: Sequence[object] = (note, hang), limits: Budget = Budget()) -> Agent:  # noqa: B008 - frozen
+    registry = Registry(*tools)  # type: ignore[arg-type] - tools
+    provider = ScriptedProvider(*script)  # type: ignore[arg-type] - lines
+    return Agent(provider, executor=Executor(registry, AllowEverything()), limits=limits)
+
+
+DELEGATE = ToolCall("1", "helper", {"prompt": "write it down"})
+NOTE = ToolCall("n", "note", {"text": "x"})
+
+
+async def outcome_of(outer: Agent) -> Completed | Failed:
+    """What the outer model was told about the helper."""
+    result = await outer.run("go", session="outer")
+    assert isinstance(result, Done), result
+    told = [message for message in await outer.messages("outer") if isinstance(message, ToolMessage)]
+    return told[-1].outcomes[0]
+
+
+def outer(child: Agent, executor: Executor | None = None, **more: object) -> Agent:
+    helper = child.as_tool("helper", "Does things.")
+    if executor is None:
+        executor = Executor(Registry(helper), AllowEverything())
+    else:
+        executor.registry.add(helper)  # type: ignore[attr-defined] - a Registry
+    return Agent(ScriptedProvider(DELEGATE, "done"), executor=executor, **more)  # type: ignore[arg-type] - as Agent takes them
+
+
+async def test_the_inner_answer_is_the_calls_output() -> None:
+    outcome = await outcome_of(outer(inner(NOTE, "written")))
+    assert isinstance(outcome, Completed) and outcome.text == "written" and wrote == ["x"]
+
+
+async def test_a_child_never_gets_wider_permissions_than_its_parent() -> None:
+    bypass = Executor(Registry(note), ByMode("bypass"))
+    child = Agent(ScriptedProvider(NOTE, "could not"), executor=bypass)
+    outcome = await outcome_of(outer(child, Executor(Registry(), ByMode("plan"))))
+    assert isinstance(outcome, Completed) and outcome.text == "could not"
+    assert wrote == []
+
+
+async def test_a_parents_rules_and_hooks_bind_the_child() -> None:
+    from toolwright import Policies
+
+    for executor in (
+        Executor(Registry(), Policies(Rules(deny=["note"]), AllowEverything())),
+        Executor(
+            Registry(),
+            AllowEverything(),
+            hooks=[ScriptedHook(lambda p: Refuse("no") if p.call.name == "note" else None)],
+        ),
+    ):
+        await outcome_of(outer(inner(NOTE, "could not"), executor))
+        assert wrote == []
+
+
+async def test_a_childs_question_reaches_the_parents_person() -> None:
+    asked: list[str] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.tool for question in questions)
+        return Answers.approving(questions)
+
+    outcome = await outcome_of(outer(inner(NOTE, "written"), Executor(Registry()), ask=ask))
+    assert isinstance(outcome, Completed) and asked == ["note"] and wrote == ["x"]
+
+
+async def test_without_a_person_on_the_spot_a_childs_question_is_declined() -> None:
+    child = inner(NOTE, "could not")
+    outcome = await outcome_of(outer(child, Executor(Registry())))
+    assert isinstance(outcome, Completed) and outcome.text == "could not" and wrote == []
+
+
+async def test_a_cancellation_reaches_the_child() -> None:
+    cancellation = Cancellation()
+    agent = outer(inner(ToolCall("h", "hang")))
+    run = asyncio.create_task(agent.run("go", session="outer", cancellation=cancellation))
+    await asyncio.sleep(0.02)
+    cancellation.cancel()
+    result = await run
+    assert isinstance(result, Stopped) and result.kind == "cancelled"
+
+
+async def test_a_child_that_stops_is_a_failed_call_that_says_why() -> None:
+    calls = [ToolCall(f"n{number}", "note", {"text": f"{number}"}) for number in range(3)]
+    outcome = await outcome_of(outer(inner(*calls, limits=Budget(turns=2))))
+    assert isinstance(outcome, Failed) and "2 turns" in outcome.text
+    assert wrote == ["0", "1"]
+
+
+async def test_what_a_child_spends_counts_for_the_parent() -> None:
+    dear = AssistantMessage((), usage=Usage(900, 100))
+    agent = outer(inner(dear), limits=Budget(tokens=1000))
+    result = await agent.run("go")
+    assert isinstance(result, Stopped) and result.kind == "tokens"
+
+
+async def test_the_parents_observers_hear_the_childs_calls() -> None:
+    recorder = Recorder()
+    await outcome_of(outer(inner(NOTE, "written"), Executor(Registry(), AllowEverything(), observe=recorder)))
+    assert recorder.names.count("CallEnded") == 2
+
+
+async def test_agents_inside_each_other_end_somewhere() -> None:
+    registry = Registry()
+
+    def again(request: ModelRequest) -> str | ToolCall:
+        return "end" if isinstance(request.messages[-1], ToolMessage) else ToolCall("1", "me", {"prompt": "go on"})
+
+    agent = Agent(ScriptedProvider.answering(again), executor=Executor(registry, AllowEverything()))
+    registry.add(agent.as_tool("me", "Itself."))
+    assert isinstance(await agent.run("go"), Done)
+
+
+async def test_a_durable_child_takes_up_its_own_session_when_its_call_is_repeated(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        provider = ScriptedProvider(NOTE, "written")
+        child = Agent(provider, executor=Executor(Registry(note), AllowEverything()), sessions=store)
+        helper = child.as_tool("helper", "Does things.")
+        assert helper.spec.annotations.idempotent
+        for _ in range(2):  # the second time as after a crash: the same session, turn and call
+            from toolwright import Turn
+
+            executor = Executor(Registry(helper), AllowEverything())
+            (outcome,) = await executor.execute([DELEGATE], turn=Turn("outer", "t1"))
+            assert isinstance(outcome, Completed) and outcome.text == "written"
+        assert wrote == ["x"]
