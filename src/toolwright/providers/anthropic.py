@@ -1,0 +1,107 @@
+"""Claude, through Anthropic's Messages API."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, cast
+
+from toolwright.core.history import encoded
+from toolwright.core.message import AssistantMessage
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.anthropic_messages import PROVIDER, encode, marked
+from toolwright.providers.anthropic_stream import AnthropicDraft
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.clients import Clients, require
+from toolwright.providers.edge import Edge, Edges
+from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.formats import Shape, to_anthropic
+from toolwright.providers.vendor import vendor_errors
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+
+class AnthropicMessages:
+    """A Claude model. What is stable is marked for the prompt cache; thoughts go back as they came."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        client: "AsyncAnthropic | None" = None,
+        cache: bool = True,
+    ) -> None:
+        """`client` is for other doors to the same API (Bedrock, Vertex, a proxy); its own retries should be off."""
+        require("anthropic", "anthropic")
+        self.model = model
+        self._edges = Edges(PROVIDER, _shape)
+        self._cache = cache
+        self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
+        edge = self._edges.of(request)
+        draft = AnthropicDraft(edge)
+        async with vendor_errors(key="ANTHROPIC_API_KEY"):
+            events = await _open(await self._clients.get(), self._body(request, edge))
+            async with events:
+                async for event in events:
+                    news = draft.take(cast("dict[str, Any]", event))
+                    if news is not None:
+                        yield news
+        yield MessageDone(draft.message())
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._clients.close()
+
+    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+        fields = {
+            "model": to_bytes(self.model),
+            "max_tokens": to_bytes(request.max_tokens),
+            "stream": b"true",
+        }
+        if edge.tools:
+            fields["tools"] = edge.tools
+        if request.system:
+            ending = {"cache_control": {"type": "ephemeral"}} if self._cache else {}
+            fields["system"] = to_bytes([{"type": "text", "text": request.system, **ending}])
+        if request.output_schema is not None:
+            fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
+        fields["messages"] = listed(self._messages(request, edge))
+        return assemble(fields | encoded_options(request.options))
+
+    def _messages(self, request: ModelRequest, edge: Edge) -> list[bytes]:
+        fragments = list(encoded(request.messages, edge.key, lambda message: encode(message, edge)))
+        if not self._cache:
+            return fragments
+        # the API looks back only twenty blocks for what it has cached, so the end of the last request is marked too
+        users = [n for n in range(max(0, len(fragments) - 4), len(fragments)) if _is_user(request, n)]
+        for place in users[-2:]:
+            fragments[place] = marked(fragments[place])
+        return fragments
+
+
+def _is_user(request: ModelRequest, place: int) -> bool:
+    return not isinstance(request.messages[place], AssistantMessage)
+
+
+def _shape(spec: ToolSpec, name: str, _: bool) -> Shape:
+    return to_anthropic(spec, name)
+
+
+def _client(api_key: str | None, base_url: str | None) -> "AsyncAnthropic":
+    from anthropic import AsyncAnthropic
+
+    return AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0)
+
+
+async def _close(client: "AsyncAnthropic") -> None:
+    await client.close()
+
+
+async def _open(client: "AsyncAnthropic", body: bytes) -> Any:
+    from anthropic import AsyncStream
+
+    # the body is ours, bytes and all: the typed call would walk through every old message on every turn
+    return await client.post("/v1/messages", cast_to=object, content=body, stream=True, stream_cls=AsyncStream[object])

@@ -1,0 +1,110 @@
+"""`Loopback`: an HTTP server on this machine that answers as it was told, for testing providers through real SDKs."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Ending: TypeAlias = Literal["whole", "broken", "held"]
+"""How a reply ends: properly, by the connection breaking, or not until the client goes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer. Every piece of the body arrives on its own, so that a test decides where a stream is cut."""
+
+    pieces: Sequence[bytes]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
+    ending: Ending = "whole"
+
+
+class Loopback:
+    """Answers each request with the next reply; the last one again and again."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self.arrived = asyncio.Event()
+        """Set when a request has come."""
+        self.left = asyncio.Event()
+        """Set when a client has gone away from a reply that was held."""
+        self._replies: deque[Reply] = deque()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> "Loopback":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in self._open:
+            writer.close()
+        await asyncio.sleep(0)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        assert self._server is not None, "use the server with `async with`"
+        host, port = self._server.sockets[0].getsockname()
+        return f"http://{host}:{port}"
+
+    def reply(self, *replies: Reply) -> None:
+        """Forget the replies so far; answer with these from now on."""
+        self._replies = deque(replies)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client is free to leave
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = await reader.readuntil(b"\r\n\r\n")
+        first, *lines = head.decode().strip().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        method, path, _ = first.split(" ")
+        self.received.append(Received(method, path, headers, body))
+        self.arrived.set()
+        reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
+        return await self._answer(reply, reader, writer)
+
+    async def _answer(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        lines = [f"{name}: {value}\r\n" for name, value in reply.headers.items()]
+        head = f"HTTP/1.1 {reply.status} Said\r\n{''.join(lines)}transfer-encoding: chunked\r\n\r\n"
+        pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in reply.pieces if piece]
+        writer.write(head.encode() + b"".join(pieces))
+        if reply.ending == "whole":
+            writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        if reply.ending == "held":
+            try:
+                await reader.read()
+            finally:
+                self.left.set()
+        return reply.ending == "whole"

@@ -1,0 +1,192 @@
+"""What every provider does alike, through the vendors' own SDKs: broken streams, refusals, cancelling, encoding."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any, Protocol, cast
+
+import pytest
+
+from toolwright.core.history import History
+from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from toolwright.providers.anthropic import AnthropicMessages
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from toolwright.testing.loopback import Loopback, Reply
+
+Requests = Callable[..., ModelRequest]
+Recorded = Callable[[str], bytes]
+
+
+class Closable(Protocol):
+    """A provider that holds connections."""
+
+    model: str
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+
+    async def aclose(self) -> None: ...
+
+
+_MAKERS: dict[str, Callable[[str], Closable]] = {
+    "anthropic": lambda url: AnthropicMessages("claude-test", api_key="k", base_url=url),
+}
+_LAST_EVENT = {"anthropic": b"event: message_stop"}
+
+
+@pytest.fixture(params=list(_MAKERS))
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def answer(name: str, recorded: Recorded) -> bytes:
+    return recorded(name)
+
+
+@pytest.fixture
+async def provider(name: str, server: Loopback) -> AsyncIterator[Closable]:
+    made = _MAKERS[name](server.url)
+    yield made
+    await made.aclose()
+
+
+async def _ask(provider: Closable, request: ModelRequest) -> AssistantMessage:
+    last = [event async for event in provider.stream(request)][-1]
+    assert isinstance(last, MessageDone)
+    return last.message
+
+
+async def _failure(provider: Closable, request: ModelRequest) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await _ask(provider, request)
+    return caught.value
+
+
+def _same(one: AssistantMessage, other: AssistantMessage) -> bool:
+    """Ids are made here where a server gives none, so they may differ."""
+    written = [[(call.name, call.arguments) for call in message.calls] for message in (one, other)]
+    return one.text == other.text and written[0] == written[1] and (one.stop, one.usage) == (other.stop, other.usage)
+
+
+async def test_it_does_not_matter_where_a_stream_is_cut(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests
+) -> None:
+    request = request_for(UserMessage("hi"))
+    server.reply(Reply([answer]))
+    whole = await _ask(provider, request)
+    server.reply(Reply([bytes([byte]) for byte in answer]))
+    assert _same(await _ask(provider, request), whole)
+    server.reply(*(Reply([answer[:place], answer[place:]]) for place in range(1, len(answer), 11)))
+    for _ in range(1, len(answer), 11):
+        assert _same(await _ask(provider, request), whole)
+
+
+@pytest.mark.slow
+async def test_a_stream_may_be_cut_at_any_byte(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests
+) -> None:
+    request = request_for(UserMessage("hi"))
+    server.reply(Reply([answer]))
+    whole = await _ask(provider, request)
+    for place in range(1, len(answer)):
+        server.reply(Reply([answer[:place], answer[place:]]))
+        assert _same(await _ask(provider, request), whole)
+
+
+@pytest.mark.parametrize("ending", ["whole", "broken"])
+async def test_half_a_stream_is_never_a_message(
+    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests, ending: Any
+) -> None:
+    request = request_for(UserMessage("hi"))
+    for place in range(0, answer.rindex(_LAST_EVENT[name]), 37):
+        server.reply(Reply([answer[:place]], ending=ending))
+        assert (await _failure(provider, request)).fault == "transient"
+
+
+async def test_deltas_that_came_before_a_break_are_given(
+    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
+) -> None:
+    server.reply(Reply([answer[: answer.rindex(_LAST_EVENT[name])]], ending="broken"))
+    events: list[ModelEvent] = []
+    with pytest.raises(ProviderError):
+        async for event in provider.stream(request_for(UserMessage("hi"))):
+            events.append(event)
+    assert TextDelta("Grüße ") in events
+    assert not any(isinstance(event, MessageDone) for event in events)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "fault"),
+    [
+        (429, "slow down", "transient"),
+        (500, "oops", "transient"),
+        (503, "overloaded", "transient"),
+        (529, "overloaded", "transient"),
+        (400, "tools.0: bad", "invalid"),
+        (404, "no such model", "invalid"),
+        (401, "bad key", "auth"),
+        (403, "not yours", "auth"),
+        (413, "too many bytes", "too_large"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "too_large"),
+        (400, "This model's maximum context length is 8192 tokens", "too_large"),
+        (400, "The input token count (9) exceeds the maximum number of tokens allowed (8).", "too_large"),
+    ],
+)
+async def test_a_refusal_says_what_to_do_about_it(
+    server: Loopback, provider: Closable, request_for: Requests, status: int, said: str, fault: str
+) -> None:
+    body = json.dumps({"error": {"message": said, "code": status}}).encode()
+    server.reply(Reply([body], status, {"content-type": "application/json", "retry-after": "7"}))
+    failure = await _failure(provider, request_for(UserMessage("hi")))
+    assert (failure.fault, failure.retry_after) == (fault, 7.0 if fault == "transient" else None)
+    assert said in str(failure)
+    assert len(server.received) == 1  # trying again is the loop's business
+
+
+async def test_a_page_of_html_is_a_refusal_too(server: Loopback, provider: Closable, request_for: Requests) -> None:
+    server.reply(Reply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"}))
+    assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "transient"
+
+
+async def test_nobody_there_is_not_worth_another_try(name: str, request_for: Requests) -> None:
+    provider = _MAKERS[name]("http://127.0.0.1:9")
+    assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "unavailable"
+    await provider.aclose()
+
+
+async def test_cancelling_closes_the_connection(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests
+) -> None:
+    server.reply(Reply([answer[:20]], ending="held"))
+    task = asyncio.create_task(_ask(provider, request_for(UserMessage("hi"))))
+    await server.arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(server.left.wait(), 2)
+
+
+async def test_leaving_the_stream_closes_the_connection(
+    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
+) -> None:
+    server.reply(Reply([answer[: answer.rindex(_LAST_EVENT[name])]], ending="held"))
+    stream = cast("AsyncGenerator[ModelEvent, None]", provider.stream(request_for(UserMessage("hi"))))
+    await anext(stream)
+    await stream.aclose()
+    await asyncio.wait_for(server.left.wait(), 2)
+
+
+async def test_an_old_message_is_not_encoded_again(
+    server: Loopback, provider: Closable, answer: bytes, request_for: Requests, conversation: tuple[Any, ...]
+) -> None:
+    server.reply(Reply([answer]))
+    history = History(conversation)
+    request = request_for(messages=history)
+    await _ask(provider, request)
+    assert isinstance(conversation[2], ToolMessage)
+    outcome = conversation[2].outcomes[0]
+    object.__setattr__(outcome, "output", None)  # whoever looks at it again will fail
+    history.append(UserMessage("more"))
+    await _ask(provider, request)
+    assert b"hello" in server.received[1].body
+    assert b"more" in server.received[1].body
