@@ -7,23 +7,29 @@ from pathlib import Path
 import pytest
 
 from toolwright import (
+    Access,
     AllowEverything,
     Answers,
     ByMode,
     Cancellation,
     Completed,
+    Decision,
+    Deny,
     Effect,
     Executor,
     Failed,
+    Policies,
+    Policy,
     Question,
     Registry,
     ToolCall,
+    Turn,
+    UseTool,
     tool,
 )
 from toolwright.agent import Agent, Budget, Done, Stopped
 from toolwright.core.message import AssistantMessage, ToolMessage, Usage
 from toolwright.hooks.base import Refuse
-from toolwright.policy import Rules
 from toolwright.providers.base import ModelRequest
 from toolwright.sessions import SqliteStore
 from toolwright.testing import Recorder, ScriptedHook
@@ -49,6 +55,13 @@ async def hang() -> str:
     """Wait for ever."""
     await asyncio.sleep(60)
     return "late"
+
+
+class NoNotes(Policy):
+    """Forbids one tool by name."""
+
+    def judge(self, access: Access, subject: object) -> Decision | None:
+        return Deny("no notes") if isinstance(access, UseTool) and access.name == "note" else None
 
 
 def inner(*script: object, tools: Sequence[object] = (note, hang), limits: Budget = Budget()) -> Agent:  # noqa: B008 - frozen
@@ -92,10 +105,8 @@ async def test_a_child_never_gets_wider_permissions_than_its_parent() -> None:
 
 
 async def test_a_parents_rules_and_hooks_bind_the_child() -> None:
-    from toolwright import Policies
-
     for executor in (
-        Executor(Registry(), Policies(Rules(deny=["note"]), AllowEverything())),
+        Executor(Registry(), Policies(NoNotes(), AllowEverything())),
         Executor(
             Registry(),
             AllowEverything(),
@@ -171,8 +182,6 @@ async def test_a_durable_child_takes_up_its_own_session_when_its_call_is_repeate
         helper = child.as_tool("helper", "Does things.")
         assert helper.spec.annotations.idempotent
         for _ in range(2):  # the second time as after a crash: the same session, turn and call
-            from toolwright import Turn
-
             executor = Executor(Registry(helper), AllowEverything())
             (outcome,) = await executor.execute([DELEGATE], turn=Turn("outer", "t1"))
             assert isinstance(outcome, Completed) and outcome.text == "written"

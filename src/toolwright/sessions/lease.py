@@ -49,7 +49,8 @@ class Lease:
 
 
 def _lock(path: Path, session_id: str) -> int:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # made on the way, it would not be private
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:

@@ -1,0 +1,210 @@
+"""The SQLite store when things go wrong: full, locked, damaged, older, newer, closed, cancelled."""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import stat
+import warnings
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.call import Completed, ToolCall
+from toolwright.core.content import Output
+from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from toolwright.hooks.redact import Redact
+from toolwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
+from toolwright.sessions.records import Ended, Record, Said, usage_of
+
+
+def said(text: str) -> Record:
+    return Said(UserMessage(text))
+
+
+async def filled(path: Path, *texts: str) -> None:
+    async with SqliteStore(path) as store:
+        hold = await store.hold("s")
+        await hold.append(*(said(text) for text in texts))
+        await hold.release()
+
+
+async def texts_in(path: Path) -> list[object]:
+    async with SqliteStore(path) as store:
+        return [record.message for record in await store.read("s") if isinstance(record, Said)]
+
+
+async def test_the_file_is_private_and_a_store_that_was_never_used_leaves_none(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "s.db"
+    SqliteStore(path).close()
+    assert not path.exists()
+    await filled(path, "hi")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "kept")
+    async with SqliteStore(path) as store:
+        hold = await store.hold("s")
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))  # no file may grow any more
+        try:
+            with pytest.raises(SessionError, match="disk.*still there"):
+                await hold.append(said("x" * 500_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await hold.append(said("small"))
+        await hold.release()
+    assert await texts_in(path) == [UserMessage("kept"), UserMessage("small")]
+
+
+async def test_a_locked_file_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "kept")
+    other = sqlite3.connect(path, isolation_level=None)
+    async with SqliteStore(path, wait_seconds=0.02) as store:
+        hold = await store.hold("s")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(SessionError, match="locked"):
+            await hold.append(said("not now"))
+        other.execute("ROLLBACK")
+        await hold.append(said("now"))
+        await hold.release()
+    other.close()
+    assert await texts_in(path) == [UserMessage("kept"), UserMessage("now")]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.3, 0.9])
+async def test_a_truncated_or_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path, size: float) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, *(f"text {n} " * 100 for n in range(100)))
+    whole = path.read_bytes()
+    damaged = whole[: int(len(whole) * size)] if size else b"these are my own notes, not a database\n" * 50
+    path.write_bytes(damaged)
+    async with SqliteStore(path) as store:
+        with pytest.raises(SessionError, match="damaged"):
+            await store.read("s")
+        with pytest.raises(SessionError, match="damaged"):
+            await (await store.hold("s")).append(said("more"))
+    assert path.read_bytes() == damaged
+
+
+async def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    old = sqlite3.connect(path)
+    old.executescript(
+        """
+        CREATE TABLE sessions (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
+                               created_at REAL NOT NULL);
+        CREATE TABLE records (session INTEGER NOT NULL, position INTEGER NOT NULL, body TEXT NOT NULL,
+                              PRIMARY KEY (session, position)) WITHOUT ROWID;
+        INSERT INTO sessions VALUES (1, 's', 'old', 0);
+        INSERT INTO records VALUES (1, 0, '{"kind":"user","content":"from long ago"}');
+        PRAGMA user_version = 1;
+        """
+    )
+    old.close()
+    assert await texts_in(path) == [UserMessage("from long ago")]
+    await filled(path, "and now")
+    assert await texts_in(path) == [UserMessage("from long ago"), UserMessage("and now")]
+
+
+async def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "kept")
+    later = sqlite3.connect(path)
+    later.execute("PRAGMA user_version = 99")
+    later.close()
+    async with SqliteStore(path) as store:
+        with pytest.raises(SessionError, match="later version"):
+            await store.read("s")
+
+
+async def test_two_processes_that_write_at_the_same_place_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "kept")
+    async with SqliteStore(path) as store:
+        hold = await store.hold("s")
+        intruder = sqlite3.connect(path)
+        intruder.execute("INSERT INTO records (session, position, body) VALUES (1, 1, ?)", ('{"kind":"x"}',))
+        intruder.commit()
+        intruder.close()
+        with pytest.raises(SessionError, match="somebody else"):
+            await hold.append(said("mine"))
+        await hold.release()
+
+
+async def test_a_forked_child_does_not_keep_the_session(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    async with SqliteStore(path) as store:
+        hold = await store.hold("s")
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # forking beside threads is what is tested
+            child = os.fork()
+        if not child:  # lives on, as a worker might
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0)
+        os.close(read)
+        await hold.release()
+        await (await store.hold("s")).release()
+        os.close(write)
+        os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
+
+
+async def test_cancelling_while_a_session_is_taken_does_not_leave_it_busy(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        for _ in range(20):
+            taking = asyncio.create_task(store.hold("s"))
+            await asyncio.sleep(0)
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+        for _ in range(100):
+            try:
+                await (await store.hold("s")).release()
+                return
+            except SessionBusy:
+                await asyncio.sleep(0.01)
+        raise AssertionError("the session stayed busy")
+
+
+async def test_secrets_are_taken_out_before_they_are_written(tmp_path: Path) -> None:
+    path, secret = tmp_path / "s.db", "ghp_" + "a1B2" * 9
+    call = ToolCall("1", "env", {"token": secret})
+    async with SqliteStore(path, redact=Redact().clean) as store:
+        hold = await store.hold("s")
+        await hold.append(said(f"my token is {secret}"), Said(AssistantMessage((call,), "calls"), "t"))
+        hold.note(Ended(Completed(call, Output(secret, {"key": [secret]}))))
+        await hold.append(Said(ToolMessage((Completed(call, Output(secret)),))))
+        await hold.release()
+        exported = await export_jsonl(store, "s")
+        listed = await store.list()
+    assert "[redacted]" in exported and "[redacted]" in listed[0].title
+    for file in tmp_path.glob("s.db*"):
+        assert file.is_dir() or secret.encode() not in file.read_bytes()
+
+
+async def test_a_deleted_conversation_is_not_left_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "a very private sentence")
+    async with SqliteStore(path) as store:
+        await store.delete("s")
+    assert b"very private" not in path.read_bytes()
+
+
+async def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    store.close()
+    with pytest.raises(SessionError, match="closed"):
+        await store.list()
+
+
+async def test_usage_adds_up_over_a_session() -> None:
+    from toolwright.core.message import Usage
+    from toolwright.sessions.records import Compacted
+
+    records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]
+    assert usage_of(records) == Usage(11, 22, 3, 4)
