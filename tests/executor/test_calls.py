@@ -263,3 +263,36 @@ async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -
     await executor.run("count")
     outcome = await executor.run("count")
     assert isinstance(outcome, Completed) and outcome.text == "2"
+
+
+async def test_a_cancelled_thing_a_tool_awaits_fails_the_call_and_not_the_turn() -> None:
+    @tool(effect=Effect.READ)
+    async def unlucky() -> str:
+        """Await something that was cancelled."""
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        return await future
+
+    executor = Executor(Registry(unlucky))
+    for _ in range(2):  # the long way first, then the short one
+        outcome = await executor.run("unlucky")
+        assert isinstance(outcome, Failed) and outcome.error.code == "crashed"
+    both = await executor.execute([ToolCall("1", "unlucky"), ToolCall("2", "unlucky")])
+    assert [type(outcome) for outcome in both] == [Failed, Failed]
+
+
+async def test_text_that_cannot_be_sent_is_mended() -> None:
+    @tool(effect=Effect.READ)
+    async def listing() -> str:
+        """Name a file nobody can decode."""
+        return "caf\udce9 é"
+
+    executor = Executor(Registry(listing))
+    for _ in range(2):
+        outcome = await executor.run("listing")
+        assert isinstance(outcome, Completed) and outcome.text == "caf? é"
+
+
+async def test_an_endless_tool_name_does_not_become_an_endless_message() -> None:
+    outcome = await Executor(Registry(greet)).run("x" * 100_000)
+    assert isinstance(outcome, Failed) and len(outcome.text) < 300

@@ -34,6 +34,9 @@ Code: TypeAlias = Literal[
 Fault: TypeAlias = Literal["model", "user", "tool", "world"]
 
 
+_SHOWN_CHARS = 100
+
+
 class ToolwrightError(Exception):
     """Root of everything this package raises on purpose."""
 
@@ -69,8 +72,9 @@ class UnknownTool(ToolError):
     fault = "model"
 
     def __init__(self, name: str, nearest: Sequence[str] = (), *, advice: str = "") -> None:
+        shown = name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
         hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        super().__init__(f"unknown tool: {name}{hint}{'; ' + advice if advice else ''}")
+        super().__init__(f"unknown tool: {shown}{hint}{'; ' + advice if advice else ''}")
         self.name = name
         self.nearest = tuple(nearest)
 

@@ -14,7 +14,7 @@ from toolwright.core.call import Completed, Outcome, ToolCall
 from toolwright.core.content import Output
 from toolwright.core.errors import InvalidArguments
 from toolwright.core.value import maker
-from toolwright.executor.perform import normalise, overdue
+from toolwright.executor.perform import being_cancelled, normalise, overdue
 from toolwright.executor.scope import Machine, TurnScope
 from toolwright.registry.catalog import Catalog
 from toolwright.stats import Tally
@@ -83,17 +83,19 @@ class Express:
         began = perf_counter()
         try:
             value = await lane.function(**values)
-        except asyncio.CancelledError:
-            if deadline is None or not deadline.caused():
+        except asyncio.CancelledError as stopped:
+            if deadline is not None and deadline.caused():
+                return await self._scope.go_on_alone(call, (overdue(lane.seconds), began))
+            if being_cancelled():
                 raise self._scope.cancelled_alone(call) from None
-            return await self._scope.go_on_alone(call, (overdue(lane.seconds), began))
+            return await self._scope.go_on_alone(call, (normalise(stopped), began))
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
             return await self._scope.go_on_alone(call, (normalise(raised), began))
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
         seconds = perf_counter() - began
-        if type(value) is not str or len(value) > lane.output_chars:
+        if type(value) is not str or len(value) > lane.output_chars or not value.isascii():
             return self._scope.finish_alone(call, value, seconds)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
         lane.tally.note("completed", 1, seconds, chars_in, len(value))

@@ -80,12 +80,15 @@ class Runner:
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
                     value = await invocation.run(context)  # type: ignore[union-attr] - an admitted call is bound
-                    output = _output(value, None) if type(value) is str else render(value)
+                    output = _output(value, None) if type(value) is str and value.isascii() else render(value)
                     return _completed(call, output, perf_counter() - began, attempt)
-                except asyncio.CancelledError:
-                    if deadline is None or not deadline.caused():
+                except asyncio.CancelledError as stopped:
+                    if deadline is not None and deadline.caused():
+                        error = overdue(lane.limits.seconds, inherited=_inherited(context))
+                    elif being_cancelled():
                         raise
-                    error = overdue(lane.limits.seconds, inherited=_inherited(context))
+                    else:
+                        error = normalise(stopped)
                 except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
                     error = normalise(raised)
                 finally:
@@ -176,6 +179,12 @@ def normalise(raised: BaseException) -> ToolError:
         error = from_exception(raised) or Crashed(_named(raised))
     error.__cause__ = raised
     return error
+
+
+def being_cancelled() -> bool:
+    """Whether somebody asked this task to stop; if nobody did, a tool awaited something that was cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _named(raised: BaseException) -> str:

@@ -15,7 +15,7 @@ _NOTHING = Output("(no output)")
 def render(value: object) -> Output:
     """Make an output of any return value; raise `ToolFailed` where it cannot be written as JSON."""
     if isinstance(value, str):
-        return Output(str.__str__(value))  # of a string enum its value, not its name
+        return Output(_whole(str.__str__(value)))  # of a string enum its value, not its name
     if value is None:
         return _NOTHING
     if isinstance(value, Output):
@@ -23,10 +23,20 @@ def render(value: object) -> Output:
     if isinstance(value, (Text, Image, File)):
         return Output((value,))
     if _is_parts(value):
-        return Output(tuple(Text(part) if isinstance(part, str) else part for part in cast("Sequence[Part]", value)))
+        parts = cast("Sequence[Part | str]", value)
+        return Output(tuple(Text(_whole(part)) if isinstance(part, str) else part for part in parts))
     if isinstance(value, bytes):
         return _text(value)
     return _structured(value)
+
+
+def _whole(text: str) -> str:
+    """Text that can be sent: a lone surrogate, as in an undecodable file name, becomes a question mark."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _is_parts(value: object) -> bool:
