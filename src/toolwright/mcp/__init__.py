@@ -1,0 +1,48 @@
+"""Other programs' tools: MCP servers whose tools are called like our own. Needs the extra `toolwright[mcp]`."""
+
+from toolwright.core.errors import UsageError
+from toolwright.core.lazy import loader
+
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.mcp.config import LoadedServers as LoadedServers
+    from toolwright.mcp.config import ServerConfig as ServerConfig
+    from toolwright.mcp.config import load_servers as load_servers
+    from toolwright.mcp.config import servers_of as servers_of
+    from toolwright.mcp.oauth import TokenFile as TokenFile
+    from toolwright.mcp.seen import Seen as Seen
+    from toolwright.mcp.seen import SeenFile as SeenFile
+    from toolwright.mcp.toolset import McpServers as McpServers
+    from toolwright.mcp.toolset import ServerStatus as ServerStatus
+
+__all__ = [
+    "LoadedServers",
+    "McpServers",
+    "Seen",
+    "SeenFile",
+    "ServerConfig",
+    "ServerStatus",
+    "TokenFile",
+    "load_servers",
+    "servers_of",
+]
+
+_HOMES = {
+    "config": "LoadedServers ServerConfig load_servers servers_of",
+    "oauth": "TokenFile",
+    "seen": "Seen SeenFile",
+    "toolset": "McpServers ServerStatus",
+}
+_OPTIONAL = frozenset({"mcp", "mcp_types", "anyio", "httpx2"})
+_load = loader(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _OPTIONAL:
+            raise
+        raise UsageError(
+            f"MCP needs the package {error.name}, which is not installed: pip install 'toolwright[mcp]'"
+        ) from error

@@ -1,0 +1,199 @@
+"""A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send."""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+
+import anyio
+import mcp_types as types
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from toolwright.mcp.config import ServerConfig
+from toolwright.mcp.pace import Pace
+
+_GRACE_SECONDS = 2.0
+_LAST_WORDS = 2_000
+
+
+class _Stream:
+    """What the SDK wants of a stream beside `receive` or `send`."""
+
+    async def aclose(self) -> None:
+        """Nothing to let go: the process is ended by whoever started it."""
+
+    async def __aenter__(self) -> "_Stream":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class LineReader(_Stream):
+    """Messages from a pipe, one a line. What is no message is counted, not passed on."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._pace = Pace()
+        self.ended = asyncio.Event()
+        self.reason = ""
+        """Why the reading ended, where it was not the other side's wish."""
+
+    def __aiter__(self) -> "LineReader":
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            line = await self._line()
+            await self._pace.keep()
+            if line.isspace():
+                continue
+            try:
+                return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except ValueError:  # a server that prints to its output is common, and no reason to give up on it
+                self.reason = f"it wrote a line that is no message: {line[:200]!r}"
+
+    async def _line(self) -> bytes:
+        try:
+            return await self._reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            self.reason = f"it sent one message of more than {error.consumed} bytes"
+        except asyncio.IncompleteReadError as error:
+            if error.partial.strip():
+                self.reason = "it ended in the middle of a message"
+        except OSError as error:
+            self.reason = f"its output cannot be read: {error}"
+        self.ended.set()
+        raise anyio.EndOfStream
+
+
+class LineWriter(_Stream):
+    """Messages into a pipe, one a line."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def send(self, item: SessionMessage, /) -> None:
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        try:
+            self._writer.write(text.encode() + b"\n")
+            await self._writer.drain()
+        except (ConnectionError, RuntimeError, OSError) as error:
+            raise anyio.BrokenResourceError from error
+
+
+class ServerProcess:
+    """A started server; `lost` is set when it has no more to say."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config = config
+        self.lost: asyncio.Event = asyncio.Event()
+        self._last_words = bytearray()
+        self._reader: LineReader | None = None
+        self._code: int | None = None
+
+    @asynccontextmanager
+    async def transport(self) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
+        """Start the server and lend its pipes; leaving, also by cancellation, ends it and all it started."""
+        process = await self._start()
+        hearing = asyncio.create_task(self._hear(process))
+        assert process.stdout is not None and process.stdin is not None
+        self._reader = LineReader(process.stdout)
+        self.lost = self._reader.ended
+        try:
+            yield self._reader, LineWriter(process.stdin)
+        finally:
+            hearing.cancel()
+            ending = asyncio.create_task(_end(process))
+            try:
+                await asyncio.shield(ending)
+            finally:
+                if not ending.done():  # cancelled meanwhile: no more patience
+                    _kill(process)
+                self._code = process.returncode
+
+    async def _start(self) -> Process:
+        config = self._config
+        return await asyncio.create_subprocess_exec(
+            config.command,
+            *config.args,
+            cwd=config.cwd or None,
+            env={**get_default_environment(), **config.env},
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+            limit=config.message_bytes,
+        )
+
+    async def _hear(self, process: Process) -> None:
+        """Keep the end of what it says beside the protocol: that is where it tells why it fails."""
+        assert process.stderr is not None
+        while chunk := await process.stderr.read(1 << 16):
+            self._last_words += chunk
+            del self._last_words[:-_LAST_WORDS]
+
+    def explain(self) -> str:
+        """Why it is gone, as far as anybody knows."""
+        words = self._last_words.decode("utf-8", "replace").strip().splitlines()
+        reasons = [
+            self._reader.reason if self._reader else "",
+            f"exit code {self._code}" if self._code else "",
+            f"it said: {words[-1][:300]}" if words else "",
+        ]
+        return "; ".join(filter(None, reasons))
+
+
+async def _end(process: Process) -> None:
+    """Close its input, wait, ask, wait, kill: its whole group, for servers that are started by a script."""
+    if process.stdin is not None:
+        process.stdin.close()
+    drains = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr) if stream]
+    try:
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                _signal(process, number)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+                break
+    finally:
+        _kill(process)
+        for drain in drains:
+            drain.cancel()
+        _close(process)
+
+
+async def _drain(stream: asyncio.StreamReader) -> None:
+    """A server that is stuck writing cannot notice that it should end."""
+    with suppress(OSError):
+        while await stream.read(1 << 16):
+            pass
+
+
+def _kill(process: Process) -> None:
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _close(process: Process) -> None:
+    """A descendant that fled its group may hold the pipes open; we do not wait for it."""
+    transport = getattr(process, "_transport", None)
+    if transport is not None:
+        with suppress(ProcessLookupError):
+            transport.close()
