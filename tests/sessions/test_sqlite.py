@@ -51,7 +51,7 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) ->
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))  # no file may grow any more
         try:
-            with pytest.raises(SessionError, match="disk.*still there"):
+            with pytest.raises(SessionError, match=r"disk.*still there"):
                 await hold.append(said("x" * 500_000))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,0 +1,227 @@
+"""What `resume` makes of each state a killed process can leave behind."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    Annotations,
+    Answers,
+    Approve,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Registry,
+    ToolCall,
+    ToolContext,
+    Turn,
+    tool,
+)
+from toolwright.agent import Agent, Budget, Done, Paused, Stopped
+from toolwright.agent.recall import unanswered
+from toolwright.core.call import digest_of
+from toolwright.core.content import Output
+from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from toolwright.sessions import SessionBusy, SessionError, SqliteStore
+from toolwright.sessions.records import Answered, Asked, Began, Ended, Record, Said
+from toolwright.testing.provider import ScriptedProvider
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    ran.clear()
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with SqliteStore(tmp_path / "s.db") as made:
+        yield made
+
+
+@tool
+async def charge(n: int) -> str:
+    """Must not happen twice."""
+    ran.append(f"charge {n}")
+    return f"charged {n}"
+
+
+@tool(annotations=Annotations(Effect.WRITE, idempotent=True))
+async def put(n: int, context: ToolContext) -> str:
+    """May happen twice under one key."""
+    ran.append(f"put {n} {context.idempotency_key}")
+    return f"put {n}"
+
+
+CHARGE = ToolCall("c", "charge", {"n": 1})
+PUT = ToolCall("p", "put", {"n": 2})
+
+
+def agent_on(store: SqliteStore, *script: str | ToolCall | Exception, executor: Executor | None = None) -> Agent:
+    executor = executor or Executor(Registry(charge, put), AllowEverything())
+    return Agent(ScriptedProvider(*script), executor=executor, sessions=store)
+
+
+async def left(store: SqliteStore, *records: Record) -> None:
+    """A session as a process left it that died after these records."""
+    hold = await store.hold("s")
+    await hold.append(Said(UserMessage("go")), *records)
+    await hold.release()
+
+
+def spoken(*calls: ToolCall) -> Said:
+    return Said(AssistantMessage(calls, "calls"), "t1")
+
+
+async def outcomes(store: SqliteStore) -> tuple[Completed | Failed, ...]:
+    messages = await agent_on(store).messages("s")
+    assert unanswered(messages) == []
+    return next(message for message in messages if isinstance(message, ToolMessage)).outcomes
+
+
+async def test_a_prompt_that_was_never_answered_is_asked_again(store: SqliteStore) -> None:
+    await left(store)
+    assert isinstance(await agent_on(store, "hello").resume("s"), Done)
+
+
+async def test_calls_that_had_not_begun_are_made_now(store: SqliteStore) -> None:
+    await left(store, spoken(CHARGE))
+    assert isinstance(await agent_on(store, "ok").resume("s"), Done)
+    assert ran == ["charge 1"]
+
+
+async def test_a_started_call_is_reported_as_unknown_and_never_repeated(store: SqliteStore) -> None:
+    await left(store, spoken(CHARGE), Began({"c": "digest"}))
+    assert isinstance(await agent_on(store, "ok").resume("s"), Done)
+    (lost,) = await outcomes(store)
+    assert isinstance(lost, Failed) and lost.error.code == "cancelled" and lost.started
+    assert "may have had an effect" in lost.text
+    assert ran == []
+
+
+async def test_a_call_that_had_ended_keeps_its_outcome_while_its_sibling_is_unknown(store: SqliteStore) -> None:
+    other = ToolCall("d", "charge", {"n": 3})
+    done = Completed(CHARGE, Output("charged 1"))
+    await left(store, spoken(CHARGE, other), Began({"c": "1", "d": "2"}), Ended(done))
+    assert isinstance(await agent_on(store, "ok").resume("s"), Done)
+    first, second = await outcomes(store)
+    assert isinstance(first, Completed) and first.text == "charged 1"
+    assert isinstance(second, Failed) and second.started
+    assert ran == []
+
+
+async def test_an_idempotent_call_is_repeated_with_the_same_key(store: SqliteStore) -> None:
+    await Executor(Registry(put), AllowEverything()).execute([PUT], turn=Turn("s", "t1"))
+    before = ran.copy()
+    await left(store, spoken(PUT), Began({"p": digest_of("put", {"n": 2}, (), session_id="s")}))
+    assert isinstance(await agent_on(store, "ok").resume("s"), Done)
+    assert ran == before * 2
+    assert isinstance((await outcomes(store))[0], Completed)
+
+
+async def test_an_idempotent_call_that_would_now_do_something_else_is_not_repeated(store: SqliteStore) -> None:
+    await left(store, spoken(PUT), Began({"p": "the digest of other arguments"}))
+    assert isinstance(await agent_on(store, "ok").resume("s"), Done)
+    assert ran == []
+    assert isinstance((await outcomes(store))[0], Failed)
+
+
+async def test_a_new_prompt_after_a_crash_closes_the_turn_without_running_anything(store: SqliteStore) -> None:
+    await left(store, spoken(CHARGE, PUT), Began({"c": "1", "p": "2"}), Ended(Completed(CHARGE, Output("charged"))))
+    assert isinstance(await agent_on(store, "ok").run("what happened?", session="s"), Done)
+    done, lost = await outcomes(store)
+    assert isinstance(done, Completed)
+    assert isinstance(lost, Failed) and lost.started
+    assert ran == []
+
+
+async def test_answers_that_were_stored_count_without_being_given_again(store: SqliteStore) -> None:
+    asking = Executor(Registry(charge))
+    paused = await agent_on(store, CHARGE, executor=asking).run("go", session="s")
+    assert isinstance(paused, Paused)
+    hold = await store.hold("s")
+    await hold.append(Answered({paused.questions[0].id: Approve()}))
+    await hold.release()
+    assert isinstance(await agent_on(store, "ok", executor=Executor(Registry(charge))).resume("s"), Done)
+    assert ran == ["charge 1"]
+
+
+async def test_a_paused_session_says_what_it_waits_for_after_a_restart(store: SqliteStore) -> None:
+    await agent_on(store, CHARGE, executor=Executor(Registry(charge))).run("go", session="s")
+    assert any(isinstance(record, Asked) for record in await store.read("s"))
+    again = await agent_on(store, executor=Executor(Registry(charge))).resume("s", Answers())
+    assert isinstance(again, Paused) and again.questions[0].tool == "charge"
+    assert ran == []
+
+
+async def test_what_is_about_to_run_is_stored_before_it_runs_and_outcomes_before_the_model_sees_them(
+    store: SqliteStore,
+) -> None:
+    seen: list[list[str]] = []
+
+    @tool
+    async def spy() -> str:
+        """Look at the session from the outside."""
+        seen.append([type(record).__name__ for record in await store.read("s")])
+        return "seen"
+
+    executor = Executor(Registry(spy), AllowEverything())
+    agent = agent_on(store, ToolCall("1", "spy"), "ok", executor=executor)
+    await agent.run("go", session="s")
+    assert seen == [["Said", "Said", "Began"]]
+
+
+async def test_a_store_that_cannot_write_what_is_about_to_run_lets_nothing_run(store: SqliteStore) -> None:
+    agent = agent_on(store, "hi", CHARGE)
+    await agent.run("hello", session="s")
+
+    def sabotage(request: object) -> ToolCall:
+        with sqlite3.connect(store.path) as other:
+            other.execute("INSERT INTO records (session, position, body) VALUES (1, 3, '{}')")
+        other.close()
+        return CHARGE
+
+    agent.provider = ScriptedProvider.answering(sabotage)
+    with pytest.raises(SessionError, match="somebody else"):
+        await agent.run("pay", session="s")
+    assert ran == []
+
+
+async def test_a_second_run_of_a_session_is_refused_while_the_first_goes_on(store: SqliteStore) -> None:
+    hold = await store.hold("s")
+    with pytest.raises(SessionBusy, match="another run"):
+        await agent_on(store, "hi").run("hello", session="s")
+    await hold.release()
+
+
+async def test_a_limit_can_be_resumed_from(store: SqliteStore) -> None:
+    agent = agent_on(store, CHARGE, "ok")
+    agent.limits = Budget(turns=1)
+    assert isinstance(await agent.run("go", session="s"), Stopped)
+    assert isinstance(await agent.resume("s"), Done)
+
+
+async def test_a_session_costs_two_synced_writes_per_turn(store: SqliteStore) -> None:
+    writes = 0
+    hold_of = store.hold
+
+    class Counting:
+        def __init__(self, hold: object) -> None:
+            self._hold = hold
+
+        def __getattr__(self, name: str) -> object:
+            nonlocal writes
+            writes += name == "append"
+            return getattr(self._hold, name)
+
+    async def counted(session_id: str) -> Counting:
+        return Counting(await hold_of(session_id))
+
+    store.hold = counted  # type: ignore[method-assign, assignment] - counting is the point
+    await agent_on(store, CHARGE, ToolCall("p", "put", {"n": 1}), "ok").run("go", session="s")
+    assert writes == 1 + 2 + 2 + 1  # the prompt, two turns with calls, the answer
