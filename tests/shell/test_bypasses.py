@@ -35,6 +35,20 @@ _SEPARATORS = [
     "select i in a; do touch x; done",
     "for ((i=0; i<3; i++)); do touch x; done",
     "ls \t\t\t\t; touch x",
+    "ls | cat |& cat\ntouch x",
+    "ls | cat |& cat 2>/dev/null\ntouch x",
+    "ls | cat |& cat\ntouch x 2>/dev/null",
+    "ls |& cat\ntouch x 2>/dev/null",
+    "ls 2>/dev/null\ntouch x",
+    "ls 2>&1\ntouch x 2>&1",
+    "[ -f a\ntouch x ]",
+    "[ -f a ]\ntouch x",
+    "x=\ntouch y",
+    "! ls\ntouch x 2>/dev/null",
+    "time ls\ntouch x 2>/dev/null",
+    "ls <<< a\ntouch x",
+    "ls <<< a |& cat\ntouch x 2>/dev/null",
+    "if ls; then ls |& cat\ntouch x 2>/dev/null; fi",
 ]
 
 _SUBSTITUTIONS = [

@@ -76,6 +76,11 @@ _HIDING_TOUCH = [
     "to\\\nuch x",
     "touch x 'unterminated",
     "ls ) touch x",
+    "a | b |& c\ntouch x > y",
+    "[ -f a\ntouch x ]",
+    "ls 2>/dev/null\ntouch x",
+    "| touch x",
+    "a | b |& c\ntouch x <<E\n$(d)\nE\n",
     "true && " * 3000 + "touch x",
     "echo " + "$(echo " * 150 + "$(touch x)" + ")" * 150,
 ]

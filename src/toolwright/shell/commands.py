@@ -50,8 +50,10 @@ class CommandReader(Reader):
         """Report a condition, and object to what it would evaluate."""
         self.folders = folders
         self._check_test(node, evaluates=self.source[node.start_byte : node.start_byte + 2] == b"[[")
-        words = tuple(Word(text) for text in self.text(node).split())
-        self.report(Found(words, self.text(node), folders, self.around))
+        text = self.text(node)
+        if "\n" in text:
+            self.ledger.doubt_parser("a condition goes over several lines")
+        self.report(Found(tuple(Word(word) for word in text.split()), text, folders, self.around))
         return folders, folders
 
     def _check_test(self, node: Node, *, evaluates: bool) -> None:
@@ -106,6 +108,7 @@ class CommandReader(Reader):
 
     def _assignment(self, node: Node) -> tuple[str, str | None]:
         name, value = "", Word("")
+        self.check_adjacent(node.children)
         for child in node.children:
             if child.type == "variable_name":
                 name = self.text(child)
@@ -138,6 +141,8 @@ class CommandReader(Reader):
                 body = child
             else:
                 redirects.append(child)
+        if len(node.children) > 1 and not any(child.type == "heredoc_redirect" for child in node.children):
+            self.check_gaps(node.children)
         target = body
         while target is not None and target.type in ("list", "pipeline", "negated_command"):
             target = target.children[-1]
@@ -230,7 +235,7 @@ class CommandReader(Reader):
 
     def _check_gap(self, end: int, start: int) -> None:
         if start == end or (end >= 0 and self.source[end:start].strip(b" \t")):
-            self.ledger.object("words are not clearly apart")
+            self.ledger.doubt_parser("words are not clearly apart")
 
     def _odd_name(self, node: Node) -> Word:
         self.ledger.object("the program's name is not literal")

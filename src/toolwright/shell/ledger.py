@@ -63,6 +63,8 @@ class Ledger:
     variables: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Literal values set by the line itself; None once a value is not literal."""
     scripts: int = 0
+    misread: bool = False
+    """The parser took two commands for one, as it sometimes does around redirects."""
     start: Folders = None
     """Where the line begins to run."""
 
@@ -70,6 +72,11 @@ class Ledger:
         """Note why the line is not proven."""
         if reason and len(self.objections) < 8:  # a person reads the first few
             self.objections.append(reason)
+
+    def doubt_parser(self, reason: str) -> None:
+        """Note that the tree cannot be right: nothing is proven, and commands are searched for without it."""
+        self.misread = True
+        self.object(reason)
 
     def fear(self, danger: str) -> None:
         """Note what a guard must stop."""

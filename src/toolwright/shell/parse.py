@@ -17,6 +17,7 @@ _CHUNK_BYTES = 1024
 _SECONDS = 0.015
 _SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
 
+_NO_START = re.compile(rb"\s*[|&;)]")
 _BREAK = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
 _WORD = re.compile(r"""(?:[^\s"'\\<>]|\\.|"(?:[^"\\]|\\.)*"?|'[^']*'?)+""", re.DOTALL)
 _QUOTES = re.compile(r"""["']|\\(?=.)""", re.DOTALL)
@@ -32,6 +33,8 @@ def _parser() -> Parser:
 
 def tree(source: bytes) -> Node | None:
     """Parse a script; None when it is so far from bash that the parser would search for long."""
+    if _NO_START.match(source):
+        return None
     if len(source) <= _SHORT_BYTES:
         return _parser().parse(source).root_node
     return _tree_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)

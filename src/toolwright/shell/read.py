@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from toolwright.core.access import Access, Reach, ReadPath, WritePath
@@ -11,6 +12,8 @@ from toolwright.shell.ledger import Ledger, Redirects
 from toolwright.shell.words import Certainty, Piece, Word, ansi_c, bare, home, join, protected, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tree_sitter import Node
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+%@^-]+\Z")
@@ -79,6 +82,7 @@ class Reader:
         match node.type:
             case "concatenation":
                 pieces: list[Piece] = []
+                self.check_adjacent(node.children)
                 for child in node.children:
                     pieces.extend(self._pieces(child, self.text(child)))
                 return pieces
@@ -168,9 +172,21 @@ class Reader:
             else:
                 pending.extend(child.children)
 
+    def check_adjacent(self, nodes: Sequence[Node]) -> None:
+        """Doubt the tree when parts of one word do not touch."""
+        if any(one.end_byte != other.start_byte for one, other in pairwise(nodes)):
+            self.ledger.doubt_parser("parts of a word are apart")
+
+    def check_gaps(self, nodes: Sequence[Node]) -> None:
+        """Doubt the tree when anything but blanks stands between words, such as the end of a line."""
+        for one, other in pairwise(nodes):
+            if self.source[one.end_byte : other.start_byte].strip(b" \t"):
+                self.ledger.doubt_parser("words are not clearly apart")
+
     def redirect(self, node: Node) -> tuple[Redirects, tuple[Word, ...]]:
         """Read a redirect: what it touches, and the words the parser swallowed after its target."""
         operator, words = "", list[Word]()
+        self.check_gaps(node.children)
         for child in node.children:
             if child.type == "file_descriptor":
                 continue

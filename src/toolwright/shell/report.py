@@ -38,9 +38,12 @@ class Reporter:
         root = parse.tree(source)
         if root is None or root.has_error:
             self.ledger.object(NOT_BASH)
+        # scripts found inside this one have parsers' mistakes of their own
+        outer, self.ledger.misread = self.ledger.misread, root is None or root.has_error
         if root is not None and not (root.has_error and len(source) > _MAX_BROKEN_BYTES):
             Walk(source, self.ledger, around, self.report).visit(root, folders)
-        if root is None or root.has_error:
+        misread, self.ledger.misread = self.ledger.misread, outer
+        if misread:
             self._guess(text, around._replace(doubt="it is a guess"))
 
     def _guess(self, text: str, around: Around) -> None:
