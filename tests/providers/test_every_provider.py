@@ -11,6 +11,8 @@ from toolwright.core.history import History
 from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
 from toolwright.providers.anthropic import AnthropicMessages
 from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from toolwright.providers.openai_chat import OpenAIChat
+from toolwright.providers.openai_responses import OpenAIResponses
 from toolwright.testing.loopback import Loopback, Reply
 
 Requests = Callable[..., ModelRequest]
@@ -29,8 +31,14 @@ class Closable(Protocol):
 
 _MAKERS: dict[str, Callable[[str], Closable]] = {
     "anthropic": lambda url: AnthropicMessages("claude-test", api_key="k", base_url=url),
+    "openai_chat": lambda url: OpenAIChat("gpt-test", api_key="k", base_url=url),
+    "openai_responses": lambda url: OpenAIResponses("gpt-test", api_key="k", base_url=url),
 }
-_LAST_EVENT = {"anthropic": b"event: message_stop"}
+_LAST_EVENT = {
+    "anthropic": b"event: message_stop",
+    "openai_chat": b'"finish_reason"',
+    "openai_responses": b"event: response.completed",
+}
 
 
 @pytest.fixture(params=list(_MAKERS))

@@ -70,6 +70,12 @@ def parsed_object(text: str | bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
+def nested(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object inside an object; an empty one where there is none."""
+    found = data.get(name)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 def call_arguments(call: ToolCall) -> JsonObject:
     """Give a call's arguments as the object every API wants back, whatever the model wrote."""
     if not isinstance(call.arguments, (str, bytes)):

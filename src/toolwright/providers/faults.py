@@ -98,9 +98,17 @@ def _fault(status: int, error: Mapping[str, Any], said: str) -> ProviderFault:
         return _BY_STATUS[status]
     if status >= 500:
         return "transient"
-    if status < 400:  # an error inside a stream that had begun well
-        return named[0] if named else "transient"
-    return "invalid"
+    return "invalid" if status >= 400 else _fault_inside(error, named)
+
+
+def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault]) -> ProviderFault:
+    """Judge an error inside a stream that had begun well."""
+    code = error.get("code")
+    if named:
+        return named[0]
+    if isinstance(code, int) and code >= 400:
+        return _fault(code, error, "")
+    return "invalid" if isinstance(code, str) and code.startswith(("invalid", "image")) else "transient"
 
 
 def _error_of(body: object) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """What the SDKs raise, as `ProviderError`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -9,10 +9,11 @@ from toolwright.providers.base import ProviderError
 from toolwright.providers.faults import broken, connection_failure, status_failure
 
 _NO_KEY = ("resolve authentication", "Missing credentials", "No API key", "Missing key inputs", "api_key")
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 @asynccontextmanager
-async def vendor_errors(*, key: str) -> AsyncIterator[None]:
+async def vendor_errors(*, key: str) -> AsyncGenerator[None]:
     """Turn whatever an SDK raises into a `ProviderError`; `key` is the variable a missing key is looked for in.
 
     By name and shape instead of by class, so that no SDK is imported to find out that another one failed.
@@ -29,7 +30,7 @@ def _failure(error: Exception, key: str) -> ProviderError:
     anything = cast("Any", error)
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     response = getattr(error, "response", None)
-    headers = getattr(response, "headers", None) or {}
+    headers: Mapping[str, str] = getattr(response, "headers", None) or _NO_HEADERS
     body = getattr(error, "body", None) or getattr(error, "details", None)
     if isinstance(status, int):
         return status_failure(status, body, headers, str(error))

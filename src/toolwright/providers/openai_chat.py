@@ -1,0 +1,80 @@
+"""Models behind the Chat Completions API: OpenAI's, and those of llama.cpp, vLLM, Ollama and many a gateway."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, cast
+
+from toolwright.core.history import encoded
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.clients import Clients, require
+from toolwright.providers.edge import Edge, Edges
+from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.formats import Shape, to_openai_chat
+from toolwright.providers.openai_chat_messages import PROVIDER, encode
+from toolwright.providers.openai_chat_stream import ChatDraft
+from toolwright.providers.openai_client import answer_format, close_client, make_client, open_stream
+from toolwright.providers.vendor import vendor_errors
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+class OpenAIChat:
+    """A model that speaks Chat Completions."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        client: "AsyncOpenAI | None" = None,
+        strict: bool = False,
+    ) -> None:
+        """`strict` has tools enforced by the server, where their schemas lose nothing by it and the server can."""
+        require("openai", "openai")
+        self.model = model
+        self._edges = Edges(PROVIDER, _shape, strict=strict)
+        self._limit = "max_completion_tokens" if base_url is None else "max_tokens"  # the old name is known everywhere
+        self._clients = Clients(lambda: client or make_client(api_key, base_url), close_client)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
+        edge = self._edges.of(request)
+        draft = ChatDraft(edge)
+        async with vendor_errors(key="OPENAI_API_KEY"):
+            chunks = await open_stream(await self._clients.get(), "/chat/completions", self._body(request, edge))
+            async with chunks:
+                async for chunk in chunks:
+                    for news in draft.take(cast("dict[str, Any]", chunk)):
+                        yield news
+        yield MessageDone(draft.message())
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._clients.close()
+
+    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+        fields = {
+            "model": to_bytes(self.model),
+            self._limit: to_bytes(request.max_tokens),
+            "stream": b"true",
+            "stream_options": b'{"include_usage":true}',
+        }
+        if edge.tools:
+            fields["tools"] = edge.tools
+        if request.output_schema is not None:
+            shape = {"type": "json_schema", "json_schema": answer_format(request.output_schema)}
+            fields["response_format"] = to_bytes(shape)
+        fields["messages"] = listed(_messages(request, edge))
+        return assemble(fields | encoded_options(request.options))
+
+
+def _messages(request: ModelRequest, edge: Edge) -> list[bytes]:
+    fragments = encoded(request.messages, edge.key, lambda message: encode(message, edge))
+    system = [to_bytes({"role": "system", "content": request.system})] if request.system else []
+    return [*system, *fragments]
+
+
+def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:
+    return to_openai_chat(spec, name, strict=strict)

@@ -1,0 +1,81 @@
+"""OpenAI's models, through its Responses API."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, cast
+
+from toolwright.core.history import encoded
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.clients import Clients, require
+from toolwright.providers.edge import Edge, Edges
+from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.formats import Shape, to_openai_responses
+from toolwright.providers.openai_client import answer_format, close_client, make_client, open_stream
+from toolwright.providers.openai_responses_messages import PROVIDER, encode
+from toolwright.providers.openai_responses_stream import ResponsesDraft
+from toolwright.providers.vendor import vendor_errors
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_THOUGHTLESS = re.compile(r"(?:chat)?gpt-[34]")
+"""Models that do not think, and that refuse a request which asks for their thoughts."""
+
+
+class OpenAIResponses:
+    """An OpenAI model. Nothing is stored with OpenAI: thoughts come encrypted and go back as they came."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        client: "AsyncOpenAI | None" = None,
+        strict: bool = True,
+    ) -> None:
+        """`strict` has tools enforced by the server, where their schemas lose nothing by it."""
+        require("openai", "openai")
+        self.model = model
+        self._edges = Edges(PROVIDER, _shape, strict=strict)
+        self._clients = Clients(lambda: client or make_client(api_key, base_url), close_client)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
+        edge = self._edges.of(request)
+        draft = ResponsesDraft(edge)
+        async with vendor_errors(key="OPENAI_API_KEY"):
+            events = await open_stream(await self._clients.get(), "/responses", self._body(request, edge))
+            async with events:
+                async for event in events:
+                    news = draft.take(cast("dict[str, Any]", event))
+                    if news is not None:
+                        yield news
+        yield MessageDone(draft.message())
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._clients.close()
+
+    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+        fields = {
+            "model": to_bytes(self.model),
+            "max_output_tokens": to_bytes(request.max_tokens),
+            "stream": b"true",
+            "store": b"false",
+        }
+        if not _THOUGHTLESS.match(self.model):
+            fields["include"] = b'["reasoning.encrypted_content"]'
+        if request.system:
+            fields["instructions"] = to_bytes(request.system)
+        if edge.tools:
+            fields["tools"] = edge.tools
+        if request.output_schema is not None:
+            fields["text"] = to_bytes({"format": {"type": "json_schema", **answer_format(request.output_schema)}})
+        fields["input"] = listed(encoded(request.messages, edge.key, lambda message: encode(message, edge)))
+        return assemble(fields | encoded_options(request.options))
+
+
+def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:
+    return to_openai_responses(spec, name, strict=strict)

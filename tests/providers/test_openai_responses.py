@@ -1,0 +1,169 @@
+"""OpenAI's Responses API through its own SDK, against a server on this machine."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from toolwright.core.call import ToolCall
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, Thinking, Usage, UserMessage
+from toolwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+)
+from toolwright.providers.openai_responses import OpenAIResponses
+from toolwright.testing.loopback import Loopback, Reply
+
+Requests = Callable[..., ModelRequest]
+Recorded = Callable[[str], bytes]
+Event = dict[str, Any]
+
+_REASONING: Event = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "hm…"}],
+    "encrypted_content": "ZW5j",
+}
+_MESSAGE = AssistantMessage(
+    (
+        Thinking("hm…", {"provider": "openai", "value": _REASONING}),
+        Thinking("", {"provider": "openai", "value": {"phase": "commentary"}}),
+        Text("Grüße 🌍"),
+        ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
+        ToolCall("call_b", "look", "{}"),
+    ),
+    "calls",
+    Usage(5, 42, 70, 9),
+    "gpt-test-1",
+)
+
+
+@pytest.fixture
+async def openai(server: Loopback) -> AsyncIterator[OpenAIResponses]:
+    provider = OpenAIResponses("gpt-test", api_key="secret", base_url=server.url)
+    yield provider
+    await provider.aclose()
+
+
+def _sse(*events: Event) -> bytes:
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+async def _ask(provider: OpenAIResponses, request: ModelRequest) -> AssistantMessage:
+    last = [event async for event in provider.stream(request)][-1]
+    assert isinstance(last, MessageDone)
+    return last.message
+
+
+async def test_a_request_has_everything_the_conversation_has(
+    server: Loopback,
+    openai: OpenAIResponses,
+    request_for: Requests,
+    recorded: Recorded,
+    conversation: tuple[Any, ...],
+    golden: Callable[[str, Any], None],
+) -> None:
+    server.reply(Reply([recorded("openai_responses")]))
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
+    options = {"reasoning": {"effort": "low"}}
+    await _ask(openai, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
+    golden("openai_responses", server.received[0].json)
+    assert server.received[0].headers["authorization"] == "Bearer secret"
+    assert server.received[0].path == "/responses"
+
+
+async def test_deltas_come_as_the_stream_does(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("openai_responses")]))
+    events: list[ModelEvent] = [event async for event in openai.stream(request_for(UserMessage("hi")))]
+    assert events == [
+        ThinkingDelta("hm…"),
+        TextDelta("Grüße "),
+        TextDelta("🌍"),
+        CallDelta("call_a", "fs.read", ""),
+        CallDelta("call_a", "fs.read", '{"path": "ä'),
+        CallDelta("call_a", "fs.read", '.txt"}'),
+        CallDelta("call_b", "look", ""),
+        MessageDone(_MESSAGE),
+    ]
+
+
+async def test_thoughts_phases_and_calls_go_back_as_they_came(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("openai_responses")]))
+    await _ask(openai, request_for(UserMessage("hi"), _MESSAGE))
+    assert server.received[0].json["input"][1:] == [
+        _REASONING,
+        {"role": "assistant", "content": "Grüße 🌍", "phase": "commentary"},
+        {"type": "function_call", "call_id": "call_a", "name": "fs_read", "arguments": '{"path":"ä.txt"}'},
+        {"type": "function_call", "call_id": "call_b", "name": "look", "arguments": "{}"},
+    ]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_wants(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded, closed: bool
+) -> None:
+    schema: Event = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    if closed:
+        schema["additionalProperties"] = False
+    server.reply(Reply([recorded("openai_responses")]))
+    await _ask(openai, request_for(UserMessage("hi"), output_schema=schema))
+    sent = server.received[0].json["text"]["format"]
+    assert (sent["strict"], sent["schema"]) == (closed, schema)
+
+
+async def test_a_thought_that_led_to_nothing_is_not_sent(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("openai_responses")]))
+    await _ask(openai, request_for(UserMessage("hi"), AssistantMessage(_MESSAGE.parts[:1], "length")))
+    assert b"rs_1" not in server.received[0].body
+
+
+async def test_a_call_that_was_cut_short_is_kept_as_it_came(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests
+) -> None:
+    call = {"type": "function_call", "call_id": "a", "name": "look", "arguments": ""}
+    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
+    events: list[Event] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": call},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"page": '},
+        {"type": "response.incomplete", "response": ended},
+    ]
+    server.reply(Reply([_sse(*events)]))
+    message = await _ask(openai, request_for(UserMessage("hi")))
+    assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [("server_error", "transient"), ("rate_limit_exceeded", "transient"), ("invalid_prompt", "invalid")],
+)
+async def test_a_response_that_failed_says_what_to_do_about_it(
+    server: Loopback, openai: OpenAIResponses, request_for: Requests, code: str, fault: str
+) -> None:
+    failed = {"status": "failed", "error": {"code": code, "message": "it went wrong"}}
+    server.reply(Reply([_sse({"type": "response.failed", "response": failed})]))
+    with pytest.raises(ProviderError, match="it went wrong") as caught:
+        await _ask(openai, request_for(UserMessage("hi")))
+    assert caught.value.fault == fault
+
+
+async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
+    server: Loopback, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("openai_responses")]))
+    provider = OpenAIResponses("gpt-4.1", base_url=server.url)
+    await _ask(provider, request_for(UserMessage("hi")))
+    assert "include" not in server.received[0].json
+    await provider.aclose()
