@@ -26,7 +26,8 @@ def fault_of(error: MCPError, server: str) -> ToolError:
         return broken
     if ends_session(error):
         return Transient(f"the MCP server {server} ended the session; another one is begun")
-    told = cast("Mapping[str, Any]", error.data) if isinstance(error.data, dict) else {}
+    data: Any = error.data
+    told = cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
     if told.get("busy"):
         after = str(told.get("retryAfter") or "")
         return Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)

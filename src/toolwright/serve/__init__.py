@@ -1,0 +1,35 @@
+"""Our tools for other programs: an MCP server over whatever a registry holds. Needs the extra `toolwright[mcp]`."""
+
+from toolwright.core.errors import UsageError
+from toolwright.core.lazy import loader
+
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.serve.gateway import Gateway as Gateway
+    from toolwright.serve.gateway import Shown as Shown
+    from toolwright.serve.http import HttpOptions as HttpOptions
+    from toolwright.serve.http import serve_http as serve_http
+    from toolwright.serve.run import serve as serve
+    from toolwright.serve.stdio import serve_stdio as serve_stdio
+
+__all__ = ["Gateway", "HttpOptions", "Shown", "serve", "serve_http", "serve_stdio"]
+
+_HOMES = {
+    "gateway": "Gateway Shown",
+    "http": "HttpOptions serve_http",
+    "run": "serve",
+    "stdio": "serve_stdio",
+}
+_OPTIONAL = frozenset({"mcp", "mcp_types", "anyio", "starlette", "uvicorn"})
+_load = loader(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _load(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _OPTIONAL:
+            raise
+        raise UsageError(
+            f"serving needs the package {error.name}, which is not installed: pip install 'toolwright[mcp]'"
+        ) from error

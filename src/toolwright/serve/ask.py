@@ -1,0 +1,78 @@
+"""Questions as forms that an MCP client shows to its person, and what the person made of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import mcp_types as types
+
+from toolwright.core.call import Answers, Approve, Decline, Question, Reply
+from toolwright.core.json import thaw
+from toolwright.mcp.elicit import ELICITS
+from toolwright.registry.catalog import Catalog
+
+_YES, _NO = "yes", "no"
+# a field of its own, so that a client that accepts forms by itself has not said yes
+_FORM = {
+    "type": "object",
+    "properties": {"decision": {"type": "string", "enum": [_YES, _NO], "title": "Allow it?"}},
+    "required": ["decision"],
+}
+
+
+def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRequestParams) -> bool:
+    """Whether a client is able to show this to somebody."""
+    can = capabilities.elicitation if capabilities is not None else None
+    if can is None:
+        return False
+    if isinstance(form, types.ElicitRequestURLParams):
+        return can.url is not None
+    return can.form is not None or can.url is None
+
+
+def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
+    """The form for a question: yes or no, an address to visit, or another server's own form passed on."""
+    if question.kind == "auth" and question.url:
+        return types.ElicitRequestURLParams(message=_words(question), url=question.url, elicitation_id=question.id)
+    asked = _passed_on(question, catalog)
+    if asked is None:
+        return types.ElicitRequestFormParams(message=_words(question), requested_schema=_FORM)
+    if "url" in asked:
+        url, message = str(asked["url"]), question.reason
+        return types.ElicitRequestURLParams(message=message, url=url, elicitation_id=question.id)
+    return types.ElicitRequestFormParams(message=question.reason, requested_schema=thaw(asked.get("fields", {})))
+
+
+def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -> Reply:
+    """What the person decided."""
+    if result.action != "accept":
+        return Decline("" if result.action == "decline" else "the question was dismissed")
+    if question.kind == "auth":
+        return Approve()
+    asked = _passed_on(question, catalog)
+    if asked is not None:
+        return Approve({**asked, "answer": dict(result.content or {})})
+    return Approve() if (result.content or {}).get("decision") == _YES else Decline()
+
+
+def declined(questions: Sequence[Question]) -> Answers:
+    """No to everything, because this client has no way to ask anybody."""
+    answers = Answers()
+    for question in questions:
+        answers.decline(
+            question,
+            f"{question.tool} needs a person's approval, and this MCP client cannot ask anybody;"
+            " allow it by a rule where the server is configured",
+        )
+    return answers
+
+
+def _words(question: Question) -> str:
+    return f"{question.summary}\n{question.reason}" if question.reason else question.summary
+
+
+def _passed_on(question: Question, catalog: Catalog) -> Mapping[str, Any] | None:
+    """Another server's question, if that is what this is."""
+    tool = catalog.get(question.tool)
+    if tool is None or not tool.spec.metadata.get(ELICITS):
+        return None
+    return cast("Mapping[str, Any]", question.arguments)

@@ -1,0 +1,90 @@
+"""One call on its way through the executor, which may stop to ask. It waits between two requests of a client."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from toolwright.core.call import Answers, Outcome, Question
+from toolwright.executor.turn import AskPerson
+
+_MOST_WAITING = 256
+_WAIT_SECONDS = 900.0
+
+
+class Conversation:
+    """A call that runs until it is done or has a question; with the answers it goes on."""
+
+    def __init__(self, about: object, run: Callable[[AskPerson], Awaitable[Outcome]]) -> None:
+        self.about = about
+        """What was called, with what: an answer for another call is no answer."""
+        self.questions: tuple[Question, ...] = ()
+        self._turn = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._reply: asyncio.Future[Answers] | None = None
+        self._task = asyncio.ensure_future(run(self._ask))
+
+    async def _ask(self, questions: Sequence[Question]) -> Answers:
+        async with self._turn:  # tools that call tools may ask two things at once
+            self._reply = asyncio.get_running_loop().create_future()
+            self.questions = tuple(questions)
+            self._asked.set()
+            return await self._reply
+
+    async def step(self) -> Outcome | None:
+        """The outcome, or None: there are questions to be answered first."""
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait({self._task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        finally:
+            asked.cancel()
+        return self._task.result() if self._task.done() else None
+
+    def answer(self, answers: Answers) -> None:
+        """Let it go on."""
+        self._asked.clear()
+        self.questions = ()
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(answers)
+
+    async def stop(self) -> None:
+        """End the call; it learns of it as of any cancellation."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Waiting:
+    """Conversations whose client has been asked something and may come back. The longest ago is given up first."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[float, Conversation]] = {}
+
+    async def keep(self, conversation: Conversation) -> str:
+        """Put one aside; returns the word to take it up again with."""
+        now = time.monotonic()
+        stale = [key for key, (stamp, _) in self._kept.items() if now - stamp > _WAIT_SECONDS]
+        if len(self._kept) - len(stale) >= _MOST_WAITING:
+            stale.append(next(key for key in self._kept if key not in stale))
+        for key in stale:
+            await self._kept.pop(key)[1].stop()
+        token = secrets.token_urlsafe(24)
+        self._kept[token] = (now, conversation)
+        return token
+
+    def take(self, token: str, about: object) -> Conversation | None:
+        """The conversation put aside under this word, once, and only for the same call."""
+        kept = self._kept.get(token)
+        if kept is None or kept[1].about != about:
+            return None
+        del self._kept[token]
+        return kept[1]
+
+    async def stop(self) -> None:
+        """Give all of them up."""
+        kept = [conversation for _, conversation in self._kept.values()]
+        self._kept.clear()
+        for conversation in kept:
+            await conversation.stop()

@@ -1,0 +1,251 @@
+"""`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolwright.core.call import Answers, Failed, Outcome, ToolCall
+from toolwright.core.errors import UnknownTool
+from toolwright.core.json import canonical, thaw
+from toolwright.executor.executor import Executor
+from toolwright.executor.turn import AskPerson, Turn
+from toolwright.providers.formats import to_mcp
+from toolwright.registry.catalog import Catalog, Toolset
+from toolwright.registry.deferral import Deferred, session_catalog
+from toolwright.serve.ask import can_show, declined, form_of, reply_to
+from toolwright.serve.content import result_of
+from toolwright.serve.conversation import Conversation, Waiting
+from toolwright.serve.progress import ProgressPump
+from toolwright.tool.base import State
+
+Context = ServerRequestContext[Any, Any]
+_MOST_CLIENTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What clients are shown of many tools."""
+
+    budget_tokens: int | None = 20_000
+    """Above this the least used tools are left out of the list and found with `tool_search`; None shows all."""
+    pinned: tuple[str, ...] = ()
+    """Tools that are always in the list."""
+
+
+class _ToolServer(Server[Any]):
+    """The SDK's server; it says that its list of tools may change."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        told = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(told, experimental_capabilities, extensions)
+
+
+class Gateway:
+    """Any MCP client's way to our tools. `server` is the SDK's: resources and prompts may be added to it there."""
+
+    def __init__(
+        self,
+        registry: Toolset,
+        executor: Executor,
+        *,
+        shown: Shown = Shown(),
+        name: str = "toolwright",
+        instructions: str | None = None,
+    ) -> None:
+        self._tools = (
+            Deferred(
+                registry,
+                budget_tokens=shown.budget_tokens,
+                always=shown.pinned,
+                calls=lambda tool: executor.stats.tally(tool).calls,
+            )
+            if shown.budget_tokens is not None
+            else registry
+        )
+        self._registry = registry
+        self._executor = executor
+        self._waiting = Waiting()
+        self._states: dict[str, State] = {}
+        self._sessions: dict[str, ServerSession] = {}
+        self._listed: tuple[Catalog, list[types.Tool]] | None = None
+        self._bus = InMemorySubscriptionBus()
+        self._news = asyncio.Event()
+        self._numbers = iter(range(1, 1 << 62))
+        self.server: Server[Any] = _ToolServer(
+            name,
+            version="0.1.0",
+            instructions=instructions,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=ListenHandler(self._bus),
+            get_tool_input_schema=self._input_schema,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Tell clients of changes while this is open; calls nobody came back for end with it."""
+        subscribe = getattr(self._registry, "subscribe", None)
+        leave = subscribe(lambda _: self._news.set()) if callable(subscribe) else None
+        telling = asyncio.create_task(self._tell_news())
+        try:
+            yield
+        finally:
+            if callable(leave):
+                leave()
+            telling.cancel()
+            await self._waiting.stop()
+
+    async def _tell_news(self) -> None:
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(0.02)  # a server that brings a hundred tools is one change
+            self._news.clear()
+            await self._bus.publish(ToolsListChanged())
+            for key, session in list(self._sessions.items()):
+                try:
+                    await session.send_tool_list_changed()
+                except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    self._sessions.pop(key, None)
+
+    def _catalog(self, context: Context) -> tuple[Catalog, State]:
+        key = self._key(context)
+        state = self._states.get(key)
+        if state is None:
+            while len(self._states) >= _MOST_CLIENTS:
+                del self._states[next(iter(self._states))]
+            state = self._states[key] = self._executor.state.copy()
+        return session_catalog(self._tools, state), state
+
+    def _key(self, context: Context) -> str:
+        """Which client this is; those that keep no session share one."""
+        headers: Mapping[str, str] = getattr(context.request, "headers", {})
+        key = headers.get("mcp-session-id", "")
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            while len(self._sessions) >= _MOST_CLIENTS:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[key] = context.session
+        return key
+
+    async def _list_tools(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        catalog, _ = self._catalog(context)
+        if self._listed is None or self._listed[0] is not catalog:
+            self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
+        return types.ListToolsResult(tools=self._listed[1])
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        tool = self._tools.snapshot().get(name)
+        return None if tool is None else tool.spec.input_schema
+
+    async def _call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        catalog, state = self._catalog(context)
+        about = canonical([self._key(context), params.name, params.arguments or {}])
+        conversation = self._resumed(params, about, catalog)
+        if conversation is None:
+            conversation = Conversation(about, self._begin(context, params, catalog, state))
+        outcome = await conversation.step()
+        while outcome is None:
+            if modern and self._askable(context, conversation, catalog):
+                return await self._put_aside(conversation, catalog)
+            conversation.answer(await self._ask(context, conversation, catalog))
+            outcome = await conversation.step()
+        if session_catalog(self._tools, state) is not catalog:
+            self._news.set()  # what a search revealed is in the list from now on
+        if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
+            raise MCPError(types.INVALID_PARAMS, outcome.error.message)
+        return result_of(outcome, any_value=modern)
+
+    def _begin(self, context: Context, params: types.CallToolRequestParams, catalog: Catalog, state: State) -> Any:
+        call = ToolCall(f"mcp-{next(self._numbers)}", params.name, params.arguments or {})
+
+        async def run(ask: AskPerson) -> Outcome:
+            async with ProgressPump(context) as observe:
+                turn = Turn(self._key(context), call.id, state, catalog, ask=ask, observe=observe)
+                return (await self._executor.execute((call,), turn=turn))[0]
+
+        return run
+
+    def _askable(self, context: Context, conversation: Conversation, catalog: Catalog) -> bool:
+        can = context.session.client_capabilities
+        return all(can_show(can, form_of(question, catalog)) for question in conversation.questions)
+
+    async def _put_aside(self, conversation: Conversation, catalog: Catalog) -> types.InputRequiredResult:
+        """The protocol has no questions to clients any more: the call is answered with them, and made again."""
+        requests = {
+            question.id: types.ElicitRequest(params=_without_id(form_of(question, catalog)))
+            for question in conversation.questions
+        }
+        state = await self._waiting.keep(conversation)
+        return types.InputRequiredResult(input_requests={**requests}, request_state=state)
+
+    def _resumed(self, params: types.CallToolRequestParams, about: object, catalog: Catalog) -> Conversation | None:
+        if params.request_state is None:
+            return None
+        conversation = self._waiting.take(params.request_state, about)
+        if conversation is None:
+            raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
+        given = params.input_responses or {}
+        answers = Answers()
+        for question in conversation.questions:
+            result = given.get(question.id)
+            shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
+            answers = Answers({**dict(answers), question.id: reply_to(question, catalog, shown)})
+        conversation.answer(answers)
+        return conversation
+
+    async def _ask(self, context: Context, conversation: Conversation, catalog: Catalog) -> Answers:
+        """Ask the client in the middle of the call, where it can be."""
+        if not (context.session.can_send_request and self._askable(context, conversation, catalog)):
+            return declined(conversation.questions)
+        replies: dict[str, Any] = {}
+        for question in conversation.questions:
+            request = types.ElicitRequest(params=form_of(question, catalog))
+            result = types.ElicitResult(action="cancel")
+            with suppress(MCPError):
+                result = await _elicited(context, request)
+            replies[question.id] = reply_to(question, catalog, result)
+        return Answers(replies)
+
+
+async def _elicited(context: Context, request: types.ElicitRequest) -> types.ElicitResult:
+    params = request.params
+    if isinstance(params, types.ElicitRequestURLParams):
+        number = params.elicitation_id or ""
+        return await context.session.elicit_url(params.message, params.url, number, context.request_id)
+    return await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
+
+
+def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
+    if isinstance(form, types.ElicitRequestURLParams):
+        return types.ElicitRequestURLParams(message=form.message, url=form.url)
+    return form
+
+
+def _names(catalog: Catalog) -> list[str]:
+    return [spec.name for spec in catalog.definitions]
+
+
+def _advertised(catalog: Catalog, name: str) -> types.Tool:
+    shape = to_mcp(catalog.tools[name].spec, catalog.wire_names[name])
+    return types.Tool.model_validate(thaw(shape.payload))

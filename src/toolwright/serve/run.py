@@ -1,0 +1,21 @@
+"""`serve`: a gateway in one call."""
+
+from toolwright.executor.executor import Executor
+from toolwright.registry.catalog import Toolset
+from toolwright.serve.gateway import Gateway, Shown
+from toolwright.serve.http import HttpOptions, serve_http
+from toolwright.serve.stdio import serve_stdio
+
+
+async def serve(
+    registry: Toolset, executor: Executor, *, http: HttpOptions | None = None, shown: Shown = Shown()
+) -> None:
+    """Offer a registry's tools to MCP clients, every call through the executor: over our pipes, or over HTTP.
+
+    Runs until the client closes the pipes or the task is cancelled.
+    """
+    gateway = Gateway(registry, executor, shown=shown)
+    if http is None:
+        await serve_stdio(gateway)
+    else:
+        await serve_http(gateway, http)
