@@ -40,5 +40,8 @@ async def test_a_wrong_answer_is_sent_back_with_what_is_wrong_twice_at_most() ->
     complaint = provider.requests[-1].messages[-1]
     assert "people" in str(complaint)
     with ScriptedProvider("no", "no", "no") as provider:
-        result = await Agent(provider).run("which city?", output=City)
+        agent = Agent(provider)
+        result = await agent.run("which city?", session="s", output=City)
     assert isinstance(result, Stopped) and result.kind == "output" and result.text == "no"
+    again = await agent.resume("s", output=City)
+    assert isinstance(again, Stopped) and again.kind == "output"

@@ -97,11 +97,12 @@ async def test_the_inner_answer_is_the_calls_output() -> None:
 
 
 async def test_a_child_never_gets_wider_permissions_than_its_parent() -> None:
-    bypass = Executor(Registry(note), ByMode("bypass"))
-    child = Agent(ScriptedProvider(NOTE, "could not"), executor=bypass)
-    outcome = await outcome_of(outer(child, Executor(Registry(), ByMode("plan"))))
-    assert isinstance(outcome, Completed) and outcome.text == "could not"
-    assert wrote == []
+    for mode in ("plan", "default", "dontAsk"):
+        bypass = Executor(Registry(note), ByMode("bypass"))
+        child = Agent(ScriptedProvider(NOTE, "could not"), executor=bypass)
+        outcome = await outcome_of(outer(child, Executor(Registry(), ByMode(mode))))
+        assert isinstance(outcome, Completed) and outcome.text == "could not"
+        assert wrote == []
 
 
 async def test_a_parents_rules_and_hooks_bind_the_child() -> None:

@@ -10,9 +10,8 @@ from typing import Any, cast
 from toolwright.agent.budget import Budget, Spending
 from toolwright.agent.compact import Compaction
 from toolwright.agent.drive import Emit, blocking, streamed
-from toolwright.agent.loop import Loop, Machinery
+from toolwright.agent.loop import Loop, Machinery, Shape
 from toolwright.agent.model import Requests
-from toolwright.agent.output import OutputShape
 from toolwright.agent.recall import Recalled
 from toolwright.agent.result import AgentEvent, Paused, Result
 from toolwright.agent.subagent import Lineage, SubAgent, inherited, nobody
@@ -20,6 +19,7 @@ from toolwright.agent.talk import Talk
 from toolwright.agent.watch import Watch
 from toolwright.core.call import Answers
 from toolwright.core.content import Part
+from toolwright.core.errors import InvalidArguments
 from toolwright.core.message import AssistantMessage, Message, UserMessage
 from toolwright.core.spec import Limits
 from toolwright.executor.executor import Executor
@@ -174,8 +174,7 @@ class Agent:
             ended = await self._opened(order, hold, talk)
             if ended is not None:
                 return ended
-            shape = None if order.output is None else OutputShape(order.output)
-            return await Loop(self._machinery(order, talk), talk, shape).run()
+            return await Loop(self._machinery(order, talk), talk, _shape(order.output)).run()
         finally:
             watch.end()
             await asyncio.shield(asyncio.ensure_future(hold.release()))
@@ -193,7 +192,7 @@ class Agent:
             return None
         last = talk.history[-1] if talk.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return talk.done(last.text, OutputShape(order.output).read(last.text) if order.output else None)
+            return _answered(talk, last.text, _shape(order.output))
         return None
 
     def _machinery(self, order: Order, talk: Talk) -> Machinery:
@@ -225,6 +224,24 @@ class Agent:
         if len(self._states) > _REMEMBERED_STATES:
             self._states.popitem(last=False)
         return state
+
+
+def _answered(talk: Talk, text: str, shape: Shape | None) -> Result:
+    """The result of a session that has come to its end already."""
+    if shape is None:
+        return talk.done(text)
+    try:
+        return talk.done(text, shape.read(text))
+    except InvalidArguments as error:
+        return talk.stopped("output", shape.complaint(error))
+
+
+def _shape(output: object) -> Shape | None:
+    if output is None:
+        return None
+    from toolwright.agent.output import OutputShape
+
+    return OutputShape(output)
 
 
 def _toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:

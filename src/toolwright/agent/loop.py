@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from toolwright.agent.calls import Circumstances, make_calls
 from toolwright.agent.compact import Compaction, compacted
 from toolwright.agent.model import Requests, ask_model
-from toolwright.agent.output import OutputShape
 from toolwright.agent.recall import OpenTurn
 from toolwright.agent.result import Paused, Result, Stopped, TurnEnded
 from toolwright.agent.talk import Talk
 from toolwright.core.call import Failed
 from toolwright.core.errors import Halted, InvalidArguments
+from toolwright.core.json import JsonObject
 from toolwright.core.message import AssistantMessage, Message, UserMessage
 from toolwright.core.value import maker
 from toolwright.executor.executor import Executor
@@ -41,10 +42,24 @@ class Machinery:
     compaction: Compaction | None
 
 
+class Shape(Protocol):
+    """What the final answer must be; the one that is used brings pydantic with it."""
+
+    schema: JsonObject
+
+    def read(self, text: str) -> Any:
+        """The answer as a value; raises `InvalidArguments`."""
+        ...
+
+    def complaint(self, error: InvalidArguments) -> str:
+        """What the model is told so that the next answer fits."""
+        ...
+
+
 class Loop:
     """One run over one conversation."""
 
-    def __init__(self, machinery: Machinery, talk: Talk, shape: OutputShape | None) -> None:
+    def __init__(self, machinery: Machinery, talk: Talk, shape: Shape | None) -> None:
         self._with = machinery
         self._talk = talk
         self._shape = shape

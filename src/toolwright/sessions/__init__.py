@@ -1,16 +1,18 @@
 """The durable record of conversations: what was said, what was begun, what was asked."""
 
-from toolwright.sessions.base import (
-    SessionBusy,
-    SessionEntry,
-    SessionError,
-    SessionHit,
-    SessionHold,
-    SessionStore,
-    export_jsonl,
-)
-from toolwright.sessions.memory import MemoryStore
-from toolwright.sessions.sqlite import SqliteStore
+from toolwright.core.lazy import loader
+
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.sessions.base import SessionBusy as SessionBusy
+    from toolwright.sessions.base import SessionEntry as SessionEntry
+    from toolwright.sessions.base import SessionError as SessionError
+    from toolwright.sessions.base import SessionHit as SessionHit
+    from toolwright.sessions.base import SessionHold as SessionHold
+    from toolwright.sessions.base import SessionStore as SessionStore
+    from toolwright.sessions.base import export_jsonl as export_jsonl
+    from toolwright.sessions.memory import MemoryStore as MemoryStore
+    from toolwright.sessions.sqlite import SqliteStore as SqliteStore
 
 __all__ = [
     "MemoryStore",
@@ -23,3 +25,11 @@ __all__ = [
     "SqliteStore",
     "export_jsonl",
 ]
+
+_HOMES = {
+    "base": "SessionBusy SessionEntry SessionError SessionHit SessionHold SessionStore export_jsonl",
+    "memory": "MemoryStore",
+    "sqlite": "SqliteStore",
+}
+
+__getattr__ = loader(__name__, _HOMES)
