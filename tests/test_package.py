@@ -11,7 +11,7 @@ import pytest
 import toolwright
 
 SOURCE = Path(toolwright.__file__).parent
-LAZY = ["toolwright", "toolwright.policy", "toolwright.registry", "toolwright.hooks"]
+LAZY = ["toolwright", "toolwright.policy", "toolwright.registry", "toolwright.hooks", "toolwright.shell"]
 HEAVY = {
     "asyncio",
     "pydantic",

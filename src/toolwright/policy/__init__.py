@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolwright.policy.rule import rules_of as rules_of
     from toolwright.policy.rules import Rules as Rules
     from toolwright.policy.subject import Subject as Subject
-    from toolwright.shell.analyse import analyse as analyse
+    from toolwright.shell.analysis import analyse as analyse
 
 __all__ = [
     "AllowEverything",

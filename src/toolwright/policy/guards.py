@@ -9,6 +9,7 @@ from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine, places_for, shown
 from toolwright.policy.names import words
 from toolwright.policy.places import Places, Surroundings
+from toolwright.policy.repository import program_in_settings
 from toolwright.policy.sensitive import comparable, is_environment, is_protected, is_secret
 from toolwright.policy.subject import Subject
 from toolwright.shell.plan import SimpleCommand, Verdict
@@ -51,7 +52,15 @@ class Guards(Policy):
     def _judge_command(self, part: PartOfLine) -> Decision | None:
         if part.plan.dangers and part.command is None:
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
-        if part.command is None or (part.verdict is Verdict.READ_ONLY and _is_told(part.command)):
+        if part.command is None:
+            return None
+        if part.verdict is Verdict.READ_ONLY and part.command.words[:1] == ("git",):
+            program = program_in_settings(part.command.cwd or self.here.cwd)
+            if program:
+                return Ask(
+                    f"git would run a program the repository names: {shown(program)}", "guard repository", firm=True
+                )
+        if part.verdict is Verdict.READ_ONLY and _is_told(part.command):
             return None
         if unnamed := _removed_variable(part.command):
             return Ask(f"would remove {shown(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)

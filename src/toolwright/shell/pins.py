@@ -1,23 +1,41 @@
-"""The environment that keeps a line proven read-only from running what a repository's settings name."""
+"""The git settings that keep a look at a repository from running what its own settings name."""
 
-_PINNED = {
+from collections.abc import Mapping
+
+ALWAYS = {
     "core.fsmonitor": "false",
     "core.pager": "cat",
+    "core.askPass": "",
+    "safe.bareRepository": "explicit",
+    "protocol.ext.allow": "never",
+    "log.showSignature": "false",
+}
+"""Harmless to whatever a person asks git to do."""
+LOOKING = {
+    **ALWAYS,
     "core.hooksPath": "/dev/null",
     "core.alternateRefsCommand": "",
-    "diff.external": "",
-    "safe.bareRepository": "explicit",
-    "log.showSignature": "false",
-    "protocol.ext.allow": "never",
     "submodule.recurse": "false",
 }
+"""For lines that were proven to only look: hooks have no business in them."""
+
+
+def git_environment(settings: Mapping[str, str], *, after: int = 0) -> dict[str, str]:
+    """Variables that pass settings to every git a line starts; `after` counts those already passed this way."""
+    variables = {"GIT_CONFIG_COUNT": str(after + len(settings))}
+    for place, (name, value) in enumerate(settings.items(), after):
+        variables[f"GIT_CONFIG_KEY_{place}"] = name
+        variables[f"GIT_CONFIG_VALUE_{place}"] = value
+    return variables
+
+
 SAFE_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_CONFIG_COUNT": str(len(_PINNED)),
-    **{f"GIT_CONFIG_KEY_{place}": key for place, key in enumerate(_PINNED)},
-    **{f"GIT_CONFIG_VALUE_{place}": value for place, value in enumerate(_PINNED.values())},
+    **git_environment(LOOKING),
 }
-"""Set these for a line that runs because it was proven read-only: a repository's settings then run nothing, and
-looking does not rewrite the index."""
+"""What a line that runs because it was proven read-only relies on: looking does not rewrite the index either.
+
+Programs that show differences or filter content cannot be switched off this way; a guard looks for them.
+"""

@@ -15,6 +15,7 @@ from toolwright.core.content import Output
 from toolwright.core.errors import TimedOut, ToolFailed
 from toolwright.core.json import JsonObject
 from toolwright.core.spec import Annotations, Effect, Limits
+from toolwright.shell.plan import ShellPlan, Verdict
 from toolwright.system.paths import Workspace
 from toolwright.system.process import Command, Ended, Running, run
 from toolwright.system.reap import REPORT_FD
@@ -134,11 +135,11 @@ class Bash(TypedTool[BashArguments]):
             )
         return session
 
-    def command(self, line: str, folder: Path, held: ExitStack) -> Command:
+    def command(self, line: str, folder: Path, held: ExitStack, *, looking: bool = False) -> Command:
         """Make the command of a line, confined where that was wished for until `held` is closed."""
         argv = ("bash", "--noprofile", "--norc", "-c", _SCRIPT, "bash", line)
         confined = held.enter_context(self.sandbox.confined(argv, str(folder)))
-        environment = command_environment(self._environment)
+        environment = command_environment(self._environment, looking=looking)
         if self.sandbox.kind != "none":
             environment["TMPDIR"] = str(_temporary_folder())
         return Command(confined, str(folder), {**environment, "PWD": str(folder)})
@@ -160,23 +161,32 @@ def _temporary_folder() -> Path:
 class BashCall(TypedInvocation[BashArguments]):
     """One line, bound to the folder it is judged for."""
 
-    __slots__ = ("bash", "folder")
+    __slots__ = ("_analysed", "bash", "folder")
 
     def __init__(self, bash: Bash, given: BashArguments, folder: Path) -> None:
         super().__init__(bash, given, bash.contract().dump)
         self.bash = bash
         self.folder = folder
+        self._analysed: ShellPlan | None = None
 
     def accesses(self) -> Sequence[Access]:
         """The line itself, and every path that can be read out of it."""
-        from toolwright.shell import Verdict, analyse
+        command = RunCommand(self.given.command, str(self.folder), self._effect())
+        return (command, *self._plan().accesses)
 
-        line, folder = self.given.command, str(self.folder)
-        plan = analyse(line, folder)
-        effect = Effect.DESTROY
-        if plan.proven and plan.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
-            effect = Effect.READ if plan.verdict is Verdict.READ_ONLY else Effect.WRITE
-        return (RunCommand(line, folder, effect), *plan.accesses)
+    def _plan(self) -> ShellPlan:
+        if self._analysed is None:
+            from toolwright.shell import analyse  # the parser is loaded when a line is there to be parsed
+
+            self._analysed = analyse(self.given.command, str(self.folder))
+        return self._analysed
+
+    def _effect(self) -> Effect:
+        """How much the line can change, as far as that can be proven."""
+        plan = self._plan()
+        if not plan.proven or plan.verdict not in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
+            return Effect.DESTROY
+        return Effect.READ if plan.verdict is Verdict.READ_ONLY else Effect.WRITE
 
     async def run(self, context: ToolContext) -> Output:
         """Run it to its end, or start it and return when it is to stay in the background."""
@@ -185,7 +195,7 @@ class BashCall(TypedInvocation[BashArguments]):
             return self._start(session)
         progress = _Progress(context.report)
         with ExitStack() as held:
-            command = self.bash.command(self.given.command, self.folder, held)
+            command = self.bash.command(self.given.command, self.folder, held, looking=self._effect() is Effect.READ)
             seconds = self.given.timeout_seconds
             ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()

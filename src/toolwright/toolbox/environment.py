@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping
 
+from toolwright.shell.pins import ALWAYS, LOOKING, git_environment
+
 # these make bash run or mean something else than the line that was judged
 _DROPPED = frozenset(
     {
@@ -39,30 +41,15 @@ _PINNED = {
     "TERM": "dumb",
     "TOOLWRIGHT": "1",
 }
-# settings with which a repository could run programs while it is only looked at
-_GIT_SETTINGS = {
-    "core.fsmonitor": "false",
-    "core.pager": "cat",
-    "core.askPass": "",
-    "safe.bareRepository": "explicit",
-    "protocol.ext.allow": "never",
-    "log.showSignature": "false",
-}
 
 
-def command_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables a command gets: those of `base` (ours by default), made safe for running unattended."""
+def command_environment(base: Mapping[str, str] | None = None, *, looking: bool = False) -> dict[str, str]:
+    """Return the variables a command gets: those of `base` (ours by default), made safe for running unattended.
+
+    A line that was proven to be `looking` only gets git's hooks switched off as well.
+    """
     given = os.environ if base is None else base
     kept = {name: value for name, value in given.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
-    return {**kept, **_PINNED, **_git_settings(kept)}
-
-
-def _git_settings(given: Mapping[str, str]) -> dict[str, str]:
-    # settings somebody already passes this way stay, ours come after them and win
-    count = given.get("GIT_CONFIG_COUNT", "")
-    first = int(count) if count.isdecimal() else 0
-    variables = {"GIT_CONFIG_COUNT": str(first + len(_GIT_SETTINGS))}
-    for place, (name, value) in enumerate(_GIT_SETTINGS.items(), first):
-        variables[f"GIT_CONFIG_KEY_{place}"] = name
-        variables[f"GIT_CONFIG_VALUE_{place}"] = value
-    return variables
+    count = kept.get("GIT_CONFIG_COUNT", "")
+    after = int(count) if count.isdecimal() else 0  # what somebody already passes stays, ours comes after and wins
+    return {**kept, **_PINNED, **git_environment(LOOKING if looking else ALWAYS, after=after)}
