@@ -1,0 +1,46 @@
+"""toolwright itself, measured by the same harness."""
+
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from benchmarks.peers.contract import Call, Function, Session
+from toolwright import AllowEverything, Effect, Executor, Limits, Registry, ToolCall, tool
+from toolwright.providers.formats import to_openai_chat
+
+DISTRIBUTION = "toolwright"
+PACKAGE = "toolwright"
+IMPORT = "from toolwright import Executor, Registry, tool"
+CALL = "Executor.run"
+TURN = "Executor.execute (no model)"
+TUNING = "width=1000"
+ASYNC = NESTED = True
+
+
+def define(functions: Sequence[Function]) -> list[Any]:
+    return [tool(effect=Effect.READ)(function) for function in functions]
+
+
+def payloads(tools: list[Any]) -> dict[str, Callable[[], Any]]:
+    registry = Registry(*tools)
+    return {
+        "Registry.definitions()": registry.definitions,
+        "the same in OpenAI's shape": lambda: [to_openai_chat(spec).payload for spec in registry.definitions()],
+    }
+
+
+def _unlimited(made: Any) -> Any:
+    return tool(effect=Effect.READ, limits=Limits(seconds=math.inf))(made.function)
+
+
+@asynccontextmanager
+async def opened(tools: list[Any], *, tuned: bool = False) -> AsyncIterator[Session]:
+    executor = Executor(Registry(*tools), width=1_000 if tuned else None)
+
+    async def turn(calls: Sequence[Call]) -> list[str]:
+        outcomes = await executor.execute([ToolCall(str(place), *call) for place, call in enumerate(calls)])
+        return [outcome.text for outcome in outcomes]
+
+    free = Executor(Registry(*(_unlimited(each) for each in tools)), AllowEverything())
+    yield Session(executor.run, turn, free.run)

@@ -1,0 +1,140 @@
+"""The figures of all packages as tables: the same text in the terminal and on the documentation page."""
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+Measured = Mapping[str, Any] | str
+"""Figures, or the reason why there are none."""
+_NONE = "–"
+_CHARS = 90
+
+
+def report(packages: Mapping[str, Measured]) -> str:
+    """Put everything measured, and everything that could not be, into tables."""
+    figures = {name: found for name, found in packages.items() if not isinstance(found, str)}
+    sections = {
+        "What was measured": versions(figures),
+        "Processor time": costs(figures),
+        "The list of 1,000 tools, on a later turn": payloads(figures),
+        "Calls of 50 ms in one turn (wall milliseconds; 50 would be ideal)": wide_turns(figures),
+        "When something is wrong": behaviour(figures),
+    }
+    parts = [machine(), *(f"### {title}\n\n{text}" for title, text in sections.items()), *failures(packages)]
+    return "\n\n".join(parts)
+
+
+def machine() -> str:
+    """Describe where the figures come from."""
+    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
+    return (
+        f"{date.today().isoformat()}, {platform.platform()}, {os.cpu_count()} processors, "
+        f"Python {platform.python_version()}, load average at the end {load}."
+    )
+
+
+def versions(figures: Mapping[str, Any]) -> str:
+    """Say which calls stand behind the figures."""
+    rows = [
+        [name, f["version"], _code(f["call"]), _code(f["turn"]), f["tuning"] or _NONE] for name, f in figures.items()
+    ]
+    return table(["package", "version", "one call", "a turn", "tuned, where so marked"], rows)
+
+
+def costs(figures: Mapping[str, Any]) -> str:
+    """Show import, definition and calls, each beside its floor."""
+    header = ["package", "`import` ms", "x python", "with the names used, x python", "define, µs per tool", "x floor"]
+    header += ["and listed once, x floor", "one call, µs", "x floor", "each further call of a turn, µs", "x floor"]
+    rows: list[list[str]] = []
+    for name, f in figures.items():
+        row = [_number(f, "import_ms", 0), _number(f, "import_ratio"), _number(f, "names_ratio")]
+        row += [_number(f, "define_us", 0), _number(f, "define_ratio", 2), _number(f, "first_ratio", 2)]
+        row += [
+            _number(f, "call_us"),
+            _number(f, "call_ratio"),
+            _number(f, "further_us", 0),
+            _number(f, "further_ratio"),
+        ]
+        rows.append([name, *row])
+        if f.get("bare_ratio"):
+            bare = [f"{f['bare_ratio'] * f['floor_us']:.1f}", f"{f['bare_ratio']:.1f}"]
+            rows.append([f"{name}, no policy, no deadline", *[""] * 6, *bare, "", ""])
+    return table(header, rows)
+
+
+def payloads(figures: Mapping[str, Any]) -> str:
+    """Show what a package does again every turn to say which tools there are."""
+    rows = [
+        [name, what, f"{milliseconds:.2f}"]
+        for name, f in figures.items()
+        for what, milliseconds in f.get("payload_ms", {}).items()
+    ]
+    return table(["package", "what", "ms"], rows)
+
+
+def wide_turns(figures: Mapping[str, Any]) -> str:
+    """Show how wide a turn runs, as a package comes and tuned."""
+    rows: list[list[str]] = []
+    for name, f in figures.items():
+        rows.append([name, *_widths(f, "")])
+        if "tuned_sync_100_ms" in f:
+            rows.append([f"{name}, {f['tuning']}", *_widths(f, "tuned_")])
+    return table(["package", "100 async", "1,000 async", "100 sync", "1,000 sync"], rows)
+
+
+def _widths(f: Mapping[str, Any], prefix: str) -> list[str]:
+    cells: list[str] = []
+    for kind in ("async", "sync"):
+        few, many = (f"{prefix}{kind}_{size}_ms" for size in (100, 1_000))
+        cells += [_number(f, few, 0), _number(f, many, 0) if many in f or few not in f else "serial"]
+    return cells
+
+
+def behaviour(figures: Mapping[str, Any]) -> str:
+    """Show what became of a turn in which something was wrong."""
+    header = ["package", 'a tool raises `ValueError("kaboom")`', "the tool does not exist", '`limit` is "many"']
+    header += ["one of three raises", "most of 200 naps at once"]
+    keys = ("raises", "unknown", "wrong", "siblings", "peak")
+    return table(header, [[name, *(_short(str(f.get(key, _NONE))) for key in keys)] for name, f in figures.items()])
+
+
+def failures(packages: Mapping[str, Measured]) -> list[str]:
+    """Name what could not be measured, and why."""
+    lines = [f"- {name}: {found}" for name, found in packages.items() if isinstance(found, str)]
+    for name, found in packages.items():
+        if not isinstance(found, str):
+            lines += [f"- {name}, {workload}: {_short(reason)}" for workload, reason in found["failed"].items()]
+    return ["### Not measured\n\n" + "\n".join(lines)] if lines else []
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a Markdown table whose columns also line up in a terminal."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+    padded = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    return "\n".join([f"| {padded[0]} |", f"|{rule}|", *(f"| {line} |" for line in padded[1:])])
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """Give the page with the figures between its markers of that name exchanged."""
+    begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise ValueError(f"the page needs exactly one {begin} and one {end}")
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def _number(f: Mapping[str, Any], key: str, places: int = 1) -> str:
+    return f"{f[key]:.{places}f}" if key in f else _NONE
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if " " not in text else text
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if len(flat) <= _CHARS else flat[: _CHARS - 1] + "…"

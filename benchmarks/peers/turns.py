@@ -1,0 +1,83 @@
+"""Whole turns of one package: how long wide ones take, and what happens when something is wrong."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.peers.contract import Adapter, Call, Figures, Session
+from benchmarks.peers.workload import TEXT, WRONG, Watched
+
+_SERIAL_SECONDS = 2.0
+_ENDED = "run ended"
+_NUMBER = '{"number": 1}'
+
+
+def tools_of(adapter: Adapter, watched: Watched) -> list[Any]:
+    """Give the watched tools as the package's own."""
+    return adapter.define(watched.tools(asynchronous=adapter.ASYNC))
+
+
+async def waiting(adapter: Adapter, *, tuned: bool) -> Figures:
+    """How long a turn of calls of 50 ms takes: wall milliseconds, best of several."""
+    prefix = "tuned_" if tuned else ""
+    figures: Figures = {}
+    watched = Watched()
+    async with adapter.opened(tools_of(adapter, watched), tuned=tuned) as session:
+        for name, kind in (("nap", "async"), ("snore", "sync")) if adapter.ASYNC else (("snore", "sync"),):
+            for size in (100, 1_000):
+                seconds = await _seconds_of_turn(session, watched, name, size)
+                figures[f"{prefix}{kind}_{size}_ms"] = seconds * 1e3
+                if seconds > _SERIAL_SECONDS:
+                    break
+    return figures
+
+
+async def _seconds_of_turn(session: Session, watched: Watched, name: str, size: int) -> float:
+    best = float("inf")
+    for _ in range(5 if size == 100 else 4):
+        watched.rested = 0
+        began = time.perf_counter()
+        await session.turn([(name, json.dumps({"number": number})) for number in range(size)])
+        best = min(best, time.perf_counter() - began)
+        if watched.rested != size:
+            raise AssertionError(f"{watched.rested} of {size} calls of {name} ran to their end")
+        if best > _SERIAL_SECONDS:
+            break
+    return best
+
+
+async def behaving(adapter: Adapter) -> Figures:
+    """What happens to a turn in which something is wrong; how many calls run at once."""
+    watched = Watched()
+    nap = "nap" if adapter.ASYNC else "snore"
+    async with adapter.opened(tools_of(adapter, watched)) as session:
+        raises = await _told(session, [("boom", _NUMBER)])
+        unknown = await _told(session, [("serch_0", TEXT)])
+        wrong = await _told(session, [("look", WRONG)])
+        siblings = await _siblings(session, watched, nap)
+        watched.peak = 0
+        await session.turn([(nap, json.dumps({"number": number})) for number in range(200)])
+    wrong = "not checked: the body ran with limit='many'" if "many" in watched.limits else wrong
+    return {"raises": raises, "unknown": unknown, "wrong": wrong, "siblings": siblings, "peak": watched.peak}
+
+
+async def _siblings(session: Session, watched: Watched, nap: str) -> str:
+    """Say what becomes of two naps when the call between them raises."""
+    watched.rested = 0
+    told = await _told(session, [(nap, _NUMBER), ("boom", _NUMBER), (nap, _NUMBER)])
+    finished = watched.rested
+    await asyncio.sleep(0.1)  # one left running would end by now
+    late = watched.rested - finished
+    lost = 2 - finished - late
+    parts = [(finished, "finished"), (late, "left running after the run had ended"), (lost, "cancelled")]
+    said = ", ".join(f"{count} {fate}" for count, fate in parts if count)
+    return f"{_ENDED}; siblings: {said}" if told.startswith(_ENDED) else f"siblings: {said}"
+
+
+async def _told(session: Session, calls: Sequence[Call]) -> str:
+    try:
+        return "told: " + " / ".join(await session.turn(calls))
+    except Exception as error:  # noqa: BLE001 - that the run ends is the finding
+        return f"{_ENDED}: {type(error).__name__}: {error}"
