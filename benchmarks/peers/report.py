@@ -67,7 +67,7 @@ def costs(figures: Mapping[str, Any]) -> str:
 def payloads(figures: Mapping[str, Any]) -> str:
     """Show what a package does again every turn to say which tools there are."""
     rows = [
-        [name, what, f"{milliseconds:.2f}"]
+        [name, what, f"{milliseconds:.2g}" if milliseconds < 1 else f"{milliseconds:.1f}"]
         for name, f in figures.items()
         for what, milliseconds in f.get("payload_ms", {}).items()
     ]
