@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -27,7 +28,7 @@ from toolwright.executor.turn import AskPerson
 from toolwright.providers.base import Provider
 from toolwright.registry.catalog import Toolset
 from toolwright.registry.registry import Registry
-from toolwright.sessions.base import SessionHold, SessionStore, no_such_session
+from toolwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
 from toolwright.sessions.memory import MemoryStore
 from toolwright.tool.base import Cancellation, State, Tool
 
@@ -147,8 +148,7 @@ class Agent:
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage) -> Result:
         """Run for a call of another agent; taken up where it was, if the call is being repeated."""
-        order = Order(session_id, prompt, cancellation=lineage.cancellation, lineage=lineage)
-        return await self._passed(order)
+        return await self._passed(Order(session_id, prompt, lineage=lineage))
 
     async def _passed(self, order: Order) -> Result:
         """Perform; a session nobody named and nobody waits for is not kept."""
@@ -162,7 +162,8 @@ class Agent:
             return result
         finally:
             if not kept:
-                await self.sessions.delete(named.session_id)
+                with suppress(SessionError):  # it may not have come to be
+                    await self.sessions.delete(named.session_id)
                 self._states.pop(named.session_id, None)
 
     async def _perform(self, order: Order) -> Result:
@@ -203,7 +204,6 @@ class Agent:
         state = self._state(order.session_id)
         handed = state.get(Lineage)
         handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
-        handed.cancellation = talk.watch.cancellation
         handed.depth = 0 if lineage is None else lineage.depth + 1
         return Machinery(
             self.provider,

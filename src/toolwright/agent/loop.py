@@ -67,6 +67,8 @@ class Loop:
         self._repairs_left = _REPAIRS
         self._compact_above = 0.0 if machinery.compaction is None else float(machinery.compaction.at_tokens)
         self._made_smaller = False
+        self._due: Compaction | None = None
+        """How to make the history smaller before the next request, because the last one was refused as too large."""
 
     async def run(self) -> Result:
         """Go on until there is a result; raises for nothing a model or a tool did."""
@@ -91,7 +93,7 @@ class Loop:
     async def _reply(self, talk: Talk, catalog: Catalog) -> AssistantMessage | Stopped:
         """One request, with the tools as they are now."""
         try:
-            if self._compact_above and talk.tokens > self._compact_above:
+            if self._due is not None or (self._compact_above and talk.tokens > self._compact_above):
                 await self._compact(talk, catalog)
             return await self._ask(talk, catalog, talk.history)
         except TimeoutError:
@@ -100,8 +102,7 @@ class Loop:
             if error.fault != "too_large" or self._made_smaller or self._with.compaction is None:
                 return talk.stopped("provider", f"the model could not be asked: {error}")
         self._made_smaller = True
-        half = replace(self._with.compaction, at_tokens=max(talk.tokens, 2), keep_tokens=talk.tokens // 2)
-        await self._compact(talk, catalog, half)
+        self._due = replace(self._with.compaction, at_tokens=max(talk.tokens, 2), keep_tokens=talk.tokens // 2)
         return await self._reply(talk, catalog)
 
     async def _call(self, talk: Talk, turn: OpenTurn, catalog: Catalog) -> Result | None:
@@ -152,8 +153,8 @@ class Loop:
         )
         return await ask_model(parts.provider, request, parts.requests, talk)
 
-    async def _compact(self, talk: Talk, catalog: Catalog, plan: Compaction | None = None) -> None:
-        plan = plan or self._with.compaction or Compaction()
+    async def _compact(self, talk: Talk, catalog: Catalog) -> None:
+        plan, self._due = self._due or self._with.compaction or Compaction(), None
         history, usage = await compacted(
             talk.history,
             plan,

@@ -15,7 +15,7 @@ from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson
 from toolwright.policy.decide import Policies, Policy, Tier
 from toolwright.policy.subject import Subject
-from toolwright.tool.base import Cancellation, ToolContext
+from toolwright.tool.base import ToolContext
 from toolwright.tool.handwritten import SchemaTool
 
 _DEEPEST = 4
@@ -28,12 +28,14 @@ _SCHEMA: JsonObject = {
 
 
 class Lineage:
-    """What a run hands down to the agents its tools start; kept in the session's state."""
+    """What a run hands down to the agents its tools start; kept in the session's state.
+
+    Its stop switch is not here: it cancels the tasks of running calls, and with them the agents inside.
+    """
 
     def __init__(self) -> None:
         self.executor: Executor | None = None
         self.ask: AskPerson | None = None
-        self.cancellation: Cancellation | None = None
         self.spending: Spending | None = None
         self.depth = 0
 

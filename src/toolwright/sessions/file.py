@@ -108,6 +108,7 @@ class SessionFile:
         try:
             with self._transaction() as connection:
                 connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+            self._ask("PRAGMA wal_checkpoint(TRUNCATE)")  # or the log would keep what was deleted
         finally:
             lease.release()
 

@@ -43,7 +43,7 @@ class MemoryStore:
         if session.held:
             raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
         session.held = True
-        return MemoryHold(session_id, session)
+        return MemoryHold(session_id, session, self._sessions)
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return tuple(self._found(session_id).records)
@@ -97,12 +97,13 @@ class MemoryStore:
 class MemoryHold:
     """The one writer of a session in memory."""
 
-    __slots__ = ("_session", "records", "session_id")
+    __slots__ = ("_session", "_sessions", "records", "session_id")
 
-    def __init__(self, session_id: str, session: _Session) -> None:
+    def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session]) -> None:
         self.session_id = session_id
         self.records: Sequence[Record] = tuple(session.records)
         self._session = session
+        self._sessions = sessions
 
     async def append(self, *records: Record) -> None:
         self._session.records.extend(records)
@@ -113,3 +114,5 @@ class MemoryHold:
 
     async def release(self) -> None:
         self._session.held = False
+        if not self._session.records:  # it was never begun
+            self._sessions.pop(self.session_id, None)

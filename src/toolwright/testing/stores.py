@@ -101,6 +101,9 @@ async def _check_writers(store: SessionStore) -> None:
         raise AssertionError("a session that is being written must not be deleted")
     await holds[0].release()
     await (await store.hold("check-2")).release()
+    await (await store.hold("check-5")).release()
+    known = {entry.session_id for entry in await store.list()}
+    assert "check-5" not in known, "a session that was held and not written must not come to be"
 
 
 async def _check_lists(store: SessionStore) -> None:
