@@ -96,7 +96,7 @@ def _skill(fields: Fields, body: str, named: str, kind: Kind, scope: Scope) -> S
         _check_standard(fields, named)
     return Skill(
         name=named,
-        description=_description(fields, body),
+        description=_description(fields, body, kind),
         file=fields.file,
         kind=kind,
         scope=scope,
@@ -129,11 +129,12 @@ def _check_standard(fields: Fields, folder: str) -> None:
     fields.texts("metadata")
 
 
-def _description(fields: Fields, body: str) -> str:
+def _description(fields: Fields, body: str, kind: Kind) -> str:
     said = fields.text("description", longest=_LONGEST_DESCRIPTION)
     if said:
         return said
-    fields.remark("there is no description; the first paragraph stands in for it")
+    if kind == "skill" and "description" not in fields.document.fields:
+        fields.remark("there is no description; the first paragraph stands in for it")
     paragraphs = (paragraph.strip() for paragraph in body.split("\n\n"))
     first = next((paragraph for paragraph in paragraphs if paragraph and not paragraph.startswith("#")), "")
     if not first:

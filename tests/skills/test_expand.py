@@ -1,0 +1,167 @@
+"""Arguments and commands in a skill's instructions, also when somebody wishes us harm."""
+
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolwright.skills import Expansion, Request, expanded
+
+HOSTILE = [
+    "; touch owned",
+    "$(touch owned)",
+    "`touch owned`",
+    "' ; touch owned ; '",
+    '" ; touch owned ; "',
+    "a\nb",
+    "\\",
+]
+
+
+def text(template: str, arguments: str = "", *names: str) -> str:
+    return expanded(template, arguments, names=names, values={"SKILL_DIR": "/skills/x"}).assembled([])
+
+
+def line(template: str, arguments: str = "", *names: str) -> str:
+    (request,) = expanded(f"!`{template}`", arguments, names=names, values={"SKILL_DIR": "/my skills/x"}).requests
+    assert not request.refusal, request.refusal
+    return request.line
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "result"),
+    [
+        ("Review $ARGUMENTS.", "a 'b c'", "Review a 'b c'."),
+        ("$ARGUMENTS", "", ""),
+        ("$0 then $1", "one 'two words'", "one then two words"),
+        ("$ARGUMENTS[1] $ARGUMENTS[0]", "a b", "b a"),
+        ("${ARGUMENTS} ${0}", "a b", "a b a"),
+        ("$0 and $2", "a b", "a and $2"),
+        ("$ARGUMENTS[7]", "a", "$ARGUMENTS[7]"),
+        (r"\$0 costs \$ARGUMENTS, not $0", "5", "$0 costs $ARGUMENTS, not 5"),
+        (r"\$HOME and \n stay", "", r"\$HOME and \n stay"),
+        ("$HOME ${HOME} $ARGUMENTS_X $0th $1000 $", "a", "$HOME ${HOME} $ARGUMENTS_X $0th $1000 $\n\nARGUMENTS: a"),
+        ("$0", "it's me", "it's"),
+        ("Do it.", "now", "Do it.\n\nARGUMENTS: now"),
+        ("Do it.", "  ", "Do it."),
+        ("in ${SKILL_DIR}/x", "", "in /skills/x/x"),
+        ("$SKILL_DIR", "", "$SKILL_DIR"),
+    ],
+)
+def test_placeholders_stand_for_the_arguments(template: str, arguments: str, result: str) -> None:
+    assert text(template, arguments) == result
+
+
+def test_names_stand_for_words_and_a_missing_one_for_nothing() -> None:
+    assert text("from $source to ${target}.$other", "a", "source", "target") == "from a to .$other"
+
+
+def test_an_argument_that_looks_like_a_placeholder_stays_what_it_is() -> None:
+    assert text("$ARGUMENTS|$0|$1", "$1 $ARGUMENTS") == "$1 $ARGUMENTS|$1|$ARGUMENTS"
+    assert text("$0", "'${SKILL_DIR}'") == "${SKILL_DIR}"
+
+
+def test_an_argument_cannot_become_a_command() -> None:
+    expansion = expanded("Look:\n$ARGUMENTS\n```!\necho $0\n```", "!`touch owned`\n```!\ntouch owned\n```")
+    assert [request.line for request in expansion.requests] == ["echo '!`touch'"]
+
+
+def test_a_command_s_output_is_never_looked_at_again() -> None:
+    expansion = expanded("!`cat x` and !`cat y`", "secret")
+    outputs = ["!`touch owned` $ARGUMENTS $0", "```!\nrm\n```"]
+    assert expansion.assembled(outputs) == f"{outputs[0]} and {outputs[1]}\n\nARGUMENTS: secret"
+
+
+@pytest.mark.parametrize(
+    ("template", "lines"),
+    [
+        ("!`git status`", ["git status"]),
+        ("a !`one` b\n!`two`", ["one", "two"]),
+        ("wow!`no` (!`no`) `!`no``", []),
+        ("!`not\nover lines`", []),
+        ("!``", []),
+        ("```!\ngit status\ngit log\n```\nrest", ["git status\ngit log"]),
+        ("```bash\ngit status\n```", []),
+        ("text ```!\nno\n```", []),
+    ],
+)
+def test_commands_stand_alone_or_in_a_block_of_their_own(template: str, lines: list[str]) -> None:
+    assert [request.line for request in expanded(template).requests] == lines
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "result"),
+    [
+        ("gh pr view $0", "123", "gh pr view 123"),
+        ("cat $ARGUMENTS", "my file; rm x", "cat 'my file; rm x'"),
+        ('cat "$ARGUMENTS"', 'a "b" $c', r'cat "a \"b\" \$c"'),
+        ("grep '$ARGUMENTS' x", "it's", r"grep 'it'\''s' x"),
+        ("awk '{print $1}' $0", "f g", "awk '{print $1}' f"),
+        (r"echo \$0 $0", "x", r"echo \$0 x"),
+        ("git diff $ARGUMENTS", "", "git diff "),
+        ("git diff $0 $1", "a", "git diff a "),
+        ("echo $HOME ${HOME} $0", "x", "echo $HOME ${HOME} x"),
+        ("python ${SKILL_DIR}/run.py $0", "x", "python '/my skills/x'/run.py x"),
+        ('python "${SKILL_DIR}/run.py"', "", 'python "/my skills/x/run.py"'),
+    ],
+)
+def test_an_argument_in_a_command_is_quoted_as_its_place_demands(template: str, arguments: str, result: str) -> None:
+    assert line(template, arguments) == result
+
+
+@pytest.mark.parametrize("argument", HOSTILE)
+@pytest.mark.parametrize(
+    "template",
+    [
+        'echo "$(cat "$ARGUMENTS")"',
+        "echo $(cat $ARGUMENTS)",
+        "cat <<EOF\n$ARGUMENTS\nEOF",
+        "cat <<< $ARGUMENTS",
+        "diff <(cat $ARGUMENTS) x",
+        "echo $'$ARGUMENTS'",
+        'echo $"$ARGUMENTS"',
+        "echo ${HOME:-$ARGUMENTS}",
+        "echo $(( $ARGUMENTS ))",
+        "echo $[ $ARGUMENTS ]",
+        "[[ $ARGUMENTS -eq 1 ]]",
+        "ls # $ARGUMENTS",
+        "# $ARGUMENTS",
+        "echo '$ARGUMENTS",
+    ],
+)
+def test_where_quoting_cannot_be_trusted_nothing_is_run(template: str, argument: str) -> None:
+    (request,) = expanded(f"```!\n{template}\n```", argument).requests
+    assert request.refusal
+
+
+def test_a_command_without_arguments_may_be_as_clever_as_it_likes() -> None:
+    assert expanded("!`git diff $(git merge-base HEAD main)`", "x").requests == (
+        Request("git diff $(git merge-base HEAD main)"),
+    )
+
+
+def test_nothing_to_do_is_nothing_done() -> None:
+    assert expanded("") == Expansion(("",))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(
+        ["printf %s $0", 'printf %s "$0"', "printf %s '$ARGUMENTS[0]'", "printf %s $name", 'printf %s "<$name>"']
+    ),
+    st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))),
+)
+def test_whatever_an_argument_holds_the_shell_sees_one_word(template: str, argument: str) -> None:
+    quoted = "'" + argument.replace("'", "'\\''") + "'"
+    made = line(template, quoted, "name")
+    done = subprocess.run(["bash", "--norc", "-c", made], capture_output=True, check=True, timeout=10)
+    shown = done.stdout.decode()
+    assert shown == (f"<{argument}>" if "<" in template else argument)
+    assert not done.stderr
+
+
+@given(st.text(st.sampled_from("$ARGUMENTS0[]{}!`'\"\\ \nab"), max_size=60), st.text(max_size=10))
+def test_no_template_breaks_the_expansion(template: str, arguments: str) -> None:
+    expansion = expanded(template, arguments, names=["a"])
+    assert isinstance(expansion.assembled(["out"] * len(expansion.requests)), str)

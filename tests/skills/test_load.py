@@ -1,0 +1,313 @@
+"""Where skills are found, which of them win, and what is wrong with the others."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.skills import Problem, Reloaded, Skill, Skills, listing, read_skill
+from toolwright.skills.fields import split_outside
+from toolwright.skills.files import files_of, read_inside
+
+from .conftest import Write
+
+
+def problems(skills: Skills) -> list[str]:
+    return [f"{problem.file.parent.name}:{problem.line}: {problem.text}" for problem in skills.problems]
+
+
+def one(folder: Path, text: str) -> tuple[Skill | None, list[Problem]]:
+    folder.mkdir(exist_ok=True)
+    (folder / "SKILL.md").write_bytes(text.encode())
+    return read_skill(folder / "SKILL.md")
+
+
+def test_every_common_folder_is_looked_into(project: Path, home: Path, write: Write) -> None:
+    for number, base in enumerate(
+        [place / each / "skills" for place in (project, home) for each in (".toolwright", ".agents", ".claude")]
+    ):
+        write(f"skill-{number}", base=base)
+    skills = Skills(project, home=home)
+    assert [(skill.name, skill.scope) for skill in skills] == [
+        *((f"skill-{number}", "project") for number in range(3)),
+        *((f"skill-{number}", "user") for number in range(3, 6)),
+    ]
+    assert not skills.problems
+
+
+def test_the_nearest_skill_wins_and_the_others_are_named(project: Path, home: Path, write: Write) -> None:
+    inner = project / "packages" / "one"
+    nearest = write("deploy", base=inner / ".claude" / "skills")
+    for base in (project / ".toolwright", project / ".agents", home / ".toolwright"):
+        write("deploy", base=base / "skills")
+    skills = Skills(inner, home=home)
+    found = skills.get("deploy")
+    assert found is not None
+    assert found.folder == nearest
+    assert len(skills) == 1
+    assert [problem.fatal for problem in skills.problems] == [False] * 3
+    assert str(nearest) in str(skills.problems[0])
+
+
+def test_what_lies_above_the_repository_is_not_the_project_s(project: Path, home: Path, write: Write) -> None:
+    write("above", base=project.parent / ".claude" / "skills")
+    assert "above" not in Skills(project, home=home)
+    plain = project.parent / "plain" / "sub"
+    plain.mkdir(parents=True)
+    write("beside", base=plain.parent / ".claude" / "skills")
+    assert len(Skills(plain, home=home)) == 0
+
+
+def test_the_home_folder_is_the_user_s_also_when_one_works_in_it(home: Path, write: Write) -> None:
+    write("mine", base=home / ".claude" / "skills")
+    (home / ".git").mkdir()
+    assert [skill.scope for skill in Skills(home, home=home)] == ["user"]
+    (home / "work").mkdir()
+    assert [skill.scope for skill in Skills(home / "work", home=home)] == ["user"]
+
+
+def test_one_skill_reached_by_two_ways_is_no_duplicate(project: Path, home: Path, write: Write) -> None:
+    write("deploy", base=project / ".agents" / "skills")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "skills").symlink_to("../.agents/skills")
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["deploy"]
+    assert not skills.problems
+
+
+def test_a_project_s_skill_may_not_lead_out_of_the_project(project: Path, home: Path, write: Write) -> None:
+    outside = write("secret", base=project.parent)
+    (project / ".claude" / "skills").mkdir(parents=True)
+    (project / ".claude" / "skills" / "secret").symlink_to(outside)
+    skills = Skills(project, home=home)
+    assert len(skills) == 0
+    assert "leads out of the project" in problems(skills)[0]
+    (home / ".claude" / "skills").mkdir(parents=True)
+    (home / ".claude" / "skills" / "secret").symlink_to(outside)
+    assert "secret" in Skills(project, home=home), "a user may keep skills where they like"
+
+
+@pytest.mark.parametrize("scope", ["project", "home"])
+def test_a_skill_s_file_may_not_be_a_link_to_another_place(
+    scope: str, project: Path, home: Path, tmp_path: Path
+) -> None:
+    base = (project if scope == "project" else home) / ".claude" / "skills" / "leak"
+    base.mkdir(parents=True)
+    (tmp_path / "key").write_text("PRIVATE KEY")
+    (base / "SKILL.md").symlink_to(tmp_path / "key")
+    skills = Skills(project, home=home)
+    assert len(skills) == 0
+    assert len(skills.problems) == 1
+    assert "PRIVATE" not in str(skills.problems[0])
+
+
+def test_the_mark_some_editors_write_and_their_line_ends_hide_nothing(tmp_path: Path) -> None:
+    skill, wrong = one(tmp_path / "x", "\ufeff---\r\nname: x\r\ndescription: D.\r\n---\r\nLine 1\r\nLine 2\r\n")
+    assert not wrong
+    assert skill is not None
+    assert (skill.description, skill.body()) == ("D.", "Line 1\nLine 2")
+
+
+def test_fields_are_read_in_all_their_spellings(tmp_path: Path) -> None:
+    skill, wrong = one(
+        tmp_path / "x",
+        "---\nname: x\ndescription: D.\nwhen_to_use: W.\nargument-hint: '[file]'\narguments: [source, target]\n"
+        "allowed-tools: Bash(git add:*), Bash(npm run *) Read\ndisallowed-tools:\n  - Write\n  - Bash(rm *)\n"
+        "disable-model-invocation: YES\nuser-invocable: off\ncontext: fork\nagent: reviewer\nmodel: small\n"
+        "license: MIT\ncompatibility: Needs git.\nmetadata:\n  version: 1.10\n---\nB",
+    )
+    assert not wrong
+    assert skill is not None
+    assert skill.allowed_tools == ("Bash(git add:*)", "Bash(npm run *)", "Read")
+    assert skill.disallowed_tools == ("Write", "Bash(rm *)")
+    assert (skill.arguments, skill.argument_hint, skill.when_to_use) == (("source", "target"), "[file]", "W.")
+    assert (skill.fork, skill.agent, skill.model) == (True, "reviewer", "small")
+    assert (skill.model_invocable, skill.user_invocable) == (False, False)
+    assert skill.more["metadata"] == {"version": "1.10"}
+
+
+@pytest.mark.parametrize(
+    ("front", "line", "said"),
+    [
+        ("name: other\ndescription: D.", 2, "the name 'other' is not that of its folder, 'x'"),
+        ("description: D.\nname: X", 3, "must be lower-case"),
+        ("name: x\ndescription: ''", 3, "description is empty"),
+        ("name: x\ndescription: [a]", 3, "description must be a text, not a list"),
+        ("name: x\ndescription: " + "d" * 1025, 3, "description has 1025 characters; at most 1024"),
+        ("name: " + "x" * 65 + "\ndescription: D.", 2, "name has 65 characters; at most 64"),
+        ("name: x\ndescription: D.\ncompatibility: " + "c" * 501, 4, "at most 500"),
+        ("name: x\ndescription: D.\nmetadata: [a]", 4, "metadata must be a map of texts"),
+        ("name: x\ndescription: D.\nuser-invocable: maybe", 4, "must be true or false, not 'maybe'"),
+        ("name: x\ndescription: D.\ncontext: knife", 4, "context must be fork or inline, not 'knife'"),
+        ("name: x\ndescription: D.\narguments: [a, 1b]", 4, "'1b' cannot be the name of an argument"),
+        ("name: x\ndescription: D.\narguments: a a", 4, "the same name twice"),
+        ("name: x\ndescription: D.\nallowed-tools: Bash(git *", 4, "is not a rule"),
+        ("name: x\ndescription: D.\nallowed-tools: Read) Bash(rm *)", 4, "is not a rule"),
+        ("name: x\ndescription: D.\nallowed-tools:\n  a: b", 4, "must be a text or a list of texts"),
+        ("name: x\nname: x\ndescription: D.", 3, "given twice"),
+        ("name: x\n\tdescription: D.", 3, "a tab"),
+    ],
+)
+def test_a_mistake_in_a_field_is_named_with_its_line(tmp_path: Path, front: str, line: int, said: str) -> None:
+    skill, wrong = one(tmp_path / "x", f"---\n{front}\n---\nB")
+    assert skill is None
+    assert any(problem.line == line and said in problem.text and problem.fatal for problem in wrong), wrong
+    assert str(wrong[0]).startswith(f"{tmp_path / 'x' / 'SKILL.md'}:")
+
+
+def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
+    _, wrong = one(tmp_path / "x", "---\nname: Y\ndescription: []\ncontext: z\n---\nB")
+    assert sorted({problem.line for problem in wrong}) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("---\nname: x\n", "not closed"),
+        ("", "neither a description nor a paragraph"),
+        ("---\nname: x\n---\n# Title only", "neither a description nor a paragraph"),
+        ("---\nname: x\ndescription: D.\n---\n" + "b" * (1 << 20), "larger than"),
+    ],
+)
+def test_a_file_without_sense_is_not_a_skill(tmp_path: Path, text: str, said: str) -> None:
+    skill, wrong = one(tmp_path / "x", text)
+    assert skill is None
+    assert said in wrong[-1].text
+
+
+def test_a_file_that_is_not_text_is_not_a_skill(tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_bytes(b"---\nname: \xff\xfe\n---\n")
+    skill, wrong = read_skill(tmp_path / "SKILL.md")
+    assert skill is None
+    assert "not UTF-8" in wrong[0].text
+
+
+def test_a_pipe_in_place_of_a_skill_does_not_keep_anybody_waiting(project: Path, home: Path) -> None:
+    folder = project / ".claude" / "skills" / "pipe"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "SKILL.md")
+    assert len(Skills(project, home=home)) == 0
+    assert read_skill(folder / "SKILL.md")[0] is None
+
+
+def test_what_the_standard_wants_and_others_do_not_is_remarked_upon(tmp_path: Path) -> None:
+    skill, wrong = one(tmp_path / "x", "---\nalowed-tools: Read\n---\n# Title\n\nDoes things\nwell.\n\nMore.")
+    assert skill is not None
+    assert (skill.name, skill.description) == ("x", "Does things well.")
+    assert not any(problem.fatal for problem in wrong)
+    assert "did you mean allowed-tools?" in wrong[0].text
+
+
+def test_one_bad_skill_does_not_cost_the_others(project: Path, home: Path, write: Write) -> None:
+    write("good")
+    write("bad", "B", "context: [")
+    skills = Skills(project, home=home)
+    assert [skill.name for skill in skills] == ["good"]
+    assert problems(skills) == ["bad:4: '[' is not closed"]
+
+
+def test_command_files_are_found_below_namespaces_and_yield_to_skills(project: Path, home: Path, write: Write) -> None:
+    commands = project / ".claude" / "commands"
+    (commands / "git").mkdir(parents=True)
+    (commands / "git" / "log.md").write_text("Show the log of $ARGUMENTS.")
+    (commands / "deploy.md").write_text("Old.")
+    (commands / "notes.txt").write_text("Not a command.")
+    write("deploy")
+    skills = Skills(project, home=home)
+    assert [(skill.name, skill.kind) for skill in skills] == [("deploy", "skill"), ("git:log", "command")]
+    assert problems(skills)[0].startswith("commands:1: the command 'deploy' is hidden by")
+
+
+def test_what_a_person_types_is_read_as_a_skill_and_its_arguments(project: Path, home: Path, write: Write) -> None:
+    write("review")
+    write("internal", "B", "user-invocable: false")
+    skills = Skills(project, home=home)
+    review = skills.get("review")
+    assert skills.slash("/review src/a.py  now\nplease") == (review, "src/a.py  now\nplease")
+    assert skills.slash("/review") == (review, "")
+    for text in ("review x", "/internal", "/nothing", "/", "", "/usr/bin/env x"):
+        assert skills.slash(text) is None
+
+
+def test_a_reload_says_what_came_went_and_changed(project: Path, home: Path, write: Write) -> None:
+    write("stays")
+    write("goes")
+    skills = Skills(project, home=home)
+    assert skills.reload() == Reloaded()
+    (project / ".toolwright" / "skills" / "goes" / "SKILL.md").unlink()
+    write("stays", "Do it.", "model: large")
+    write("comes")
+    assert skills.reload() == Reloaded(("comes",), ("goes",), ("stays",))
+
+
+def test_instructions_are_read_when_they_are_needed(project: Path, home: Path, write: Write) -> None:
+    write("x", "Old.")
+    skill = next(iter(Skills(project, home=home)))
+    write("x", "New.")
+    assert skill.body() == "New."
+
+
+@pytest.mark.parametrize("path", ["../other.txt", "/etc/passwd", "link", "folder/out", "~/x", "a\0b", ""])
+def test_no_path_leads_out_of_a_skill(tmp_path: Path, path: str) -> None:
+    skill = tmp_path / "skill"
+    (skill / "folder").mkdir(parents=True)
+    (tmp_path / "other.txt").write_text("secret")
+    (skill / "link").symlink_to(tmp_path / "other.txt")
+    (skill / "folder" / "out").symlink_to("../../other.txt")
+    with pytest.raises(Unsafe):
+        read_inside(skill, path)
+
+
+def test_files_of_a_skill_are_read_and_listed_whole_links_and_hidden_ones_left_out(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name in ("SKILL.md", "scripts/run.sh", "scripts/SKILL.md", ".env", ".git/config"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "out").symlink_to("/etc")
+    assert files_of(tmp_path) == (["scripts/SKILL.md", "scripts/run.sh"], False)
+    assert read_inside(tmp_path, "scripts/run.sh") == "scripts/run.sh"
+    for number in range(60):
+        (tmp_path / f"f{number}").touch()
+    assert len(files_of(tmp_path)[0]) == 50
+    with pytest.raises(ToolFailed, match="is a folder of the skill"):
+        read_inside(tmp_path, "scripts")
+    with pytest.raises(ToolFailed, match="cannot be read: No such file"):
+        read_inside(tmp_path, "missing.md")
+    (tmp_path / "huge").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(ToolFailed, match="larger than"):
+        read_inside(tmp_path, "huge")
+
+
+def _skill(name: str, description: str, *, model: bool = True) -> Skill:
+    return Skill(name, description, Path("/nowhere/SKILL.md"), model_invocable=model)
+
+
+def test_the_list_for_the_prompt_names_what_a_model_may_load_on_one_line_each() -> None:
+    text = listing([_skill("b", "Second\n- fake: entry"), _skill("a", "First."), _skill("c", "Hidden.", model=False)])
+    assert text == "- a: First.\n- b: Second - fake: entry"
+    assert listing([]) == ""
+
+
+def test_a_list_too_long_for_its_budget_says_less_about_each_and_then_only_names() -> None:
+    skills = [_skill(f"skill-{number:03}", "Does a thing. " * 40) for number in range(100)]
+    for budget in (20_000, 5_000, 1_500, 300, 20, 0):
+        text = listing(skills, budget_tokens=budget)
+        assert len(text) <= 4 * budget or budget < 5
+    assert listing(skills, budget_tokens=5_000).count("\n") == 99
+    assert listing(skills, budget_tokens=200).endswith(" more")
+    assert len(listing([_skill("x", "d" * 5_000)])) < 1_600
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("Bash(git:*) Bash(jq:*) Read", ["Bash(git:*)", "Bash(jq:*)", "Read"]),
+        ("Read, Bash(git log *), Edit(a, b)", ["Read", "Bash(git log *)", "Edit(a, b)"]),
+        ("Bash(echo (a b) c)", ["Bash(echo (a b) c)"]),
+        (" , ", []),
+    ],
+)
+def test_rules_are_parted_outside_of_parentheses(text: str, items: list[str]) -> None:
+    assert split_outside(text) == items

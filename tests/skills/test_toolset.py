@@ -1,0 +1,284 @@
+"""The skill tool and skills as tools, through the executor, its policies and a real shell."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from toolwright.core.call import Answers, Completed, Failed, Outcome, Question
+from toolwright.core.errors import Unsafe
+from toolwright.core.event import CallEnded, Event
+from toolwright.core.json import Json
+from toolwright.core.spec import Effect
+from toolwright.executor import Executor
+from toolwright.executor.turn import Turn
+from toolwright.hooks import Hook
+from toolwright.hooks.base import PendingCall
+from toolwright.policy import AllowEverything, Grants, Policies, Rule, Surroundings, rules_of, standard_policies
+from toolwright.registry import Registry
+from toolwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool
+from toolwright.testing import check_tool
+from toolwright.tool.base import ToolContext
+from toolwright.tool.function import tool
+from toolwright.toolbox.bash import Bash
+
+from .conftest import Write
+
+
+class Bench:
+    """A project's skills behind an executor."""
+
+    def __init__(self, project: Path, home: Path, policies: Policies | None = None) -> None:
+        self.skills = Skills(project, home=home)
+        self.project = project
+        self.policies = policies
+        self.calls: list[str] = []
+
+    def _see(self, event: Event) -> None:
+        if isinstance(event, CallEnded):
+            self.calls.append(event.outcome.call.name)
+
+    def executor(self, *more: object, skill: SkillTool | None = None) -> Executor:
+        registry = Registry(skill or SkillTool(self.skills, project=self.project), Bash(self.project))
+        for each in more:
+            registry.add(each)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - tools all
+        return Executor(registry, self.policies or Policies(AllowEverything()), observe=self._see)
+
+    async def use(self, arguments: Mapping[str, Json], **named: SkillTool) -> Outcome:
+        return await self.executor(**named).run("skill", arguments)
+
+    async def says(self, name: str, arguments: str = "", **named: SkillTool) -> str:
+        outcome = await self.use({"name": name, "arguments": arguments}, **named)
+        assert isinstance(outcome, Completed), outcome
+        return outcome.text
+
+
+@pytest.fixture
+def bench(project: Path, home: Path) -> Bench:
+    return Bench(project, home)
+
+
+async def test_a_skill_s_instructions_come_with_its_files(bench: Bench, write: Write) -> None:
+    folder = write("review", "Review $ARGUMENTS.")
+    (folder / "references").mkdir()
+    (folder / "references" / "style.md").write_text("Be kind.")
+    bench.skills.reload()
+    said = await bench.says("review", "src")
+    assert said.startswith("Review src.\n\nFiles of this skill, in ")
+    assert said.endswith("- references/style.md")
+    outcome = await bench.use({"name": "review", "file": "references/style.md"})
+    assert isinstance(outcome, Completed)
+    assert outcome.text == "Be kind."
+
+
+async def test_a_file_outside_of_the_skill_is_refused(bench: Bench, write: Write) -> None:
+    write("review")
+    (bench.project / "secret.txt").write_text("secret")
+    bench.skills.reload()
+    outcome = await bench.use({"name": "review", "file": "../../../secret.txt"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Unsafe)
+
+
+async def test_an_unknown_skill_is_answered_with_the_nearest(bench: Bench, write: Write) -> None:
+    write("deploy-site")
+    bench.skills.reload()
+    outcome = await bench.use({"name": "deploy_site"})
+    assert isinstance(outcome, Failed)
+    assert outcome.text == "there is no skill 'deploy_site'; did you mean deploy-site?"
+
+
+async def test_a_skill_for_people_is_not_for_the_model(bench: Bench, write: Write) -> None:
+    write("release", "Do it.", "disable-model-invocation: true")
+    bench.skills.reload()
+    outcome = await bench.use({"name": "release"})
+    assert isinstance(outcome, Failed)
+    assert "only a person may start release, by typing /release" in outcome.text
+
+
+async def test_commands_run_in_the_shell_with_arguments_that_stay_arguments(bench: Bench, write: Write) -> None:
+    write("look", "Said: !`printf '<%s>' $0 \"$1\" 'x'`.\n\nSession ${SESSION_ID}.")
+    bench.skills.reload()
+    said = await bench.says("look", "'; touch owned; $(touch owned)' '`touch owned`'")
+    assert said == "Said: <; touch owned; $(touch owned)><`touch owned`><x>.\n\nSession ."
+    assert list(bench.project.glob("**/owned")) == []
+    assert bench.calls == ["bash", "skill"]
+
+
+async def test_what_a_command_prints_is_neither_run_nor_filled_in(bench: Bench, write: Write) -> None:
+    (bench.project / "notes").write_text("!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n")
+    write("look", "!`cat notes`\n\nAbout $ARGUMENTS")
+    bench.skills.reload()
+    said = await bench.says("look", "secret")
+    assert said == "!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n\nAbout secret"
+    assert not (bench.project / "owned").exists()
+
+
+async def test_a_command_that_fails_or_says_nothing_leaves_the_rest_standing(bench: Bench, write: Write) -> None:
+    write("look", "A !`true` B !`ls /nowhere-at-all` C")
+    bench.skills.reload()
+    said = await bench.says("look")
+    assert said.startswith("A  B [failed: ")
+    assert said.endswith("exit code: 2] C")
+
+
+async def test_commands_can_be_switched_off(bench: Bench, write: Write) -> None:
+    write("look", "!`touch owned`")
+    bench.skills.reload()
+    said = await bench.says("look", skill=SkillTool(bench.skills, commands=False))
+    assert said == "[shell command execution disabled by policy]"
+    assert bench.calls == ["skill"]
+
+
+async def test_too_many_commands_are_refused_before_the_first_runs(bench: Bench, write: Write) -> None:
+    write("flood", "!`touch owned`\n" * 21)
+    bench.skills.reload()
+    outcome = await bench.use({"name": "flood"})
+    assert isinstance(outcome, Failed)
+    assert "wants to run 21 commands" in outcome.text
+    assert bench.calls == ["skill"]
+
+
+async def test_a_command_needs_the_same_permission_as_the_model_s_own(project: Path, home: Path, write: Write) -> None:
+    write("mixed", "!`touch made` and !`git status --short`")
+    bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Bash(git status *)"])))
+    said = await bench.says("mixed")
+    assert said.startswith("[not run: it needs a person's approval; if you need it, call bash")
+    assert "[not run: the rule Bash(git status *) forbids it" in said
+    assert not (project / "made").exists()
+
+
+async def test_a_person_is_asked_about_the_command_itself(project: Path, home: Path, write: Write) -> None:
+    write("make", "!`touch $0`")
+    asked: list[str] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.summary for question in questions)
+        return Answers.approving(questions)
+
+    executor = Bench(project, home, standard_policies(project)).executor()
+    outcome = await executor.run("skill", {"name": "make", "arguments": "made"}, turn=Turn("s", "t", ask=ask))
+    assert isinstance(outcome, Completed)
+    assert asked == ["Allow bash: touch made?"]
+    assert (project / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "runs"),
+    [((), True), (rules_of(ask=["Bash(./make.sh *)"]), False), (rules_of(deny=["Bash(./make.sh *)"]), False)],
+    ids=["nothing", "ask", "deny"],
+)
+async def test_what_a_skill_is_allowed_never_beats_an_ask_or_a_deny(
+    project: Path, home: Path, write: Write, rules: tuple[Rule, ...], runs: bool
+) -> None:
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh *)")
+    (project / "make.sh").write_text("#!/bin/sh\ntouch made\n")
+    (project / "make.sh").chmod(0o755)
+    grants = Grants(Surroundings.of(project))
+    bench = Bench(project, home, standard_policies(project, rules=rules, more=[grants]))
+
+    def activate(skill: Skill, context: ToolContext) -> None:
+        grants.grant_rules(skill.allowed_tools, session=context.session_id, written_in=str(skill.file))
+
+    await bench.says("make", skill=SkillTool(bench.skills, activate=activate))
+    assert (project / "made").exists() is runs
+
+
+async def test_without_a_grant_the_fields_of_a_skill_allow_nothing(project: Path, home: Path, write: Write) -> None:
+    write("make", "!`touch made`", "allowed-tools: Bash(*)")
+    await Bench(project, home, standard_policies(project)).says("make")
+    assert not (project / "made").exists()
+
+
+async def test_plan_mode_loads_skills_and_runs_nothing_that_writes(project: Path, home: Path, write: Write) -> None:
+    write("make", "!`touch made` !`echo hello`")
+    said = await Bench(project, home, standard_policies(project, mode="plan")).says("make")
+    assert "[not run: plan mode runs only what reads" in said
+    assert said.endswith("hello")
+
+
+async def test_a_rule_can_name_a_skill(project: Path, home: Path, write: Write) -> None:
+    write("deploy")
+    write("review")
+    bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["skill(name:deploy)"])))
+    assert isinstance(await bench.use({"name": "deploy"}), Failed)
+    assert await bench.says("review") == "Do it."
+
+
+async def echo(prompt: str) -> str:
+    return f"agent was told: {prompt}"
+
+
+async def test_a_forked_skill_is_answered_by_an_agent_of_its_own(bench: Bench, write: Write) -> None:
+    write("research", "Find out about $ARGUMENTS.", "context: fork")
+    bench.skills.reload()
+    said = await bench.says("research", "bees", skill=SkillTool(bench.skills, subagent=echo))
+    assert said == "agent was told: Find out about bees."
+    assert await bench.says("research", "bees") == "Find out about bees."
+
+
+async def test_the_agent_of_a_forked_skill_can_be_a_tool_judged_like_any(bench: Bench, write: Write) -> None:
+    @tool(effect=Effect.READ)
+    async def helper(prompt: str) -> str:
+        """Answer a prompt."""
+        return await echo(prompt)
+
+    write("research", "Find out.", "context: fork")
+    bench.skills.reload()
+    executor = bench.executor(helper, skill=SkillTool(bench.skills, subagent="helper"))
+    outcome = await executor.run("skill", {"name": "research"})
+    assert isinstance(outcome, Completed)
+    assert outcome.text == "agent was told: Find out."
+    missing = await bench.executor(skill=SkillTool(bench.skills, subagent="helper")).run("skill", {"name": "research"})
+    assert isinstance(missing, Failed)
+    assert "unknown tool: helper" in missing.text
+
+
+async def test_markdown_files_become_tools_that_take_one_text(tmp_path: Path) -> None:
+    (tmp_path / "summarise.md").write_text("---\ndescription: Sum up a text.\n---\nSum up: $ARGUMENTS")
+    (tmp_path / "translate.md").write_text("Translate into French.")
+    registry, told = Registry(), list[str]()
+
+    class Watch(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            told.append(pending.spec.name)
+
+    MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
+    assert registry.names() == ["summarise", "translate"]
+    schema = registry["summarise"].spec.input_schema
+    assert (list(schema["properties"]), list(schema["required"])) == (["input"], ["input"])  # type: ignore[call-overload, arg-type]  # pyright: ignore[reportArgumentType] - a schema
+    executor = Executor(registry, hooks=[Watch()])
+    outcome = await executor.run("summarise", {"input": "a book"})
+    assert isinstance(outcome, Completed)
+    assert outcome.text == "agent was told: Sum up: a book"
+    outcome = await executor.run("translate", {"input": "hello"})
+    assert isinstance(outcome, Completed)
+    assert outcome.text == "agent was told: Translate into French.\n\nARGUMENTS: hello"
+    assert told == ["summarise", "translate"]
+    assert executor.stats["summarise"].calls == 1
+
+
+async def test_a_reload_adds_and_removes_tools_without_a_restart(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.md", tmp_path / "second.md"
+    first.write_text("First.")
+    registry = Registry()
+    tools = MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
+    second.write_text("Second.")
+    first.unlink()
+    assert tools.reload().added == ("second",)
+    assert registry.names() == ["second"]
+    second.write_text("---\ndescription: Better.\n---\nSecond.")
+    tools.reload()
+    assert registry["second"].spec.description == "Better."
+    kept = registry["second"]
+    tools.reload()
+    assert registry["second"] is kept
+
+
+async def test_the_tools_keep_the_contract(bench: Bench, write: Write) -> None:
+    write("review", "Review $ARGUMENTS.")
+    bench.skills.reload()
+    skill = bench.skills.get("review")
+    assert skill is not None
+    await check_tool(SkillTool(bench.skills), {"name": "review", "arguments": "x"}, folder=bench.project)
+    await check_tool(markdown_tool(skill, echo), {"input": "x"}, folder=bench.project)
