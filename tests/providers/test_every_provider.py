@@ -11,6 +11,7 @@ from toolwright.core.history import History
 from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
 from toolwright.providers.anthropic import AnthropicMessages
 from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from toolwright.providers.google import GoogleGemini
 from toolwright.providers.openai_chat import OpenAIChat
 from toolwright.providers.openai_responses import OpenAIResponses
 from toolwright.testing.loopback import Loopback, Reply
@@ -33,11 +34,13 @@ _MAKERS: dict[str, Callable[[str], Closable]] = {
     "anthropic": lambda url: AnthropicMessages("claude-test", api_key="k", base_url=url),
     "openai_chat": lambda url: OpenAIChat("gpt-test", api_key="k", base_url=url),
     "openai_responses": lambda url: OpenAIResponses("gpt-test", api_key="k", base_url=url),
+    "google": lambda url: GoogleGemini("gemini-test", api_key="k", base_url=url),
 }
 _LAST_EVENT = {
     "anthropic": b"event: message_stop",
     "openai_chat": b'"finish_reason"',
     "openai_responses": b"event: response.completed",
+    "google": b"finishReason",
 }
 
 

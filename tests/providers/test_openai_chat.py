@@ -48,7 +48,7 @@ async def chat(server: Loopback) -> AsyncIterator[OpenAIChat]:
 
 def _sse(*deltas: Delta, reason: str = "stop") -> bytes:
     chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
+    last: Delta = {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
     return b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in [*chunks, last]) + b"data: [DONE]\n\n"
 
 

@@ -134,7 +134,7 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     server: Loopback, openai: OpenAIResponses, request_for: Requests
 ) -> None:
     call = {"type": "function_call", "call_id": "a", "name": "look", "arguments": ""}
-    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
+    ended: Event = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
     events: list[Event] = [
         {"type": "response.output_item.added", "output_index": 0, "item": call},
         {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"page": '},

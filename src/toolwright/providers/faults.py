@@ -88,8 +88,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _fault(status: int, error: Mapping[str, Any], said: str) -> ProviderFault:
-    named = [_BY_KIND[kind] for kind in (error.get("code"), error.get("type")) if kind in _BY_KIND]
-    decisive = [fault for fault in named if fault in _DECISIVE]
+    named: list[ProviderFault] = [_BY_KIND[kind] for kind in (error.get("code"), error.get("type")) if kind in _BY_KIND]
+    decisive: list[ProviderFault] = [fault for fault in named if fault in _DECISIVE]
     if decisive:
         return decisive[0]
     if status < 500 and status != 429 and _TOO_LONG.search(said):
@@ -128,7 +128,8 @@ def _delay_in(error: Mapping[str, Any]) -> float | None:
     """Google says it in the body."""
     details = error.get("details")
     for detail in cast("list[Any]", details) if isinstance(details, list) else ():
-        found = _RETRY_DELAY.fullmatch(str(detail.get("retryDelay", ""))) if isinstance(detail, Mapping) else None
+        said = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+        found = _RETRY_DELAY.fullmatch(str(said))
         if found:
             return float(found[1])
     return None

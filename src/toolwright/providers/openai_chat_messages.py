@@ -32,13 +32,13 @@ def outcome_text(outcome: Completed | Failed) -> str:
     """Give what a tool said to an API that has no flag for failures."""
     if isinstance(outcome, Failed):
         return f"error: {outcome.text}"
-    parts = outcome.output.parts
-    said = [part.text if isinstance(part, Text) else file_text(part) for part in parts if _is_textual(part)]
-    return "\n".join(said)
+    return "\n".join([said for part in outcome.output.parts if (said := _textual(part)) is not None])
 
 
-def _is_textual(part: Part) -> bool:
-    return isinstance(part, Text) or (isinstance(part, File) and part.media_type != "application/pdf")
+def _textual(part: Part) -> str | None:
+    if isinstance(part, Text):
+        return part.text
+    return file_text(part) if isinstance(part, File) and part.media_type != "application/pdf" else None
 
 
 def _part(part: Part) -> Wire:
@@ -55,7 +55,7 @@ def _outcomes(message: ToolMessage) -> list[Wire]:
     for outcome in message.outcomes:
         answers.append({"role": "tool", "tool_call_id": wire_id(outcome.call.id), "content": outcome_text(outcome)})
         parts = outcome.output.parts if isinstance(outcome, Completed) else ()
-        pictures = [_part(part) for part in parts if not _is_textual(part)]
+        pictures = [_part(part) for part in parts if _textual(part) is None]
         if pictures:  # a tool message holds text only, so a person's message shows what the tool did
             shown += [{"type": "text", "text": f"from {wire_id(outcome.call.id)}:"}, *pictures]
     return [*answers, {"role": "user", "content": shown}] if shown else answers

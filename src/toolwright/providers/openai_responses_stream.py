@@ -90,7 +90,8 @@ class ResponsesDraft:
 
 
 def _thought(item: Event) -> Thinking:
-    said = "\n\n".join(part["text"] for part in (item.get("summary") or []) + (item.get("content") or []))
+    told: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
+    said = "\n\n".join([part["text"] for part in told])
     if not item.get("encrypted_content"):
         return Thinking(said)  # the API keeps nothing for us, so it would not know this item again
     wanted = ("type", "id", "summary", "content", "encrypted_content")
