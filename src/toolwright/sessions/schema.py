@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 from toolwright.sessions.base import SessionError
@@ -25,6 +26,7 @@ _MIGRATIONS = (
 )
 """Step n brings a file of version n to n + 1; steps are added, never changed."""
 
+_PAUSE_SECONDS = 0.005
 _MEANINGS = (
     ("database is locked", "another program keeps it locked; end that program or try again"),
     ("disk is full", "the disk is full; make room and try again, what was stored is still there"),
@@ -42,7 +44,7 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode=WAL")
+        _log_ahead(connection, wait_seconds)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=ON")  # a deleted conversation is gone
@@ -51,6 +53,20 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _log_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
+    """Switch to the write-ahead log; the one statement for which SQLite does not wait by itself."""
+    until = time.monotonic() + wait_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
