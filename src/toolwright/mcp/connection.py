@@ -61,6 +61,7 @@ class Connection:
         self._answerer = answerer
         self._tokens = tokens or Tokens()
         self._client: Client | None = None
+        self._process: ServerProcess | None = None
         self._sign_in: SignIn | None = None
         self._owner: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -128,6 +129,8 @@ class Connection:
 
     def _lose(self, reason: str) -> None:
         self._lost, self.reason = True, reason
+        if self._client is not None:
+            self._client, self.condition = None, "connecting"
         self._wake.set()
 
     async def _own(self) -> None:
@@ -140,7 +143,7 @@ class Connection:
             try:
                 await self._serve()
             except Exception as error:  # noqa: BLE001 - whatever a server or its SDK raises, this server is not connected
-                self.reason = reason_of(error) or self.reason
+                self.reason = self._last_words() or reason_of(error)
             finally:
                 self._client = None
             delay = _FIRST_DELAY if loop.time() - began > _STEADY_SECONDS else delay
@@ -156,17 +159,16 @@ class Connection:
         self._settled.set()
 
     async def _serve(self) -> None:
-        process = ServerProcess(self.config) if self.config.command else None
-        try:
-            async with AsyncExitStack() as stack:
-                client = self._client_of(process, stack)
-                await self._begin(client, stack)
-                watchers = self._watch(client, process)
-                stack.push_async_callback(_stop, watchers)
-                await self._follow(client)
-        finally:
-            if process is not None and (why := process.explain()):
-                self.reason = why
+        self._process = ServerProcess(self.config) if self.config.command else None
+        async with AsyncExitStack() as stack:
+            client = self._client_of(self._process, stack)
+            await self._begin(client, stack)
+            stack.push_async_callback(_stop, self._watch(client, self._process))
+            await self._follow(client)
+        self.reason = self._last_words() or self.reason
+
+    def _last_words(self) -> str:
+        return self._process.explain() if self._process is not None else ""
 
     def _client_of(self, process: ServerProcess | None, stack: AsyncExitStack) -> Client:
         if process is not None:

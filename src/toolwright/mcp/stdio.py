@@ -115,13 +115,13 @@ class ServerProcess:
         try:
             yield self._reader, LineWriter(process.stdin)
         finally:
-            hearing.cancel()
             ending = asyncio.create_task(_end(process))
             try:
                 await asyncio.shield(ending)
             finally:
                 if not ending.done():  # cancelled meanwhile: no more patience
                     _kill(process)
+                hearing.cancel()
                 self._code = process.returncode
 
     async def _start(self) -> Process:
@@ -150,7 +150,7 @@ class ServerProcess:
         words = self._last_words.decode("utf-8", "replace").strip().splitlines()
         reasons = [
             self._reader.reason if self._reader else "",
-            f"exit code {self._code}" if self._code else "",
+            f"exit code {self._code}" if self._code and self._code > 0 else "",  # below 0 it was us who ended it
             f"it said: {words[-1][:300]}" if words else "",
         ]
         return "; ".join(filter(None, reasons))
@@ -160,7 +160,7 @@ async def _end(process: Process) -> None:
     """Close its input, wait, ask, wait, kill: its whole group, for servers that are started by a script."""
     if process.stdin is not None:
         process.stdin.close()
-    drains = [asyncio.create_task(_drain(stream)) for stream in (process.stdout, process.stderr) if stream]
+    draining = asyncio.create_task(_drain(process.stdout))
     try:
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
@@ -170,15 +170,14 @@ async def _end(process: Process) -> None:
                 break
     finally:
         _kill(process)
-        for drain in drains:
-            drain.cancel()
+        draining.cancel()
         _close(process)
 
 
-async def _drain(stream: asyncio.StreamReader) -> None:
+async def _drain(stream: asyncio.StreamReader | None) -> None:
     """A server that is stuck writing cannot notice that it should end."""
     with suppress(OSError):
-        while await stream.read(1 << 16):
+        while stream is not None and await stream.read(1 << 16):
             pass
 
 

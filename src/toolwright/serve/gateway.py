@@ -21,6 +21,7 @@ from toolwright.core.errors import UnknownTool
 from toolwright.core.json import canonical, thaw
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson, Turn
+from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.registry.deferral import Deferred, session_catalog
@@ -44,6 +45,9 @@ class Shown:
     """Tools that are always in the list."""
 
 
+SHOWN = Shown()
+
+
 class _ToolServer(Server[Any]):
     """The SDK's server; it says that its list of tools may change."""
 
@@ -65,7 +69,7 @@ class Gateway:
         registry: Toolset,
         executor: Executor,
         *,
-        shown: Shown = Shown(),
+        shown: Shown = SHOWN,
         name: str = "toolwright",
         instructions: str | None = None,
     ) -> None:
@@ -74,7 +78,7 @@ class Gateway:
                 registry,
                 budget_tokens=shown.budget_tokens,
                 always=shown.pinned,
-                calls=lambda tool: executor.stats.tally(tool).calls,
+                calls=lambda tool: executor.stats[tool].calls,
             )
             if shown.budget_tokens is not None
             else registry
@@ -143,9 +147,7 @@ class Gateway:
             self._sessions[key] = context.session
         return key
 
-    async def _list_tools(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         catalog, _ = self._catalog(context)
         if self._listed is None or self._listed[0] is not catalog:
             self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
@@ -243,7 +245,8 @@ def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
 
 
 def _names(catalog: Catalog) -> list[str]:
-    return [spec.name for spec in catalog.definitions]
+    """What is advertised; the tools that carry other servers' questions to a person are not for models."""
+    return [spec.name for spec in catalog.definitions if not spec.metadata.get(ELICITS)]
 
 
 def _advertised(catalog: Catalog, name: str) -> types.Tool:

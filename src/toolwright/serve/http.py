@@ -59,9 +59,7 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> None:
 
 
 @asynccontextmanager
-async def listening(
-    gateway: Gateway, options: HttpOptions
-) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
+async def listening(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
     """Serve while this is open; lends the address and the serving task."""
     door = _bound(options)
     config = uvicorn.Config(app_of(gateway, options), log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
@@ -69,8 +67,7 @@ async def listening(
     async with gateway.running():
         serving = asyncio.create_task(server.serve(sockets=[door]))
         try:
-            while not server.started and not serving.done():
-                await asyncio.sleep(0.005)
+            await asyncio.wait({serving, asyncio.ensure_future(server.up.wait())}, return_when=asyncio.FIRST_COMPLETED)
             host = f"[{options.host}]" if ":" in options.host else options.host
             yield f"http://{host}:{door.getsockname()[1]}{options.path}", serving
         finally:
@@ -79,7 +76,15 @@ async def listening(
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves the signals to whoever runs the loop."""
+    """Says when it is up, and leaves the signals to whoever runs the loop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

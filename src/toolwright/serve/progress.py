@@ -46,7 +46,11 @@ class ProgressPump:
             said = cast("Mapping[str, Any]", progress)
             done, total, message = said.get("progress"), said.get("total"), said.get("message")
             if isinstance(done, (int, float)):
-                return done, total if isinstance(total, (int, float)) else None, None if message is None else str(message)
+                return (
+                    done,
+                    total if isinstance(total, (int, float)) else None,
+                    None if message is None else str(message),
+                )
         return self._count, None, str(progress)
 
     async def _send(self) -> None:

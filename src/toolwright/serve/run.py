@@ -2,13 +2,13 @@
 
 from toolwright.executor.executor import Executor
 from toolwright.registry.catalog import Toolset
-from toolwright.serve.gateway import Gateway, Shown
+from toolwright.serve.gateway import SHOWN, Gateway, Shown
 from toolwright.serve.http import HttpOptions, serve_http
 from toolwright.serve.stdio import serve_stdio
 
 
 async def serve(
-    registry: Toolset, executor: Executor, *, http: HttpOptions | None = None, shown: Shown = Shown()
+    registry: Toolset, executor: Executor, *, http: HttpOptions | None = None, shown: Shown = SHOWN
 ) -> None:
     """Offer a registry's tools to MCP clients, every call through the executor: over our pipes, or over HTTP.
 

@@ -1,0 +1,192 @@
+"""A server that misbehaves costs its own calls only."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from toolwright import Completed, Denied, Executor, Failed, Registry, tool
+from toolwright.mcp import McpServers, Seen, ServerConfig
+from toolwright.policy import AllowEverything
+
+if TYPE_CHECKING:
+    from tests.mcp.conftest import OpenRough, World
+
+SCRIPT = str(Path(__file__).parent / "servers" / "rough.py")
+
+
+async def until(true: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait for something that happens beside us."""
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_server_that_dies_fails_the_call_and_comes_back(rough: "World"):
+    outcome = await rough.run("die")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "transient"
+    assert outcome.attempts == 1  # what broke in the middle may have had an effect
+    again = await rough.run("echo", {"text": "back"})
+    assert isinstance(again, Completed)
+    assert again.text == "back"
+
+
+async def test_a_dead_server_does_not_disturb_the_others(open_rough: "OpenRough"):
+    async with open_rough() as world:
+        await world.servers.add_server(ServerConfig("other", sys.executable, ("-S", SCRIPT)))
+        first, second = await asyncio.gather(
+            world.run("die"), world.executor.run("mcp__other__echo", {"text": "still here"})
+        )
+        assert isinstance(first, Failed)
+        assert isinstance(second, Completed)
+
+
+async def test_a_server_that_hangs_is_given_up_after_the_calls_own_limit(open_rough: "OpenRough"):
+    async with open_rough(seconds=0.05) as world:
+        outcome = await world.run("wait", {"seconds": 5})
+        assert isinstance(outcome, Failed)
+        assert outcome.error.code == "timed_out"
+        assert isinstance(await world.run("echo", {"text": "x"}), Completed)
+
+
+async def test_a_message_beyond_all_bounds_ends_the_session_not_the_program(open_rough: "OpenRough"):
+    async with open_rough(message_bytes=1 << 20) as world:
+        outcome = await world.run("flood")
+        assert isinstance(outcome, Failed)
+        assert isinstance(await world.run("echo", {"text": "x"}), Completed)
+
+
+async def test_a_line_that_is_no_message_is_passed_over(rough: "World"):
+    assert isinstance(await rough.run("garbage"), Completed)
+    assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+async def test_an_answer_that_is_none_fails_its_call(rough: "World"):
+    outcome = await rough.run("nonsense")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "tool_failed"
+    assert "no answer" in outcome.text
+
+
+async def test_a_second_answer_to_the_same_call_is_nobodys(rough: "World"):
+    assert isinstance(await rough.run("twice"), Completed)
+    assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+@pytest.mark.parametrize("lie", [{"n": "three"}, {}, {"n": 3.5}])
+async def test_a_result_that_breaks_the_servers_own_schema_is_a_failure(rough: "World", lie: dict[str, object]):
+    outcome = await rough.run("structured", {"value": lie})
+    assert isinstance(outcome, Failed)
+    assert "breaks its own schema" in outcome.text
+
+
+async def test_a_tool_whose_schema_is_none_is_left_out_and_named(rough: "World"):
+    assert "mcp__rough__broken" not in rough.registry
+    [status] = rough.servers.status()
+    assert any("broken" in problem for problem in status.problems)
+
+
+async def test_a_tool_that_changed_after_it_was_accepted_is_not_called(rough: "World"):
+    before = rough.registry["mcp__rough__echo"]
+    await rough.run("mutate")
+    await until(lambda: rough.registry["mcp__rough__echo"] is not before)
+    outcome = await rough.run("echo", {"text": "x"})
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "denied"
+    assert rough.servers.status()[0].held == ("mcp__rough__echo",)
+    rough.servers.accept("mcp__rough__echo")
+    assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
+
+
+async def test_a_tool_that_changed_under_a_turn_does_not_run_as_it_was_shown(rough: "World"):
+    shown = rough.registry["mcp__rough__echo"].bind({"text": "x"})
+    await rough.run("mutate")
+    await until(lambda: rough.servers.status()[0].held)
+    with pytest.raises(Denied, match="changed"):
+        await shown.run(None)  # type: ignore[arg-type] - it must not come to need a context
+
+
+async def test_a_trusted_servers_changes_are_taken_as_they_come(open_rough: "OpenRough"):
+    async with open_rough(trusted=True) as world:
+        before = world.registry["mcp__rough__echo"]
+        await world.run("mutate")
+        await until(lambda: world.registry["mcp__rough__echo"] is not before)
+        assert isinstance(await world.run("echo", {"text": "x"}), Completed)
+
+
+async def test_a_tool_that_differs_from_the_day_before_is_held(open_rough: "OpenRough"):
+    async with open_rough(seen=Seen({"rough": {"echo": "0" * 64}})) as world:
+        outcome = await world.run("echo", {"text": "x"})
+        assert isinstance(outcome, Failed)
+        assert "accept it again" in outcome.text
+
+
+async def test_tools_that_come_during_a_session_can_be_called(rough: "World"):
+    await rough.run("grow")
+    await until(lambda: "mcp__rough__late" in rough.registry)
+    assert isinstance(await rough.run("late"), Completed)
+
+
+async def test_servers_come_and_go_at_run_time(rough: "World"):
+    config = ServerConfig("second", sys.executable, ("-S", SCRIPT))
+    status = await rough.servers.add_server(config)
+    assert status.condition == "ready"
+    assert "mcp__second__echo" in rough.registry
+    await rough.servers.remove_server("second")
+    assert not [name for name in rough.registry.names() if name.startswith("mcp__second__")]
+
+
+async def test_a_server_that_cannot_start_says_why_and_costs_nothing_else(open_rough: "OpenRough"):
+    async with open_rough("--broken") as world:
+        [status] = world.servers.status()
+        assert status.condition == "waiting"
+        assert "no configuration found" in status.reason
+
+
+async def test_a_command_that_does_not_exist_is_a_reason_not_a_crash():
+    registry = Registry()
+    async with McpServers([ServerConfig("gone", "/nonexistent/server")], registry) as servers:
+        assert "FileNotFoundError" in servers.status()[0].reason
+    assert len(registry) == 0
+
+
+async def test_a_server_that_never_introduces_itself_is_not_waited_for(open_rough: "OpenRough"):
+    async with open_rough("--silent", connect_seconds=0.2) as world:
+        [status] = world.servers.status()
+        assert (status.condition, status.reason) == ("waiting", "it did not answer in time")
+
+
+async def test_a_server_cannot_take_the_name_of_one_of_our_tools(open_rough: "OpenRough"):
+    @tool(name="mcp__rough__echo")
+    async def ours() -> str:
+        """Ours."""
+        return "ours"
+
+    registry = Registry(ours)
+    config = ServerConfig("rough", sys.executable, ("-S", SCRIPT))
+    async with McpServers([config], registry) as servers:
+        outcome = await Executor(registry, AllowEverything()).run("mcp__rough__echo")
+        assert isinstance(outcome, Completed)
+        assert outcome.text == "ours"
+        assert any("another tool has that name" in problem for problem in servers.status()[0].problems)
+    assert "mcp__rough__echo" in registry
+
+
+async def test_nothing_is_left_running(open_rough: "OpenRough"):
+    async with open_rough() as world:
+        outcome = await world.run("environment")
+        assert isinstance(outcome, Completed)
+    commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if _is_ours(file.parent)]
+    assert not [command for command in commands if b"rough.py" in command]
+
+
+def _is_ours(process: Path) -> bool:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1]) == os.getpid()
+    except OSError:
+        return False
