@@ -213,10 +213,13 @@ def test_command_files_are_found_below_namespaces_and_yield_to_skills(project: P
     (commands / "git" / "log.md").write_text("Show the log of $ARGUMENTS.")
     (commands / "deploy.md").write_text("Old.")
     (commands / "notes.txt").write_text("Not a command.")
+    (commands / "two words.md").write_text("Not to be typed.")
     write("deploy")
     skills = Skills(project, home=home)
     assert [(skill.name, skill.kind) for skill in skills] == [("deploy", "skill"), ("git:log", "command")]
-    assert problems(skills)[0].startswith("commands:1: the command 'deploy' is hidden by")
+    hidden, unfit = problems(skills)
+    assert hidden.startswith("commands:1: the command 'deploy' is hidden by")
+    assert unfit.startswith("commands:1: 'two words' cannot be typed")
 
 
 def test_what_a_person_types_is_read_as_a_skill_and_its_arguments(project: Path, home: Path, write: Write) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolwright.core.call import Answers, Completed, Failed, Outcome, Question
-from toolwright.core.errors import Unsafe
+from toolwright.core.errors import Denied, Unsafe
 from toolwright.core.event import CallEnded, Event
 from toolwright.core.json import Json
 from toolwright.core.spec import Effect
@@ -78,6 +78,25 @@ async def test_a_file_outside_of_the_skill_is_refused(bench: Bench, write: Write
     outcome = await bench.use({"name": "review", "file": "../../../secret.txt"})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, Unsafe)
+
+
+async def test_a_file_of_a_skill_is_read_only_where_files_may_be_read(project: Path, home: Path, write: Write) -> None:
+    (write("review") / "key.pem").write_text("secret")
+    bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Read(*.pem)"])))
+    outcome = await bench.use({"name": "review", "file": "key.pem"})
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.error, Denied)
+
+
+async def test_a_command_file_gives_no_access_to_the_files_beside_it(bench: Bench) -> None:
+    (bench.project / ".claude" / "commands").mkdir(parents=True)
+    (bench.project / ".claude" / "commands" / "go.md").write_text("Go.")
+    (bench.project / ".claude" / "commands" / "secret.txt").write_text("secret")
+    bench.skills.reload()
+    assert await bench.says("go") == "Go."
+    outcome = await bench.use({"name": "go", "file": "secret.txt"})
+    assert isinstance(outcome, Failed)
+    assert outcome.text == "go is a single file; load it without naming one"
 
 
 async def test_an_unknown_skill_is_answered_with_the_nearest(bench: Bench, write: Write) -> None:

@@ -12,9 +12,14 @@ _MOST_LISTED = 50
 _MOST_VISITED = 2_000
 
 
+def inside(folder: Path, path: str) -> Path:
+    """Say where a path of a skill leads; out of its folder is `Unsafe`."""
+    return Workspace(folder).check_read(path)
+
+
 def read_inside(folder: Path, path: str) -> str:
     """Read a text file of a skill; a path or link that leads out of the folder is `Unsafe`."""
-    resolved = Workspace(folder).check_read(path)
+    resolved = inside(folder, path)
     try:
         descriptor = open_regular(resolved)
     except IsADirectoryError:

@@ -1,5 +1,6 @@
 """One skill: what its file says about it, checked field by field."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ _FENCE = "---"
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_COMPATIBILITY = 500
+_COMMAND_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(:[A-Za-z0-9][A-Za-z0-9_.-]*)*")
 _KNOWN = frozenset(
     "name description license compatibility metadata allowed-tools disallowed-tools when_to_use argument-hint"
     " arguments disable-model-invocation user-invocable model effort context agent background hooks paths shell"
@@ -94,6 +96,10 @@ def _skill(fields: Fields, body: str, named: str, kind: Kind, scope: Scope) -> S
     fields.expect(_KNOWN)
     if kind == "skill":
         _check_standard(fields, named)
+    elif not _COMMAND_NAME.fullmatch(named):
+        fields.refuse(
+            "", f"{named!r} cannot be typed as a command; use letters, digits, '-', '_' and '.' in file names"
+        )
     return Skill(
         name=named,
         description=_description(fields, body, kind),

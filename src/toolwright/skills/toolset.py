@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from toolwright.core.access import Access, UseTool
+from toolwright.core.access import Access, ReadPath, UseTool
 from toolwright.core.errors import ToolFailed
 from toolwright.core.spec import Effect
-from toolwright.skills.files import files_of, read_inside
+from toolwright.skills.files import files_of, inside, read_inside
 from toolwright.skills.load import Skills
 from toolwright.skills.skill import Skill
 from toolwright.skills.use import ANNOTATIONS, LIMITS, Activate, SubAgent, Use
@@ -52,12 +52,18 @@ class SkillTool(TypedTool[SkillArguments]):
         self._use = Use(subagent, activate, project, commands=commands)
 
     def accesses(self, arguments: SkillArguments) -> tuple[Access, ...]:
-        """Loading a skill reads; what it runs is judged call by call."""
-        return (UseTool("skill", Effect.READ),)
+        """Loading a skill reads, as does a file of it; what it runs is judged call by call."""
+        use = UseTool("skill", Effect.READ)
+        skill = self._skills.get(arguments.name)
+        if skill is None or not arguments.file:
+            return (use,)
+        return (use, ReadPath(str(inside(skill.folder, arguments.file))))
 
     async def run(self, arguments: SkillArguments, context: ToolContext) -> str:
         """Return the instructions, a file, or what the skill's own agent said."""
         skill = self._skill(arguments.name)
+        if arguments.file and skill.kind == "command":
+            raise ToolFailed(f"{skill.name} is a single file; load it without naming one")
         if arguments.file:
             return read_inside(skill.folder, arguments.file)
         if skill.fork and self._use.subagent is not None:
