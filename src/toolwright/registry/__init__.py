@@ -6,18 +6,18 @@ TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost
 if TYPE_CHECKING:
     from toolwright.registry.catalog import Catalog as Catalog
     from toolwright.registry.catalog import Toolset as Toolset
+    from toolwright.registry.catalog import session_catalog as session_catalog
     from toolwright.registry.compose import combined as combined
     from toolwright.registry.compose import filtered as filtered
     from toolwright.registry.compose import prefixed as prefixed
     from toolwright.registry.compose import renamed as renamed
     from toolwright.registry.deferral import Deferred as Deferred
-    from toolwright.registry.deferral import session_catalog as session_catalog
     from toolwright.registry.names import wire_names as wire_names
     from toolwright.registry.plugins import installed_plugins as installed_plugins
     from toolwright.registry.plugins import load_plugins as load_plugins
     from toolwright.registry.registry import Registry as Registry
-    from toolwright.registry.reveal import recall_reveals as recall_reveals
-    from toolwright.registry.reveal import reveal_to as reveal_to
+    from toolwright.registry.revealed import recall_reveals as recall_reveals
+    from toolwright.registry.revealed import reveal_to as reveal_to
     from toolwright.registry.search import Hit as Hit
     from toolwright.registry.search import ToolIndex as ToolIndex
 
@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "catalog": "Catalog Toolset",
+    "catalog": "Catalog Toolset session_catalog",
     "compose": "combined filtered prefixed renamed",
-    "deferral": "Deferred session_catalog",
+    "deferral": "Deferred",
     "names": "wire_names",
     "plugins": "installed_plugins load_plugins",
     "registry": "Registry",
-    "reveal": "recall_reveals reveal_to",
+    "revealed": "recall_reveals reveal_to",
     "search": "Hit ToolIndex",
 }
 

@@ -1,6 +1,6 @@
 """`Catalog`: the tools as they are for one turn. What was advertised is what can be called."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from heapq import nlargest
@@ -11,7 +11,7 @@ from toolwright.core.json import compact
 from toolwright.core.spec import ToolSpec
 from toolwright.core.tokens import estimate_tokens
 from toolwright.registry.names import wire_names
-from toolwright.tool.base import Tool, identify
+from toolwright.tool.base import State, Tool, identify
 
 SEARCH_NAME = "tool_search"
 _LONGEST_GUESS = 128
@@ -124,3 +124,9 @@ class Toolset(Protocol):
     def snapshot(self) -> Catalog:
         """The tools as they are now; the same object until something changes."""
         ...
+
+
+def session_catalog(toolset: Toolset, state: State) -> Catalog:
+    """One turn's frozen view of a toolset, that of the session where the toolset tells sessions apart."""
+    snapshot_for: Callable[[State], Catalog] | None = getattr(toolset, "snapshot_for", None)
+    return toolset.snapshot() if snapshot_for is None else snapshot_for(state)

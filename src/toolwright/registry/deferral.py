@@ -3,13 +3,14 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
 from toolwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, tokens_of
 from toolwright.registry.placed import Placed, Unrevealed
-from toolwright.registry.reveal import Revealed, ToolSearch
+from toolwright.registry.reveal import ToolSearch
+from toolwright.registry.revealed import Revealed
 from toolwright.registry.search import Hit, ToolIndex
 from toolwright.tool.base import State, Tool
 
@@ -24,20 +25,6 @@ class Index(Protocol):
     def remove(self, name: str) -> None: ...
 
     def search(self, query: str, k: int = 10) -> list[Hit]: ...
-
-
-@runtime_checkable
-class SessionToolset(Protocol):
-    """A toolset that shows different sessions different tools."""
-
-    def snapshot_for(self, state: State) -> Catalog:
-        """The tools as one session has them; the same object until something changes."""
-        ...
-
-
-def session_catalog(toolset: Toolset, state: State) -> Catalog:
-    """One turn's frozen view of a toolset, for a session where the toolset tells sessions apart."""
-    return toolset.snapshot_for(state) if isinstance(toolset, SessionToolset) else toolset.snapshot()
 
 
 class Deferred:

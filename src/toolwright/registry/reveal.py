@@ -1,56 +1,24 @@
-"""`tool_search`: how a model finds tools it was not shown, and what a session has been shown so far."""
+"""`tool_search`: how a model finds tools it was not shown."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Protocol
 
-from toolwright.core.call import Completed, Outcome
 from toolwright.core.content import Output
 from toolwright.core.errors import ToolFailed
 from toolwright.core.spec import Annotations, Effect, ToolSpec
 from toolwright.registry.catalog import SEARCH_NAME, Catalog
+from toolwright.registry.revealed import SEARCH_ALIASES, reveal_to
 from toolwright.registry.search import Hit
 from toolwright.tool.base import State, ToolContext, identify
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
 
-_ALIASES = ("ToolSearch", "search_tools")
-_SPELLINGS = (SEARCH_NAME, *_ALIASES)
 _SELECT = "select:"
 _MOST = 25
 _LINE_CHARS = 200
 _MOST_PARAMETERS = 12
 _MOST_GROUPS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Revealed:
-    """What one session has been shown, kept in its state. A value: a copied state cannot change the original's."""
-
-    names: tuple[str, ...] = ()
-    """Deferred tools that were searched for, in that order."""
-    shown: frozenset[str] = frozenset()
-    hidden: frozenset[str] = frozenset()
-    """How a budget divided the tools; a session keeps to it, so that prompt caches survive."""
-
-    def plus(self, names: Iterable[str]) -> "Revealed":
-        """The same with more tools searched for."""
-        return replace(self, names=tuple(dict.fromkeys((*self.names, *names))))
-
-
-def reveal_to(state: State, *names: str) -> None:
-    """Show deferred tools to one session from now on, after the ones it knows."""
-    state.put(state.get(Revealed).plus(names))
-
-
-def recall_reveals(state: State, outcomes: Iterable[Outcome]) -> None:
-    """Show a session again what its earlier searches revealed, as when it is taken up after a restart."""
-    for outcome in outcomes:
-        if isinstance(outcome, Completed) and outcome.call.name in _SPELLINGS:
-            found = outcome.output.structured
-            names = found.get("revealed") if isinstance(found, dict) else None
-            reveal_to(state, *(name for name in names if isinstance(name, str)) if isinstance(names, list) else ())
 
 
 class Searchable(Protocol):
@@ -82,7 +50,7 @@ class ToolSearch(TypedTool[ToolSearchArguments]):
         "Find more tools. Many tools are not listed here; search for them by what they do before concluding that"
         " something cannot be done. The tools found are added to your list and stay there.",
         annotations=Annotations(Effect.READ, idempotent=True),
-        aliases=_ALIASES,
+        aliases=SEARCH_ALIASES,
         search_hint="find discover more tools capabilities",
     )
 
