@@ -9,6 +9,7 @@ import pytest
 
 from toolwright import Executor, Registry
 from toolwright.core.call import Outcome
+from toolwright.core.json import JsonObject
 from toolwright.executor.turn import Turn
 from toolwright.mcp import McpServers, Seen, ServerConfig
 from toolwright.policy import AllowEverything, Policy
@@ -24,9 +25,7 @@ class World:
         self.executor = Executor(self.registry, policy or AllowEverything())
         self.servers = McpServers([config], self.registry, seen=seen)
 
-    def run(
-        self, tool: str, arguments: dict[str, object] | None = None, turn: Turn | None = None
-    ) -> Awaitable[Outcome]:
+    def run(self, tool: str, arguments: JsonObject | None = None, turn: Turn | None = None) -> Awaitable[Outcome]:
         """Call one of the server's tools by its short name."""
         return self.executor.run(f"mcp__rough__{tool}", arguments or {}, turn=turn or Turn())
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from toolwright import Completed, Denied, Executor, Failed, Registry, tool
+from toolwright.core.json import JsonObject
 from toolwright.mcp import McpServers, Seen, ServerConfig
 from toolwright.policy import AllowEverything
 
@@ -79,7 +80,7 @@ async def test_a_second_answer_to_the_same_call_is_nobodys(rough: "World"):
 
 
 @pytest.mark.parametrize("lie", [{"n": "three"}, {}, {"n": 3.5}])
-async def test_a_result_that_breaks_the_servers_own_schema_is_a_failure(rough: "World", lie: dict[str, object]):
+async def test_a_result_that_breaks_the_servers_own_schema_is_a_failure(rough: "World", lie: JsonObject):
     outcome = await rough.run("structured", {"value": lie})
     assert isinstance(outcome, Failed)
     assert "breaks its own schema" in outcome.text

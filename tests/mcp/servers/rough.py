@@ -128,9 +128,10 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
 
 
 def handle(message: dict[str, Any]) -> None:
-    method, number, params = message.get("method"), message.get("id"), message.get("params") or {}
+    method, number = message.get("method"), message.get("id")
+    params: dict[str, Any] = message.get("params") or {}
     if method is None:
-        answers[number] = message.get("result") or message.get("error")
+        answers[str(number)] = message.get("result") or message.get("error")
     elif method == "initialize":
         can = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}
         info = {"name": "rough", "version": "1"}

@@ -1,0 +1,118 @@
+"""A gateway on loopback, and the official SDK's client to call it with."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+
+from toolwright import Effect, Executor, Registry, ToolContext, tool
+from toolwright.core.content import Image, Text
+from toolwright.policy import ByMode, Policy
+from toolwright.serve import Gateway, HttpOptions, Shown
+from toolwright.serve.http import listening
+
+Action = Literal["accept", "decline", "cancel"]
+TOKEN = "sesame"
+
+
+@tool(effect=Effect.READ)
+async def add(a: int, b: int) -> dict[str, int]:
+    """Add two numbers."""
+    return {"sum": a + b}
+
+
+@tool(effect=Effect.WRITE)
+async def save(text: str) -> str:
+    """Save a text."""
+    return f"saved {text}"
+
+
+@tool(effect=Effect.READ)
+async def picture() -> list[Any]:
+    """Show a picture."""
+    return [Image(b"hi", "image/png"), Text("there")]
+
+
+@tool(effect=Effect.READ)
+async def count(context: ToolContext) -> str:
+    """Count to three, aloud."""
+    for number in (1, 2, 3):
+        context.report({"progress": number, "total": 3})
+        await asyncio.sleep(0)
+    return "three"
+
+
+class Stopped:
+    """Remembers whether the endless tool was stopped."""
+
+    happened = False
+
+
+@tool(effect=Effect.READ)
+async def forever(context: ToolContext) -> str:
+    """Run until stopped."""
+    try:
+        await asyncio.sleep(30)
+    except asyncio.CancelledError:
+        context.state.get(Stopped).happened = True
+        raise
+    return "never"
+
+
+class Desk:
+    """A gateway that is running, and ways to reach it."""
+
+    def __init__(self, registry: Registry, executor: Executor, gateway: Gateway, url: str) -> None:
+        self.registry = registry
+        self.executor = executor
+        self.gateway = gateway
+        self.url = url
+        self.asked: list[types.ElicitRequestParams] = []
+
+    @asynccontextmanager
+    async def client(
+        self, mode: str = "auto", *, action: Action | None = None, content: dict[str, Any] | None = None, **more: Any
+    ) -> AsyncGenerator[Client, None]:
+        """The SDK's client; with an action it answers what it is asked."""
+
+        async def answer(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+            self.asked.append(params)
+            return types.ElicitResult(action=action or "cancel", content=content if action == "accept" else None)
+
+        asks = {"elicitation_callback": answer} if action else {}
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with Client(transport, mode=mode, **asks, **more) as client:
+                yield client
+
+
+@asynccontextmanager
+async def open_desk_(
+    *tools: Any, policy: Policy | None = None, shown: Shown | None = None, **options: Any
+) -> AsyncGenerator[Desk, None]:
+    registry = Registry(*(tools or (add, save, picture, count, forever)))
+    executor = Executor(registry, policy or ByMode("default"))
+    gateway = Gateway(registry, executor, shown=shown or Shown())
+    async with listening(gateway, HttpOptions(port=0, token=TOKEN, **options)) as (url, _):
+        yield Desk(registry, executor, gateway, url)
+
+
+OpenDesk = Callable[..., AbstractAsyncContextManager[Desk]]
+
+
+@pytest.fixture
+def open_desk() -> OpenDesk:
+    return open_desk_
+
+
+@pytest.fixture
+async def desk() -> AsyncGenerator[Desk, None]:
+    async with open_desk_() as opened:
+        yield opened

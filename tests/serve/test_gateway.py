@@ -1,0 +1,168 @@
+"""What MCP clients get of our tools, over HTTP on loopback, in both eras of the protocol."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from toolwright import Effect, tool
+from toolwright.serve import Shown
+
+if TYPE_CHECKING:
+    from tests.serve.conftest import Desk, OpenDesk
+
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+def said(result: types.CallToolResult) -> str:
+    """The text of a result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
+
+
+@ERAS
+async def test_a_client_lists_and_calls_our_tools(desk: "Desk", mode: str):
+    async with desk.client(mode) as client:
+        listed = {found.name: found for found in (await client.list_tools()).tools}
+        assert listed["add"].annotations is not None
+        assert listed["add"].annotations.read_only_hint is True
+        result = await client.call_tool("add", {"a": 2, "b": 3})
+        assert result.structured_content == {"sum": 5}
+        assert not result.is_error
+
+
+@ERAS
+async def test_bad_arguments_are_a_result_the_model_can_read(desk: "Desk", mode: str):
+    async with desk.client(mode) as client:
+        result = await client.call_tool("add", {"a": "two", "b": 3})
+        assert result.is_error
+        assert said(result).startswith("invalid arguments: a")
+
+
+async def test_an_unknown_tool_is_an_error_of_the_protocol(desk: "Desk"):
+    async with desk.client() as client:
+        with pytest.raises(MCPError, match="did you mean add"):
+            await client.call_tool("ad", {})
+
+
+async def test_pictures_reach_the_client(desk: "Desk"):
+    async with desk.client() as client:
+        result = await client.call_tool("picture", {})
+        assert isinstance(result.content[0], types.ImageContent)
+        assert result.content[0].data == "aGk="
+
+
+@ERAS
+async def test_progress_reaches_the_client_before_the_result(desk: "Desk", mode: str):
+    heard: list[tuple[float, float | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total))
+
+    async with desk.client(mode) as client:
+        await client.call_tool("count", {}, progress_callback=progress)
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+@ERAS
+async def test_a_client_that_gives_up_stops_the_tool(desk: "Desk", mode: str):
+    async with desk.client(mode) as client:
+        task = asyncio.ensure_future(client.call_tool("forever", {}))
+        async with asyncio.timeout(5):
+            while not desk.executor.stats and not task.done():  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        async with asyncio.timeout(5):
+            while desk.executor.stats["forever"].calls == 0:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.01)
+    assert dict(desk.executor.stats["forever"].outcomes) == {"cancelled": 1}
+
+
+@ERAS
+async def test_what_needs_approval_is_asked_through_the_client(desk: "Desk", mode: str):
+    async with desk.client(mode, action="accept", content={"decision": "yes"}) as client:
+        result = await client.call_tool("save", {"text": "it"})
+    assert said(result) == "saved it"
+    [form] = desk.asked
+    assert form.message.startswith("Allow save: text='it'?")
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("action", "content"), [("accept", {"decision": "no"}), ("accept", {}), ("decline", None), ("cancel", None)]
+)
+async def test_anything_but_a_yes_is_a_no(desk: "Desk", mode: str, action: Any, content: dict[str, Any] | None):
+    async with desk.client(mode, action=action, content=content) as client:
+        result = await client.call_tool("save", {"text": "it"})
+    assert result.is_error
+    assert desk.executor.stats["save"].outcomes.get("completed", 0) == 0
+
+
+@ERAS
+async def test_a_client_that_cannot_ask_gets_a_denial_that_says_what_to_do(desk: "Desk", mode: str):
+    async with desk.client(mode) as client:
+        result = await client.call_tool("save", {"text": "it"})
+    assert result.is_error
+    assert "cannot ask anybody" in said(result)
+
+
+async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk"):
+    async with desk.client(action="accept", content={"decision": "yes"}) as client:
+        asked = await client.session.call_tool("save", {"text": "it"}, allow_input_required=True)
+        assert isinstance(asked, types.InputRequiredResult)
+        assert asked.input_requests is not None
+        yes = types.ElicitResult(action="accept", content={"decision": "yes"})
+        given: types.InputResponses = dict.fromkeys(asked.input_requests, yes)
+        answer: Any = {"input_responses": given, "request_state": asked.request_state}
+        with pytest.raises(MCPError, match="not waiting"):
+            await client.session.call_tool("save", {"text": "something else"}, **answer)
+        result = await client.session.call_tool("save", {"text": "it"}, **answer)
+        assert said(result) == "saved it"
+        with pytest.raises(MCPError, match="not waiting"):
+            await client.session.call_tool("save", {"text": "it"}, **answer)
+
+
+def many(number: int) -> Any:
+    @tool(name=f"report_{number}", effect=Effect.READ)
+    async def report() -> str:
+        """Report the figures of one of the many branches of the bank, month by month and in full detail."""
+        return f"branch {number}"
+
+    return report
+
+
+async def test_of_thousands_of_tools_a_client_sees_the_search_and_the_pinned_ones(open_desk: "OpenDesk"):
+    tools = [many(number) for number in range(2000)]
+    async with (
+        open_desk(*tools, shown=Shown(budget_tokens=2000, pinned=("report_7",))) as desk,
+        desk.client() as client,
+    ):
+        names = {found.name for found in (await client.list_tools()).tools}
+        assert {"tool_search", "report_7"} <= names
+        assert len(names) < 60
+        hidden = next(f"report_{n}" for n in range(2000) if f"report_{n}" not in names)
+        await client.call_tool("tool_search", {"query": f"select:{hidden}"})
+        assert hidden in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
+        assert said(await client.call_tool(hidden, {})).startswith("branch")
+
+
+@ERAS
+async def test_a_client_hears_of_tools_that_come_later(desk: "Desk", mode: str):
+    told = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            told.set()
+
+    async with desk.client(mode, message_handler=hear) as client:
+        await client.list_tools()
+        if mode == "legacy":
+            desk.registry.add(many(1))
+            await asyncio.wait_for(told.wait(), 5)
+        else:
+            async with client.listen(tools_list_changed=True) as events:
+                desk.registry.add(many(1))
+                await asyncio.wait_for(anext(events), 5)
+        assert "report_1" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
