@@ -1,6 +1,6 @@
 """One request to the model, made again where that may help, until it is a whole message."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolwright.agent.result import ModelRetried
@@ -62,6 +62,7 @@ async def _once(provider: Provider, request: ModelRequest, talk: Talk) -> Assist
             if emit is not None:
                 emit(event)
     finally:
-        if isinstance(stream, AsyncGenerator):  # left open, it would keep the connection of an abandoned request
-            await stream.aclose()
+        close = getattr(stream, "aclose", None)
+        if close is not None:  # left open, it would keep the connection of an abandoned request
+            await close()
     raise ProviderError("the stream ended before the message did", fault="transient")

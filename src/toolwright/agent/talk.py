@@ -13,9 +13,11 @@ from toolwright.core.call import Question, Reply, ToolCall
 from toolwright.core.event import BatchBegan
 from toolwright.core.history import History
 from toolwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from toolwright.core.value import maker
 from toolwright.sessions.base import SessionHold
 from toolwright.sessions.records import Answered, Asked, Began, Compacted, Record, Said
 
+_said, _outcomes = maker(Said), maker(ToolMessage)
 Emit = Callable[[AgentEvent], None]
 
 
@@ -84,8 +86,11 @@ class Talk:
 
     async def close(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
         """Store the outcomes; only then does the turn become part of the history."""
-        message = ToolMessage(tuple(outcomes))
-        await self._store(*self._opening(turn), Said(message))
+        message = _outcomes(tuple(outcomes))
+        if self._unsaved or turn.stored:
+            await self._store(*self._opening(turn), _said(message, ""))
+        else:
+            await self.hold.append(_said(turn.message, turn.turn_id), _said(message, ""))
         self._join(turn, message)
         if self.emit is not None:
             self.emit(TurnEnded(self.spending.usage, self.spending.turns))
@@ -148,9 +153,8 @@ class Talk:
 
 def with_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """Give every call of a message an id of its own, where a model repeated one or gave none."""
-    calls = message.calls
-    ids = {call.id for call in calls}
-    if len(ids) == len(calls) and "" not in ids:
+    ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
+    if not ids or (all(ids) and (len(ids) == 1 or len(set(ids)) == len(ids))):
         return message
     taken: set[str] = set()
     parts = [_renamed(part, taken) if isinstance(part, ToolCall) else part for part in message.parts]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolwright.sessions.base import SessionEntry, SessionError, SessionHit, check_session_id
 from toolwright.sessions.codec import to_text
@@ -82,8 +82,20 @@ class SqliteStore:
 
     async def do(self, action: Callable[[], Value]) -> Value:
         """Run an action on the writing thread, after everything that was handed to it before."""
-        # shielded: a cancelled wait must not take back what the caller will believe was handed over
-        return await asyncio.shield(asyncio.wrap_future(self._submit(action)))
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Value] = loop.create_future()
+
+        def work() -> None:
+            try:
+                value = self._guarded(action)
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                loop.call_soon_threadsafe(_fail, waiting, error)
+            else:
+                loop.call_soon_threadsafe(_give, waiting, value)
+
+        # not chained to the job: a cancelled wait must not take back what the caller believes was handed over
+        self._submit(work)
+        return await waiting
 
     def later(self, action: Callable[[], None]) -> None:
         """Hand an action to the writing thread without waiting."""
@@ -173,6 +185,16 @@ class SqliteHold:
 def _shut(thread: ThreadPoolExecutor, file: SessionFile) -> None:
     thread.shutdown()
     file.close()
+
+
+def _give(waiting: "asyncio.Future[Value]", value: Value) -> None:
+    if not waiting.done():
+        waiting.set_result(value)
+
+
+def _fail(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)
 
 
 def _let_go(taken: "Future[SqliteHold]") -> None:
