@@ -1,14 +1,23 @@
 """Finds the command that was asked for and gives it the rest of the line."""
 
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 
 COMMANDS = {
-    "demo": "watch one turn of five calls run for real: parallel reads, a conflict, an unknown tool, bad arguments",
+    "call": "run one tool with JSON arguments, behind the same permissions",
+    "tools": "list the tools, or search them by what they do",
     "permissions": "test what a rule set says to a call, and list the rules in force",
+    "trust": "see what this folder's files ask for, and let them have it",
+    "sessions": "list, show, resume, fork, export or delete conversations",
+    "skills": "list and check the skills found here",
+    "mcp": "list, add, remove or test MCP servers",
+    "serve": "offer these tools to any MCP client",
+    "stats": "what tools and tokens the sessions here took",
+    "doctor": "what is installed, which model, which sandbox, what to do next",
+    "demo": "watch the agent do a small task in a temporary folder; needs no model, key or network",
+    "completion": "print completion for bash, zsh or fish",
 }
-USAGE_ERROR = 2
+USAGE_ERROR, FAILED, INTERRUPTED = 2, 1, 130
 
 
 def usage() -> str:
@@ -17,26 +26,53 @@ def usage() -> str:
     lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
     return "\n".join(
         [
-            "toolwright: the tool runtime for AI agents",
+            "toolwright: an agent for your files, and the tool runtime behind it",
             "",
-            "usage: toolwright COMMAND [ARGUMENTS]",
+            "usage: toolwright [PROMPT]                 talk in the terminal",
+            "       toolwright -p PROMPT [OPTIONS]      answer once, for scripts",
+            "       toolwright COMMAND [ARGUMENTS]",
             "",
             *lines,
             "",
-            "toolwright COMMAND --help explains a command; toolwright --version tells the version.",
+            "toolwright -p --help lists the options of a conversation, toolwright COMMAND --help explains a command,",
+            "toolwright --version tells the version. Start with: toolwright demo",
         ]
     )
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if arguments and arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
-    name, rest = arguments[0], arguments[1:]
-    if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-        print(f"toolwright: there is no command {name!r}; {hint}", file=sys.stderr)
-        return USAGE_ERROR
-    return import_module(f"toolwright.cli.commands.{name}").run(rest)
+    name, rest = _command(arguments)
+    if name not in COMMANDS and name != "talk":
+        return _no_command(name)
+    from toolwright.core.errors import ToolwrightError, UsageError
+
+    try:
+        return import_module(f"toolwright.cli.commands.{name}").run(rest)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stdout = None  # type: ignore[assignment] - or flushing it on exit would fail again
+        return FAILED
+    except ToolwrightError as error:
+        print(f"toolwright: {error}", file=sys.stderr)
+        return USAGE_ERROR if isinstance(error, UsageError) else FAILED
+
+
+def _command(arguments: list[str]) -> tuple[str, list[str]]:
+    """A line that begins with an option, or with a sentence, is said to the agent."""
+    if not arguments or arguments[0].startswith("-") or " " in arguments[0].strip():
+        return "talk", arguments
+    return arguments[0], arguments[1:]
+
+
+def _no_command(name: str) -> int:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+    print(f"toolwright: there is no command {name!r}; {hint}", file=sys.stderr)
+    return USAGE_ERROR

@@ -1,0 +1,263 @@
+"""From settings to an agent that can be talked to."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from toolwright.agent import Agent, Budget, Prices
+from toolwright.app.granted import HookAllows, ProjectGrants
+from toolwright.app.places import Places
+from toolwright.app.prompt import system_prompt
+from toolwright.app.rules import rules_in
+from toolwright.app.servers import configured_servers
+from toolwright.app.settings import Settings
+from toolwright.app.tools import agent_tools
+from toolwright.clip import Outputs
+from toolwright.core.errors import UsageError
+from toolwright.core.event import Event
+from toolwright.core.spec import ToolSpec
+from toolwright.executor.executor import Executor
+from toolwright.executor.turn import Bounds
+from toolwright.hooks.shell import Setting, ShellHooks
+from toolwright.hooks.shell_config import parse_shell_hooks
+from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Rules, standard_policies
+from toolwright.policy.places import Surroundings
+from toolwright.providers.base import Provider
+from toolwright.registry import Deferred, Registry, Toolset, filtered
+from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
+from toolwright.skills import Skills, SkillTool
+from toolwright.system.paths import Workspace
+from toolwright.system.sandbox import find_sandbox
+
+if TYPE_CHECKING:
+    from toolwright.mcp import McpServers
+
+_PROMPT_TOKENS = 20_000
+"""What the definitions of tools may take of a prompt; what is above is found by tool_search."""
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What one run asks for on top of the settings: the options of the command line."""
+
+    mode: str = ""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    """MCP configuration, each a file's name or JSON."""
+    turns: int | None = None
+    usd: float | None = None
+    system: str = ""
+    """Instead of our own prompt."""
+    more_system: str = ""
+    keep: bool = True
+    """Sessions are written to disk."""
+
+
+_NOTHING_MORE = Wishes()
+
+
+@dataclass(slots=True)
+class App:
+    """An agent and everything around it. Inside `async with` its MCP servers are connected."""
+
+    places: Places
+    settings: Settings
+    agent: Agent
+    registry: Registry
+    executor: Executor
+    switch: ModeSwitch
+    hooks: ShellHooks
+    skills: Skills
+    problems: list[str]
+    """What a person should know before the first prompt."""
+    connect: Callable[["App"], "McpServers | None"]
+    servers: "McpServers | None" = None
+    _open: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    @property
+    def prices(self) -> Prices | None:
+        """What the model's tokens cost, where the settings say so."""
+        return self.agent.limits.prices
+
+    async def __aenter__(self) -> "App":
+        self.servers = self.connect(self)
+        if self.servers is not None:
+            await self._open.enter_async_context(self.servers)
+            self.problems += [
+                f"MCP server {status.name}: {status.condition}: {status.reason or '; '.join(status.problems)}"
+                for status in self.servers.status()
+                if status.reason or status.problems
+            ]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+        self.close()
+
+    def close(self) -> None:
+        """Close the session file."""
+        if isinstance(self.agent.sessions, SqliteStore):
+            self.agent.sessions.close()
+
+
+def assemble(
+    provider: Provider,
+    settings: Settings,
+    places: Places,
+    wishes: Wishes = _NOTHING_MORE,
+    *,
+    report: Callable[[str], None] = _silent,
+    observe: Callable[[Event], None] | None = None,
+) -> App:
+    """Make the agent these settings describe. Starts nothing: MCP servers are connected on entering the app.
+
+    `report` is told what hooks have to say to people, `observe` what happens to calls, at the moment it does.
+    """
+    workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
+    here = Surroundings.within(workspace, places.cwd)
+    rules = rules_in(settings, here, allow=wishes.allow, deny=wishes.deny)
+    switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default")
+    hooks, hook_problems = _hooks(settings, places, switch, report)
+    held = Rules(rules.rules, here)
+    skills = Skills(places.cwd)
+    registry = _registry(settings, workspace, switch, held, skills, places)
+    toolset = _toolset(registry, held, crowded=bool(wishes.servers or settings.merged("mcpServers")))
+    watchers = () if observe is None else (observe,)
+    executor = _executor(
+        toolset, registry, hooks, watchers, _policies(workspace, here, rules, switch, hooks, settings, places)
+    )
+    agent = Agent(
+        provider,
+        toolset,
+        executor=executor,
+        sessions=_store(places) if wishes.keep else MemoryStore(),
+        system=wishes.system or system_prompt(places, settings, skills, more=wishes.more_system),
+        limits=budget(settings, wishes, provider.model),
+    )
+    problems = [*settings.problems, *map(str, rules.problems), *hook_problems]
+    connect = _Connecting(settings, wishes)
+    return App(places, settings, agent, registry, executor, switch, hooks, skills, problems, connect)
+
+
+def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
+    asked = [Path(folder).expanduser().absolute() for folder in wishes.directories]
+    for folder in asked:
+        if not folder.is_dir():
+            raise UsageError(f"--add-dir {folder} is not a folder")
+    return [*settings.directories(), *asked]
+
+
+def _hooks(
+    settings: Settings, places: Places, switch: ModeSwitch, report: Callable[[str], None]
+) -> tuple[ShellHooks, list[str]]:
+    found = [parse_shell_hooks(layer.section("hooks"), written_in=layer.source) for layer in settings.layers]
+    setting = Setting(str(places.project), str(places.cwd), lambda: switch.mode, report)
+    hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), setting)
+    return hooks, [problem for _, problems in found for problem in problems]
+
+
+def _registry(
+    settings: Settings, workspace: Workspace, switch: ModeSwitch, held: Rules, skills: Skills, places: Places
+) -> Registry:
+    hides = held.hides if any(rule.kind == "deny" for rule in held.rules) else None
+    tools = agent_tools(workspace, switch, sandbox=settings.last("sandbox") or "off", hidden=hides)
+    registry = Registry(*tools)
+    if len(skills):
+        registry.add(SkillTool(skills, project=places.project))  # type: ignore[arg-type] - spec is a descriptor
+    return registry
+
+
+def _toolset(registry: Registry, held: Rules, *, crowded: bool) -> Toolset:
+    def kept(spec: ToolSpec) -> bool:
+        return not held.forbids_tool(spec.name, spec.group)
+
+    forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in held.rules)
+    toolset: Toolset = filtered(registry, kept) if forbidding else registry
+    return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
+
+
+def _executor(
+    toolset: Toolset,
+    registry: Registry,
+    hooks: ShellHooks,
+    observe: Iterable[Callable[[Event], None]],
+    policies: Policies,
+) -> Executor:
+    outputs = Outputs()
+    registry.add(outputs.reader())
+    bounds = Bounds(question_seconds=None)  # a paused session may be taken up on another day
+    return Executor(toolset, policies, hooks=hooks.call_hooks(), outputs=outputs, bounds=bounds, observe=observe)
+
+
+def _policies(
+    workspace: Workspace,
+    here: Surroundings,
+    rules: LoadedRules,
+    switch: ModeSwitch,
+    hooks: ShellHooks,
+    settings: Settings,
+    places: Places,
+) -> Policies:
+    wish = settings.last("sandbox") or "off"
+    confined = wish != "off" and find_sandbox(wish, writable=workspace.roots).kind != "none"
+    more = (ProjectGrants(here, places), HookAllows(hooks))
+    return standard_policies(
+        workspace, by_mode=ByMode(switch, sandboxed=confined), rules=rules.rules, cwd=places.cwd, more=more
+    )
+
+
+def _store(places: Places) -> SessionStore:
+    places.record.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return SqliteStore(places.sessions)
+
+
+class _Connecting:
+    """Makes the connection to MCP servers when it is wanted: importing that side takes longer than the rest."""
+
+    def __init__(self, settings: Settings, wishes: Wishes) -> None:
+        self._settings = settings
+        self._wishes = wishes
+
+    def __call__(self, app: App) -> "McpServers | None":
+        entries = self._settings.merged("mcpServers")
+        if not entries and not self._wishes.servers:
+            return None
+        from toolwright.mcp import McpServers, SeenFile
+
+        servers = configured_servers(self._settings, self._wishes.servers, app.problems)
+        return McpServers(servers, app.registry, seen=SeenFile(app.places.record / "mcp-tools.json"))
+
+
+def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
+    """What one run may take, by options first and settings second."""
+    limits = settings.merged("limits")
+    priced = settings.merged("prices").get(model)
+    prices = _prices(priced) if priced else None
+    money = wishes.usd if wishes.usd is not None else limits.get("usd")
+    if money is not None and prices is None:
+        raise UsageError(
+            f"a limit in money needs the price of {model}: add"
+            f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD for a million tokens'
+        )
+    return Budget(
+        turns=wishes.turns or limits.get("turns") or Budget().turns,
+        tokens=limits.get("tokens"),
+        seconds=limits.get("seconds"),
+        money=money,
+        prices=prices,
+    )
+
+
+def _prices(given: Mapping[str, float]) -> Prices:
+    return Prices(given["input"], given["output"], given.get("cacheRead", 0.0), given.get("cacheWrite", 0.0))

@@ -1,0 +1,42 @@
+"""Where a person's lasting yes goes, and what a hook's yes is worth."""
+
+from toolwright.app.places import Places
+from toolwright.app.trust import Trust
+from toolwright.core.access import Access, Allow, Decision
+from toolwright.core.call import Approve, Question, digest_of
+from toolwright.hooks.shell import ShellHooks
+from toolwright.policy.decide import Policy, Tier
+from toolwright.policy.grants import Grants
+from toolwright.policy.places import Surroundings
+from toolwright.policy.subject import Subject
+
+
+class ProjectGrants(Grants):
+    """Keeps "always" in the project's local settings, which stay trusted when we are the ones who added to them."""
+
+    def __init__(self, here: Surroundings, places: Places) -> None:
+        self._trust = Trust(places)
+        # in a folder that is not trusted a saved rule would not count, so none is saved
+        super().__init__(here, places.local_settings if self._trust.given else None)
+
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
+        trusted = self._trust.given
+        rules = super().remember(question, answer, session=session)
+        if rules and trusted:
+            self._trust.give()
+        return rules
+
+
+class HookAllows(Policy):
+    """Speaks for hooks that allowed a call: a rule's voice, so that every deny and ask rule is still stronger."""
+
+    tier = Tier.RULE
+
+    def __init__(self, hooks: ShellHooks) -> None:
+        self._hooks = hooks
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        if not self._hooks.allowed:
+            return None
+        mark = digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
+        return Allow("a hook allowed it", "hook") if mark in self._hooks.allowed else None

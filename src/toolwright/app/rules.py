@@ -1,0 +1,48 @@
+"""The rules of every layer, with what is wrong with them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from toolwright.app.layer import Layer
+from toolwright.app.settings import Settings
+from toolwright.policy.check import Problem, check_rules
+from toolwright.policy.load import LoadedRules, applies
+from toolwright.policy.places import Surroundings
+from toolwright.policy.rule import Rule, RuleKind, parse_rule, rules_of
+
+_KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
+
+
+def rules_in(
+    settings: Settings, here: Surroundings, *, allow: Iterable[str] = (), deny: Iterable[str] = ()
+) -> LoadedRules:
+    """Read every layer's rules and those of the command line, and try their examples."""
+    given = rules_of(allow=allow, deny=deny, written_in="the command line")
+    entries = [entry for layer in settings.layers for entry in _entries(layer)]
+    rules = (*(rule for rule, _ in entries), *given)
+    failed = [problem for rule, fields in entries for problem in _examples(rule, fields, here)]
+    return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
+
+
+def _entries(layer: Layer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
+    for kind in _KINDS:
+        for entry in layer.section("permissions").get(kind, ()):
+            fields = {"rule": entry} if isinstance(entry, str) else entry
+            yield parse_rule(kind, fields["rule"], written_in=layer.source, base=_base(layer)), fields
+
+
+def _base(layer: Layer) -> str:
+    if not Path(layer.source).is_absolute():
+        return ""
+    folder = Path(layer.source).resolve().parent
+    return str(folder.parent if folder.name.startswith(".") else folder)
+
+
+def _examples(rule: Rule, fields: Mapping[str, Any], here: Surroundings) -> Iterator[Problem]:
+    for example in fields.get("match", ()):
+        if not applies(rule, example, here):
+            yield Problem("example fails", rule, f"it does not match {example!r}")
+    for example in fields.get("not_match", ()):
+        if applies(rule, example, here):
+            yield Problem("example fails", rule, f"it matches {example!r}")

@@ -1,0 +1,121 @@
+"""Settings from four places: user, project, local, command line. Rules add up; of the rest the last word counts.
+
+What a repository says counts only once its folder is trusted; its deny and ask rules always do.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from toolwright.app.layer import Layer, parse_layer, read_layer
+from toolwright.app.places import Places
+from toolwright.core.json import FrozenDict
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for one run."""
+
+    layers: tuple[Layer, ...] = ()
+    """In the order they are heard, each already cut down to what it may say."""
+    withheld: tuple[str, ...] = ()
+    """What a repository asks for and does not get before it is trusted."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What a person should know: keys nobody reads, and what was withheld."""
+        waiting = ", ".join(self.withheld)
+        untrusted = (f"this folder is not trusted yet, so these do not count: {waiting}",) if waiting else ()
+        return (*(problem for layer in self.layers for problem in layer.problems), *untrusted)
+
+    def last(self, *path: str) -> Any:
+        """The last word on one setting; None where nobody speaks."""
+        for layer in reversed(self.layers):
+            found: Any = layer.content
+            for key in path:
+                found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
+            if found is not None:
+                return found
+        return None
+
+    def merged(self, name: str) -> Mapping[str, Any]:
+        """An object whose keys come from every place; the last word on a key counts whole."""
+        return FrozenDict({key: value for layer in self.layers for key, value in layer.section(name).items()})
+
+    def directories(self) -> tuple[Path, ...]:
+        """Folders beside the working one that may be worked in, relative ones taken from where they were written."""
+        found = [
+            Path(_base(layer), Path(folder).expanduser())
+            for layer in self.layers
+            for folder in layer.section("permissions").get("additionalDirectories", ())
+        ]
+        return tuple(dict.fromkeys(found))
+
+
+def _base(layer: Layer) -> Path:
+    if layer.scope == "command line" or not Path(layer.source).is_absolute():
+        return Path.cwd()
+    folder = Path(layer.source).parent
+    return folder.parent if folder.name.startswith(".") else folder
+
+
+def repository_layers(places: Places) -> tuple[Layer, ...]:
+    """What the project's own files say, whether or not it may."""
+    found = [
+        read_layer("project", places.project_settings),
+        _servers(places.project_servers),
+        read_layer("local", places.local_settings),
+    ]
+    return tuple(layer for layer in found if layer is not None)
+
+
+def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
+    """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
+    repository = repository_layers(places)
+    withheld = () if trusted else tuple(dict.fromkeys(word for layer in repository for word in grants(layer)))
+    user = read_layer("user", places.user_settings)
+    layers = [
+        *((user,) if user is not None else ()),
+        *(layer if trusted else layer.restricting() for layer in repository),
+        *(_given(text) for text in given),
+    ]
+    return Settings(tuple(layers), withheld)
+
+
+def _servers(file: Path) -> Layer | None:
+    layer = read_layer("project", file)
+    if layer is None:
+        return None
+    servers = layer.content.get("mcpServers")
+    return Layer("project", str(file), FrozenDict({"mcpServers": servers}) if servers else FrozenDict())
+
+
+def _given(text: str) -> Layer:
+    if text.lstrip().startswith("{"):
+        return parse_layer("command line", "--settings", text)
+    return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8"))
+
+
+def grants(layer: Layer) -> Iterable[str]:
+    """Name what a layer asks for beyond taking permissions away, in words to be shown."""
+    permissions = layer.section("permissions")
+    for rule in permissions.get("allow", ()):
+        yield f"allow {rule if isinstance(rule, str) else rule['rule']}"
+    if mode := permissions.get("defaultMode"):
+        yield f"mode {mode}"
+    yield from (f"folder {folder}" for folder in permissions.get("additionalDirectories", ()))
+    yield from _hook_commands(layer)
+    for name, server in layer.section("mcpServers").items():
+        words = (server.get("command") or server.get("url", ""), *server.get("args", ()))
+        yield f"MCP server {name}: {' '.join(words)}"
+    yield from (f"environment variable {name}" for name in layer.section("env"))
+    for key in ("model", "baseUrl", "instructions", "sandbox", "limits", "prices"):
+        if key in layer.content:
+            yield f"{key} {layer.content[key]}"
+
+
+def _hook_commands(layer: Layer) -> Iterable[str]:
+    for event, groups in layer.section("hooks").items():
+        for group in groups:
+            yield from (f"hook on {event}: {hook['command']}" for hook in group["hooks"] if "command" in hook)

@@ -1,0 +1,47 @@
+"""The tools of the command: everything a coding agent needs, over one workspace."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from toolwright.policy.mode import ModeSwitch
+from toolwright.policy.plan import plan_tools
+from toolwright.system.paths import Workspace
+from toolwright.system.sandbox import Wish
+from toolwright.tool.base import Tool
+from toolwright.toolbox import (
+    Bash,
+    BashKill,
+    BashOutput,
+    Delete,
+    Edit,
+    Glob,
+    Grep,
+    List,
+    Move,
+    Read,
+    WebFetch,
+    Write,
+)
+
+Hidden = Callable[[Path], bool]
+
+
+def agent_tools(workspace: Workspace, switch: ModeSwitch, *, sandbox: Wish, hidden: Hidden | None) -> list[Tool]:
+    """Return them; what `hidden` names is left out of listings and searches."""
+    tools = [
+        Read(workspace),
+        Write(workspace),
+        Edit(workspace),
+        Bash(workspace, sandbox=sandbox, protected=(".git/hooks", ".git/config", ".toolwright")),
+        BashOutput(),
+        BashKill(),
+        Glob(workspace, hidden=hidden),
+        Grep(workspace, hidden=hidden),
+        List(workspace, hidden=hidden),
+        Delete(workspace),
+        Move(workspace),
+        WebFetch(),
+        *plan_tools(switch),
+    ]
+    return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say

@@ -1,0 +1,101 @@
+"""`toolwright call`: run one tool, behind the same hooks, rules and guards as the agent's calls."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+
+from toolwright.app.assemble import App, assemble
+from toolwright.app.places import Places
+from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
+from toolwright.cli.options import add_common, split_rules
+from toolwright.cli.start import settings_for, wishes_of
+from toolwright.core.call import Answers, Completed, Failed, Outcome, Question, ToolCall
+from toolwright.executor.turn import Turn
+from toolwright.providers.base import ModelEvent, ModelRequest, ProviderError
+
+_EPILOG = """\
+exit codes: 0 done, 1 the tool failed, 2 usage, 3 denied, 4 somebody must say yes first (--yes)
+
+examples:
+  toolwright call read '{"path": "README.md"}'
+  toolwright call bash '{"command": "git status"}'
+  toolwright call write '{"path": "a.txt", "content": "hello"}' --yes
+"""
+
+
+class NoModel:
+    """Stands in where an app is wanted for its tools alone."""
+
+    model = "none"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Refuse: nothing here talks to a model."""
+        raise ProviderError("there is no model in this command", fault="invalid")
+        yield  # makes it a generator, which is what is asked for
+
+
+def app_without_model(options: argparse.Namespace) -> App:
+    """The tools, rules and hooks of this folder."""
+    places = Places.of()
+    settings = settings_for(options, places)
+    return assemble(NoModel(), settings, places, wishes_of(options), report=_tell)
+
+
+def run(arguments: list[str]) -> int:
+    """Make the call, print what came of it, return how it ended."""
+    parser = argparse.ArgumentParser(
+        "toolwright call",
+        description=__doc__,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("tool")
+    parser.add_argument("arguments", nargs="?", default="{}", help="JSON; - reads it from stdin")
+    parser.add_argument("--yes", action="store_true", help="say yes to whatever is asked")
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    add_common(parser)
+    options = parser.parse_args(arguments)
+    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
+    options.no_session_persistence = True
+    return asyncio.run(_perform(options))
+
+
+async def _perform(options: argparse.Namespace) -> int:
+    text = sys.stdin.read() if options.arguments == "-" else options.arguments
+    async with app_without_model(options) as app:
+        for problem in app.problems:
+            _tell(problem)
+        turn = Turn(ask=_agree if options.yes else None)
+        (outcome,) = await app.executor.execute([ToolCall("call-1", options.tool, text)], turn=turn)
+        return _report(options, outcome)
+
+
+async def _agree(questions: Sequence[Question]) -> Answers:
+    return Answers.approving(questions)
+
+
+def _report(options: argparse.Namespace, outcome: Outcome) -> int:
+    if isinstance(outcome, Completed):
+        shown = {"status": "completed", "output": outcome.text, "structured": outcome.output.structured}
+        print(json.dumps(shown, ensure_ascii=False, default=str) if options.json else outcome.text)
+        return DONE
+    if isinstance(outcome, Failed):
+        shown = {"status": "failed", "code": outcome.error.code, "message": outcome.text, "started": outcome.started}
+        if options.json:
+            print(json.dumps(shown, ensure_ascii=False))
+        else:
+            _tell(f"{options.tool}: {outcome.error}")
+        return DENIED if outcome.error.code == "denied" else ERROR
+    questions = [f"{question.summary} {question.reason}" for question in outcome.questions]
+    if options.json:
+        print(json.dumps({"status": "interrupted", "questions": questions}, ensure_ascii=False))
+    for question in questions:
+        _tell(f"{question}; --yes agrees")
+    return PAUSED
+
+
+def _tell(text: str) -> None:
+    print(f"toolwright: {text}", file=sys.stderr)

@@ -1,0 +1,15 @@
+"""`toolwright` without a command: a conversation, in the terminal or headless."""
+
+from toolwright.cli.options import parse
+
+
+def run(arguments: list[str]) -> int:
+    """Talk, and return the exit code."""
+    options = parse(arguments)
+    if options.headless:
+        from toolwright.cli.headless import run as run_headless
+
+        return run_headless(options)
+    from toolwright.cli.terminal.run import run as run_terminal
+
+    return run_terminal(options)

@@ -1,0 +1,35 @@
+"""`toolwright trust`: see what this folder's files ask for, and let them have it."""
+
+import argparse
+
+from toolwright.app.places import Places
+from toolwright.app.trust import Trust
+from toolwright.cli.show import visible
+
+_DESCRIPTION = """\
+A repository's settings may ask for hooks, MCP servers, allow rules, environment variables, a mode or a model. None of
+that counts before you trust the folder; deny and ask rules always do. Your word holds for the files as they are: when
+they ask for something new, you are asked again."""
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out the subcommand. Without one: 0 if the folder has all it asks for, 3 if not."""
+    parser = argparse.ArgumentParser("toolwright trust", description=_DESCRIPTION)
+    parser.add_argument("action", nargs="?", choices=("show", "give", "take"), default="show")
+    options = parser.parse_args(arguments)
+    places = Places.of()
+    trust = Trust(places)
+    if options.action == "take":
+        trust.take()
+        print(f"{places.project} is not trusted any more")
+        return 0
+    for word in trust.wanted:
+        print(f"  {visible(word)}")
+    if not trust.wanted:
+        print(f"{places.project} asks for nothing that needs trust")
+        return 0
+    if options.action == "give":
+        trust.give()
+    given = trust.given
+    print(f"{places.project} is {'trusted' if given else 'not trusted: toolwright trust give'}")
+    return 0 if given else 3

@@ -1,0 +1,66 @@
+"""How calls, outcomes and messages are shown to people: one line each, with nothing in them that hides."""
+
+import json
+from collections.abc import Iterator
+from typing import cast
+
+from toolwright.cli.wire import arguments_of
+from toolwright.core.call import Completed, Failed, ToolCall
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+
+_TELLING = ("command", "path", "file_path", "pattern", "url", "query", "name", "id")
+_LINE_CHARS = 100
+
+
+def visible(text: str) -> str:
+    """The text with every character a terminal would obey or hide written out; line breaks and tabs stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str, chars: int = _LINE_CHARS) -> str:
+    """The first line of a text, cut where it grows too long, with a mark where something was left out."""
+    lines = visible(text).strip().splitlines()
+    if not lines:
+        return ""
+    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    first = lines[0].replace("\t", " ")
+    return first + more if len(first) + len(more) <= chars else f"{first[: chars - len(more) - 1]}…{more}"
+
+
+def call_line(call: ToolCall, chars: int = _LINE_CHARS) -> str:
+    """A call as a person would say it: the tool and the one argument that tells."""
+    read = arguments_of(call)
+    if not isinstance(read, dict):
+        return f"{call.name} {one_line(str(read), chars)}".strip()
+    given = cast("dict[str, object]", read)
+    told = next((given[key] for key in _TELLING if key in given), None)
+    shown = str(told) if told is not None else json.dumps(given, ensure_ascii=False) if given else ""
+    return f"{call.name} {one_line(shown, chars - len(call.name) - 1)}".strip()
+
+
+def outcome_line(outcome: Completed | Failed, chars: int = _LINE_CHARS) -> str:
+    """How a call ended, in one line."""
+    if isinstance(outcome, Failed):
+        return f"{outcome.error.code}: {one_line(outcome.text, chars - len(outcome.error.code) - 2)}"
+    return one_line(outcome.text, chars) or "(no output)"
+
+
+def transcript(messages: list[Message]) -> Iterator[str]:
+    """A conversation as text, message by message."""
+    for message in messages:
+        match message:
+            case UserMessage(content):
+                said = (
+                    content
+                    if isinstance(content, str)
+                    else "\n".join(part.text for part in content if isinstance(part, Text))
+                )
+                yield f"> {visible(said)}\n"
+            case AssistantMessage():
+                if message.text:
+                    yield f"{visible(message.text)}\n"
+            case ToolMessage(outcomes):
+                for outcome in outcomes:
+                    mark = "✗" if isinstance(outcome, Failed) else "●"
+                    yield f"{mark} {call_line(outcome.call)}\n  {outcome_line(outcome)}\n"

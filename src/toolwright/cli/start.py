@@ -1,0 +1,69 @@
+"""From a command line to an app: trust, settings, model, assembly, in this order."""
+
+import argparse
+import os
+from collections.abc import Callable
+
+from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.models import NO_MODEL, ModelChoice, choose_model
+from toolwright.app.places import Places
+from toolwright.app.settings import Settings, load_settings
+from toolwright.app.trust import Trust
+from toolwright.core.errors import UsageError
+from toolwright.core.event import Event
+from toolwright.providers.base import Provider
+
+
+def settings_for(options: argparse.Namespace, places: Places) -> Settings:
+    """Read the settings; what the folder asks for counts if it is trusted, by record or by option."""
+    trusted = bool(options.trust) or Trust(places).given
+    settings = load_settings(places, trusted=trusted, given=options.settings)
+    os.environ.update(settings.merged("env"))
+    return settings
+
+
+def wishes_of(options: argparse.Namespace) -> Wishes:
+    """The options as the assembly knows them."""
+    return Wishes(
+        mode=options.permission_mode,
+        allow=tuple(options.allow),
+        deny=tuple(options.deny),
+        directories=tuple(options.add_dir),
+        servers=tuple(options.mcp_config),
+        turns=getattr(options, "max_turns", None),
+        usd=getattr(options, "max_budget_usd", None),
+        system=options.system_prompt,
+        more_system=options.append_system_prompt,
+        keep=not getattr(options, "no_session_persistence", False),
+    )
+
+
+def open_model(choice: ModelChoice) -> Provider:
+    """Make the provider of a model; `script:FILE` is a model that reads its lines from a file."""
+    kind, _, rest = choice.name.partition(":")
+    if kind == "script":
+        from toolwright.testing.provider import ScriptedProvider
+
+        try:
+            return ScriptedProvider.from_file(rest)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--model {choice.name}: the script cannot be read: {error}") from None
+    from toolwright.providers import provider_for
+
+    return provider_for(choice.name, base_url=choice.base_url or None)
+
+
+def start(
+    options: argparse.Namespace,
+    *,
+    report: Callable[[str], None],
+    wrap: Callable[[Provider], Provider] = lambda provider: provider,
+    observe: Callable[[Event], None] | None = None,
+) -> App:
+    """Make the app a command line asks for; `wrap` may listen in on the model, `observe` on the calls."""
+    places = Places.of()
+    settings = settings_for(options, places)
+    choice = choose_model(settings, asked=options.model)
+    if choice is None:
+        raise UsageError(NO_MODEL)
+    return assemble(wrap(open_model(choice)), settings, places, wishes_of(options), report=report, observe=observe)

@@ -1,0 +1,93 @@
+"""A user's machine in miniature: a home, a project, and the command run in it."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.cli.main import run
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Runs command lines in a project folder, in this process."""
+
+    project: Path
+    home: Path
+    capture: pytest.CaptureFixture[str]
+    patch: pytest.MonkeyPatch
+
+    def __call__(self, *arguments: str, stdin: str = "") -> Ended:
+        given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+        self.patch.setattr(sys, "stdin", given)
+        try:
+            code = run(list(arguments))
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = self.capture.readouterr()
+        return Ended(code, out, err)
+
+    def says(self, *replies: object) -> str:
+        """A model that says this, as the option's value."""
+        file = self.home / f"script-{len(list(self.home.glob('script-*')))}.json"
+        file.write_text(json.dumps(replies))
+        return f"--model=script:{file}"
+
+    def settings(self, content: object, name: str = "settings.json") -> Path:
+        """Write the project's settings."""
+        file = self.project / ".toolwright" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return file
+
+    def user_settings(self, content: object) -> None:
+        (self.home / "settings.json").write_text(json.dumps(content))
+
+
+def call(name: str, **arguments: object) -> dict[str, object]:
+    """A reply of the model that makes one call."""
+    return {"calls": [{"name": name, "arguments": arguments}]}
+
+
+@pytest.fixture
+def calls() -> Callable[..., dict[str, object]]:
+    return call
+
+
+@pytest.fixture
+def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    before = dict(os.environ)
+    monkeypatch.setenv("TOOLWRIGHT_HOME", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("TOOLWRIGHT_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(project)
+    yield Machine(project, home, capsys, monkeypatch)
+    for name in set(os.environ) - set(before):  # settings may bring variables of their own
+        del os.environ[name]

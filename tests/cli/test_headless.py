@@ -1,0 +1,213 @@
+"""`toolwright -p`: what scripts may rely on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., dict[str, object]]
+
+
+def test_the_answer_is_all_there_is_on_stdout(machine: Any) -> None:
+    ended = machine("-p", "hi", machine.says("hello there"))
+    assert (ended.code, ended.out, ended.err) == (0, "hello there\n", "")
+
+
+def test_a_result_document_says_what_the_run_took(machine: Any) -> None:
+    ended = machine("-p", "hi", machine.says("hello"), "--output-format", "json", "--session-id", "mine")
+    document = ended.document
+    assert document["type"] == "result" and document["subtype"] == "success"
+    assert (document["result"], document["session_id"], document["num_turns"]) == ("hello", "mine", 1)
+    assert document["permission_denials"] == [] and document["is_error"] is False
+
+
+def test_a_stream_begins_with_what_there_is_and_ends_with_the_result(machine: Any, calls: Call) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    script = machine.says(calls("read", path="a.txt"), "done")
+    lines = machine("-p", "look", script, "--output-format", "stream-json").lines
+    assert [line["type"] for line in lines] == ["system", "assistant", "user", "assistant", "result"]
+    assert "read" in lines[0]["tools"] and lines[0]["permissionMode"] == "default"
+    called, told = lines[1]["message"]["content"][0], lines[2]["message"]["content"][0]
+    assert (called["type"], called["name"], called["input"]) == ("tool_use", "read", {"path": "a.txt"})
+    assert told["tool_use_id"] == called["id"] and "alpha" in told["content"] and told["is_error"] is False
+
+
+def test_partial_messages_come_before_their_message(machine: Any) -> None:
+    script = machine.says("hello")
+    lines = machine("-p", "hi", script, "--output-format", "stream-json", "--include-partial-messages").lines
+    assert [line["type"] for line in lines] == ["system", "stream_event", "assistant", "result"]
+    assert lines[1]["event"]["delta"] == {"type": "text_delta", "text": "hello"}
+
+
+def test_what_needs_a_yes_pauses_the_run_and_a_later_command_gives_it(machine: Any, calls: Call) -> None:
+    first = machine.says(calls("write", path="a.txt", content="alpha"))
+    paused = machine("-p", "write", first, "--output-format", "json", "--session-id", "s1")
+    assert paused.code == 4 and not (machine.project / "a.txt").exists()
+    (question,) = paused.document["questions"]
+    assert question["tool_name"] == "write" and "a.txt" in question["summary"]
+    assert "--resume s1 --answers" in paused.err
+    done = machine("-p", "--resume", "s1", "--answers", "allow", machine.says("written"))
+    assert (done.code, done.out) == (0, "written\n")
+    assert (machine.project / "a.txt").read_text() == "alpha"
+
+
+def test_a_no_is_told_to_the_model_with_its_reason_and_shows_in_the_exit_code(machine: Any, calls: Call) -> None:
+    machine("-p", "write", machine.says(calls("write", path="a.txt", content="x")), "--session-id", "s1")
+    reply = json.dumps({"*": {"deny": "use b.txt"}})
+    ended = machine("-p", "--resume", "s1", "--answers", reply, machine.says("ok"), "--output-format", "json")
+    assert ended.code == 3
+    assert [denied["reason"] for denied in ended.document["permission_denials"]] == ["declined: use b.txt"]
+
+
+def test_answers_for_a_session_that_waits_for_none_are_a_mistake(machine: Any) -> None:
+    machine("-p", "hi", machine.says("hello"), "--session-id", "s1")
+    ended = machine("-p", "--resume", "s1", "--answers", "allow", machine.says())
+    assert ended.code == 2 and "waits for no answer" in ended.err
+
+
+def test_where_nobody_is_asked_denials_are_listed_and_counted(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("bash", command="rm -rf build"), "could not")
+    ended = machine("-p", "clean", script, "--permission-mode", "dontAsk", "--output-format", "json")
+    assert ended.code == 3
+    (denied,) = ended.document["permission_denials"]
+    assert denied["tool_name"] == "bash" and denied["tool_input"] == {"command": "rm -rf build"}
+
+
+def test_allowed_and_disallowed_tools_are_rules_of_the_command_line(machine: Any, calls: Call) -> None:
+    allowed = machine.says(calls("write", path="a.txt", content="x"), "ok")
+    assert machine("-p", "go", allowed, "--allowedTools", "Edit(a.txt),Read").code == 0
+    denied = machine.says(calls("bash", command="echo hi"), "ok")
+    ended = machine("-p", "go", denied, "--disallowedTools", "Bash(echo *)", "--output-format", "json")
+    assert ended.code == 3 and "the command line" in ended.document["permission_denials"][0]["reason"]
+
+
+def test_a_tool_that_is_forbidden_altogether_is_not_shown_to_the_model(machine: Any) -> None:
+    lines = machine("-p", "hi", machine.says("x"), "--disallowedTools", "Bash", "--output-format", "stream-json").lines
+    assert "bash" not in lines[0]["tools"] and "read" in lines[0]["tools"]
+
+
+def test_a_limit_has_an_exit_code_of_its_own(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("glob", pattern="*"), calls("glob", pattern="*"))
+    ended = machine("-p", "go", script, "--max-turns", "1", "--output-format", "json")
+    assert ended.code == 5 and ended.document["subtype"] == "error_max_turns"
+
+
+def test_a_budget_in_money_needs_to_know_what_things_cost(machine: Any) -> None:
+    ended = machine("-p", "go", machine.says("x"), "--max-budget-usd", "1")
+    assert ended.code == 2 and '"prices"' in ended.err
+    prices = json.dumps({"prices": {"scripted": {"input": 3, "output": 15}}})
+    ended = machine(
+        "-p", "go", machine.says("x"), "--max-budget-usd", "1", "--settings", prices, "--output-format", "json"
+    )
+    assert ended.code == 0 and ended.document["total_cost_usd"] == 0.0
+
+
+def test_a_model_that_fails_is_an_error(machine: Any) -> None:
+    ended = machine("-p", "go", machine.says(), "--output-format", "json")
+    assert ended.code == 1 and ended.document["is_error"] is True
+
+
+def test_an_answer_can_be_held_to_a_schema(machine: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    options = ("--json-schema", json.dumps(schema), "--output-format", "json")
+    good = machine("-p", "go", machine.says('{"n": 3}'), *options)
+    assert good.code == 0 and good.document["structured_output"] == {"n": 3}
+    bad = machine("-p", "go", machine.says('{"n": "x"}', '{"m": 1}', "no"), *options)
+    assert bad.code == 1 and bad.document["subtype"] == "error_max_structured_output_retries"
+
+
+def test_stdin_is_context_after_the_prompt_and_the_prompt_without_one(machine: Any, tmp_path: Path) -> None:
+    def heard(*arguments: str, stdin: str) -> str:
+        done = piped(machine, *arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return machine("sessions", "show", json.loads(done.stdout)["session_id"]).out
+
+    assert "<stdin>\nthe log\n</stdin>" in heard("summarise", stdin="the log")
+    assert "just this" in heard(stdin="just this")
+
+
+def piped(machine: Any, *arguments: str, stdin: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "toolwright", "-p", *arguments, machine.says("ok"), "--output-format=json"]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=machine.project)
+
+
+def test_nothing_to_say_is_a_mistake(machine: Any) -> None:
+    ended = machine("-p", machine.says("x"))
+    assert ended.code == 2 and "nothing to say" in ended.err
+
+
+def test_messages_on_stdin_are_said_one_after_the_other(machine: Any) -> None:
+    lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
+    ended = machine(
+        *("-p", machine.says("first", "second"), "--input-format", "stream-json", "--output-format", "stream-json"),
+        stdin="\n".join(map(json.dumps, lines)),
+    )
+    assert [line["result"] for line in ended.lines if line["type"] == "result"] == ["first", "second"]
+    bad = machine("-p", machine.says("x"), "--input-format", "stream-json", stdin="nonsense\n")
+    assert bad.code == 2 and "stdin line 1" in bad.err
+
+
+def test_a_session_goes_on_by_name_as_the_last_one_or_in_a_copy(machine: Any) -> None:
+    machine("-p", "one", machine.says("first"), "--session-id", "abc-1")
+    assert machine("-p", "two", "--continue", machine.says("second")).code == 0
+    forked = machine("-p", "three", "--resume", "abc", "--fork-session", machine.says("third"), "--output-format=json")
+    assert forked.document["session_id"] != "abc-1"
+    assert "second" in machine("sessions", "show", "abc-1").out
+    assert "third" not in machine("sessions", "show", "abc-1").out
+    missing = machine("-p", "x", "--resume", "zzz", machine.says("x"))
+    assert missing.code == 2 and "there is no session 'zzz'" in missing.err
+
+
+def test_nothing_is_written_where_no_record_is_wanted(machine: Any) -> None:
+    assert machine("-p", "hi", machine.says("hello"), "--no-session-persistence").code == 0
+    assert not list(machine.home.rglob("*.db"))
+
+
+def test_another_folder_is_part_of_the_workspace_when_it_is_added(machine: Any, calls: Call, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    target = str(other / "a.txt")
+    options = ("--permission-mode", "auto")
+    script = machine.says(calls("write", path=target, content="x"), "ok")
+    assert machine("-p", "go", script, *options).code == 4
+    script = machine.says(calls("write", path=target, content="x"), "ok")
+    assert machine("-p", "go", script, *options, "--add-dir", str(other)).code == 0
+    assert Path(target).read_text() == "x"
+
+
+def test_no_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    ended = machine("-p", "hi")
+    assert ended.code == 2
+    assert "There is no model to talk to" in ended.err and len(ended.err.splitlines()) == 5
+
+
+def test_an_interrupt_ends_the_run_with_its_own_code_and_the_session_stays_whole(machine: Any, calls: Call) -> None:
+    script = machine.says(calls("bash", command="sleep 30"), "never")
+    command = [sys.executable, "-m", "toolwright", "-p", "go", script, "--session-id", "s1"]
+    process = subprocess.Popen(
+        [*command, "--allowedTools", "Bash(sleep *)", "--output-format", "stream-json"],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=machine.project,
+        env=os.environ,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["type"] == "assistant":
+            break
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    rest = [json.loads(line) for line in process.stdout]
+    process.stdout.close()
+    assert process.wait(timeout=10) == 130
+    assert rest[-1]["subtype"] == "interrupted"
+    assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
