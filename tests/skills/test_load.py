@@ -144,6 +144,7 @@ def test_fields_are_read_in_all_their_spellings(tmp_path: Path) -> None:
         ("name: x\ndescription: D.\narguments: a a", 4, "the same name twice"),
         ("name: x\ndescription: D.\nallowed-tools: Bash(git *", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools: Read) Bash(rm *)", 4, "is not a rule"),
+        ("name: x\ndescription: D.\nallowed-tools: Bash(a(b)", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools:\n  a: b", 4, "must be a text or a list of texts"),
         ("name: x\nname: x\ndescription: D.", 3, "given twice"),
         ("name: x\n\tdescription: D.", 3, "a tab"),

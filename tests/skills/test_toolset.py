@@ -149,6 +149,14 @@ async def test_commands_can_be_switched_off(bench: Bench, write: Write) -> None:
     assert bench.calls == ["skill"]
 
 
+async def test_a_command_an_argument_cannot_be_quoted_in_is_not_run(bench: Bench, write: Write) -> None:
+    write("look", 'A !`echo "$(cat "$0")"` B')
+    bench.skills.reload()
+    said = await bench.says("look", "'x; touch owned'")
+    assert said == "A [not run: it holds '$(', where an argument cannot be quoted safely; give it to a plain command] B"
+    assert bench.calls == ["skill"]
+
+
 async def test_too_many_commands_are_refused_before_the_first_runs(bench: Bench, write: Write) -> None:
     write("flood", "!`touch owned`\n" * 21)
     bench.skills.reload()
