@@ -9,7 +9,7 @@ def toolwright(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_read() -> None:
-    done = toolwright("demo")
+    done = toolwright("demo", "--turn")
     assert done.returncode == 0, done.stderr
     steps = [line.split()[2:] for line in done.stdout.splitlines() if " ms  " in line]
     happened = [f"{step[0]} {step[-1]}" for step in steps]
@@ -34,3 +34,32 @@ def test_the_rule_tester_answers_by_exit_code() -> None:
     assert toolwright("permissions", "test", "bash", "git status").returncode == 0
     assert toolwright("permissions", "test", "bash", "rm -rf build").returncode == 3
     assert toolwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 4
+
+
+def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "toolwright", "demo"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout
+    steps = [
+        "● write words.py",
+        "Allow bash?",
+        "in /",
+        "your answer: s",
+        "✗ bash python3 -m unittest",
+        "+    return sorted(set(words), key=words.count, reverse=True)[:count]",
+        "● bash python3 -m unittest",
+        "deletes /",
+        "your answer: y",
+        "● bash rm scratch.txt",
+        "on disk: test_words.py, words.py",
+    ]
+    places = [told.index(step) for step in steps]
+    assert places == sorted(places)
+    assert told.count("Allow bash?") == 2  # the yes for this session is not asked for again
+    assert "scripted: stdin is no terminal" in told

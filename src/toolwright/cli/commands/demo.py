@@ -1,116 +1,135 @@
-"""`toolwright demo`: one scripted turn of five calls through the real executor, on real files."""
+"""`toolwright demo`: a scripted model leads the real agent through a small task in a temporary folder."""
 
+import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from toolwright.core.access import ReadPath, WritePath
-from toolwright.core.call import Completed, Failed, Outcome, ToolCall
-from toolwright.core.event import CallBegan, CallEnded, Event
-from toolwright.core.spec import Effect
-from toolwright.executor.executor import Executor
-from toolwright.policy.mode import ByMode
-from toolwright.registry.registry import Registry
-from toolwright.tool.base import Tool
-from toolwright.tool.function import tool
+from toolwright.app.assemble import Wishes, assemble
+from toolwright.app.conversation import Conversation
+from toolwright.app.places import Places
+from toolwright.app.settings import load_settings
+from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
+from toolwright.cli.lines import CallLines
+from toolwright.cli.markdown import MarkdownLines
+from toolwright.cli.overhear import Overheard
+from toolwright.cli.palette import Palette
+from toolwright.cli.story import ANSWERS, NOTES, REPLIES, TASK
+from toolwright.core.call import Answers, Approve, Decline, Question, Reply
+from toolwright.core.event import CallEnded, Event
+from toolwright.core.json import compact
+from toolwright.providers.base import ModelEvent, TextDelta
+from toolwright.testing.provider import ScriptedProvider
 
-_HELP = """usage: toolwright demo
-
-Defines three typed tools over a temporary folder and serves one turn of five calls, as a model would send them:
-two reads, a write to a file one of them reads, a tool that does not exist, and arguments that do not fit.
-The timeline shows what ran beside what and what the model is told. Needs no model, no key and no network."""
-_READ_SECONDS = 0.15
+_DESCRIPTION = """\
+A scripted model drives the real agent, tools, permissions, approval dialog and session store through a small task in a
+temporary folder: it writes a module, runs its test, fixes the bug and asks before it deletes something. You are asked
+as you would be for a real model; where stdin is no terminal, the answers are scripted too. Needs no model, key or
+network."""
+_NEXT = """\
+next:
+  toolwright                          talk to a real model; toolwright doctor says which one
+  toolwright call read '{"path": "README.md"}'
+  toolwright permissions test bash 'git push --force'
+  toolwright demo --turn              one turn of five calls as a timeline"""
 
 
 def run(arguments: list[str]) -> int:
     """Show the demo and return the exit code."""
-    if arguments:
-        asked = arguments[0] in ("-h", "--help")
-        print(_HELP, file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    parser = argparse.ArgumentParser("toolwright demo", description=_DESCRIPTION)
+    parser.add_argument("--turn", action="store_true", help="instead, one turn of five calls: what runs beside what")
+    if parser.parse_args(arguments).turn:
+        from toolwright.cli.turn import show_turn
+
+        show_turn()
+        return 0
     with tempfile.TemporaryDirectory(prefix="toolwright-demo-") as folder:
-        asyncio.run(_serve(Path(folder)))
-    return 0
+        return asyncio.run(_Demo(Path(folder).resolve()).perform())
 
 
-def note_tools(folder: Path) -> list[Tool]:
-    """Three typed tools that read, change and count notes in a folder."""
+class _Demo:
+    """One run of the story, told on stdout."""
 
-    @tool(effect=Effect.READ, accesses=lambda arguments: [ReadPath(str(folder / str(arguments["name"])))])
-    async def read_note(name: str) -> str:
-        """Read a note.
+    def __init__(self, folder: Path) -> None:
+        self._project, self._home = folder / "project", folder / "home"
+        self._palette = Palette.of(sys.stdout)
+        self._width = min(shutil.get_terminal_size().columns, 100)
+        self._lines = CallLines(self._palette, self._width)
+        self._markdown = MarkdownLines(self._palette)
+        self._scripted = None if sys.stdin.isatty() else iter(ANSWERS)
 
-        Args:
-            name: The note's file name.
-        """
-        await asyncio.sleep(_READ_SECONDS)  # so that the timeline has something to show
-        return (folder / name).read_text(encoding="utf-8")
+    async def perform(self) -> int:
+        """Tell the story to its end."""
+        self._project.mkdir()
+        (self._project / NOTES).write_text("try sorted(); remember reverse=\n")
+        places = Places.of(self._project, home=self._home)
+        settings = load_settings(places, trusted=True)
+        provider = Overheard(_model(self._home), self._overheard)
+        async with assemble(provider, settings, places, Wishes(mode="auto"), observe=self._observe) as app:
+            app.agent.ask = self._ask
+            self._say(f"a temporary project in {self._project}, mode auto: edits here run, anything else asks\n")
+            self._say(f"{self._palette.paint('>', 'bold')} {TASK}")
+            async for _ in Conversation(app, "demo").say(TASK):
+                pass
+            kept = len(await app.agent.sessions.read("demo"))
+        self._epilogue(kept)
+        return 0
 
-    @tool(effect=Effect.WRITE, accesses=lambda arguments: [WritePath(str(folder / str(arguments["name"])))])
-    def write_note(name: str, text: str) -> str:
-        """Replace a note.
+    def _epilogue(self, kept: int) -> None:
+        left = sorted(path.name for path in self._project.iterdir() if path.is_file())
+        self._say(
+            f"\non disk: {', '.join(left)}; the session's {kept} records could be resumed after a crash\n\n{_NEXT}"
+        )
 
-        Args:
-            name: The note's file name.
-            text: What it says from now on.
-        """
-        (folder / name).write_text(text, encoding="utf-8")
-        return f"wrote {len(text.encode())} bytes to {name}"
+    def _overheard(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta):
+            for line in event.text.splitlines():
+                self._say(f"\n{self._markdown.style(line)}")
 
-    @tool(effect=Effect.READ)
-    def count_notes() -> dict[str, int]:
-        """Count the notes."""
-        return {"notes": len(list(folder.iterdir()))}
+    def _observe(self, event: Event) -> None:
+        if isinstance(event, CallEnded):
+            for line in self._lines.ended(event.outcome):
+                self._say(line)
 
-    return [read_note, write_note, count_notes]
+    async def _ask(self, questions: Sequence[Question]) -> Answers:
+        given: dict[str, Reply] = {}
+        for question in questions:
+            for line in dialog(question, self._palette, self._width):
+                self._say(line)
+            given[question.id] = await self._reply(question)
+        return Answers(given)
 
+    async def _reply(self, question: Question) -> Reply:
+        while True:
+            said = await self._typed("  your answer: ")
+            if said is None:
+                return Decline("nobody is there to ask")
+            choice = read_choice(said, question)
+            if isinstance(choice, Edit):
+                choice = read_edit(await self._typed(f"  now {choice.text}\n  new arguments: ") or "")
+            if isinstance(choice, (Approve, Decline)):
+                return choice
+            self._say(f"  {choice}")
 
-async def _serve(folder: Path) -> None:
-    (folder / "plan.txt").write_text("1. read  2. think  3. write", encoding="utf-8")
-    (folder / "todo.txt").write_text("water the plants", encoding="utf-8")
-    timeline = _Timeline()
-    executor = Executor(Registry(*note_tools(folder)), ByMode("auto"), observe=timeline)
-    calls = [
-        ToolCall("c1", "read_note", '{"name": "plan.txt"}'),
-        ToolCall("c2", "read_note", '{"name": "todo.txt"}'),
-        ToolCall("c3", "write_note", '{"name": "todo.txt", "text": "plants are watered"}'),
-        ToolCall("c4", "raed_note", '{"name": "plan.txt"}'),
-        ToolCall("c5", "write_note", '{"name": "todo.txt", "txt": 42}'),
-    ]
-    print("the model asks for five calls in one turn:\n")
-    for call in calls:
-        print(f"  {call.id}  {call.name}({call.arguments!s})")
-    print("\nwhat happened (c3 writes what c2 reads, so it waits; c1 does not care):\n")
-    outcomes = await executor.execute(calls)
-    print("\nwhat the model is told, one outcome per call, in call order:\n")
-    for outcome in outcomes:
-        print(f"  {outcome.call.id}  {_told(outcome)}")
-    print(f"\non disk todo.txt now says: {(folder / 'todo.txt').read_text(encoding='utf-8')!r}")
-    print("\nnext: write a typed function, put @tool on it, and run it the same way; README.md shows how")
+    async def _typed(self, prompt: str) -> str | None:
+        if self._scripted is not None:
+            said = next(self._scripted, "n")
+            self._say(f"{prompt}{said}   (scripted: stdin is no terminal)")
+            return said
+        try:
+            return await asyncio.to_thread(input, prompt)
+        except EOFError:
+            return None
 
-
-class _Timeline:
-    """Prints calls as they start and end."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-
-    def __call__(self, event: Event) -> None:
-        milliseconds = (time.perf_counter() - self._began) * 1000
-        if isinstance(event, CallBegan):
-            print(f"  {milliseconds:6.1f} ms  {event.call.id}  > {event.call.name} starts")
-        elif isinstance(event, CallEnded):
-            ending = "done" if isinstance(event.outcome, Completed) else _code(event.outcome)
-            print(f"  {milliseconds:6.1f} ms  {event.outcome.call.id}  < {event.outcome.call.name} {ending}")
+    def _say(self, text: str) -> None:
+        print(text, flush=True)
 
 
-def _code(outcome: Outcome) -> str:
-    return outcome.error.code if isinstance(outcome, Failed) else "waits for an answer"
-
-
-def _told(outcome: Outcome) -> str:
-    if isinstance(outcome, Completed):
-        return f"ok     {outcome.text}"
-    return f"error  {outcome.text}" if isinstance(outcome, Failed) else "asks"
+def _model(home: Path) -> ScriptedProvider:
+    home.mkdir()
+    file = home / "script.json"
+    file.write_text(compact(REPLIES), encoding="utf-8")
+    return ScriptedProvider.from_file(file)

@@ -1,0 +1,114 @@
+"""The approval dialog: what would happen, in full and with nothing hidden, and what a person may say to it."""
+
+import json
+import textwrap
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolwright.cli.palette import Palette
+from toolwright.cli.show import visible
+from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.call import Approve, Decline, Question, Reply
+from toolwright.core.json import thaw
+from toolwright.policy.proposal import propose
+
+_MOST_LINES = 30
+_HELP = "y yes · s for this session · a always · e edit the arguments · n no, or n and why"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The person wants to change the arguments first; this is what they are now, as JSON."""
+
+    text: str
+
+
+def dialog(question: Question, palette: Palette, width: int = 80) -> list[str]:
+    """The lines of a question: the call, everything it would touch, why it is asked, and the possible answers."""
+    room = max(width - 4, 20)
+    heading = "Sign in" if question.kind == "auth" else f"Allow {question.tool}?"
+    lines = [palette.paint(heading, "bold", "yellow")]
+    if question.url:
+        lines.append(f"  open {visible(question.url)}")
+    lines += [f"  {line}" for line in _wrapped(_what(question), room)]
+    lines += [f"  {verb} {visible(target)}" for verb, target in _touched(question)]
+    if question.reason:
+        lines += [palette.paint(f"  {line}", "dim") for line in _wrapped(f"because {question.reason}", room)]
+    return [*lines, *_choices(question, palette)]
+
+
+def _what(question: Question) -> str:
+    line = next((access.line for access in question.accesses if isinstance(access, RunCommand)), None)
+    if line is not None:
+        return visible(line)
+    shown = {name: value for name, value in question.arguments.items() if value not in (None, "", False)}
+    return visible(json.dumps(thaw(shown), ensure_ascii=False))
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    lines = [part for line in text.splitlines() or [""] for part in textwrap.wrap(line, room) or [""]]
+    if len(lines) <= _MOST_LINES:
+        return lines
+    half = _MOST_LINES // 2  # the end must be seen as well as the beginning
+    return [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+
+
+def _touched(question: Question) -> list[tuple[str, str]]:
+    return [pair for pair in map(_pair, question.accesses) if pair is not None]
+
+
+def _pair(access: Access) -> tuple[str, str] | None:
+    match access:
+        case RunCommand(cwd=cwd):
+            return "in", cwd
+        case ReadPath(path):
+            return "reads", path
+        case WritePath(path):
+            return "writes", path
+        case DeletePath(path):
+            return "deletes", path
+        case Reach(url):
+            return "reaches", url
+        case UseTool():
+            return None
+
+
+def _choices(question: Question, palette: Palette) -> list[str]:
+    if question.kind == "auth":
+        return ["  y done · n no"]
+    rules = propose(question.accesses).rules
+    always = f"  a always, as: {', '.join(map(visible, rules))}" if rules else "  a always: not offered for this"
+    return [
+        "  y once · s for this session",
+        always,
+        f"  e edit the arguments · n no ({palette.paint('n and a reason', 'italic')} tells the model why)",
+    ]
+
+
+def read_choice(text: str, question: Question) -> Reply | Edit | str:
+    """Understand what was typed; text that is no answer comes back as the help that is to be shown."""
+    word, _, rest = text.strip().partition(" ")
+    match word.lower():
+        case "y" | "yes" | "1":
+            return Approve()
+        case "s" | "2":
+            return Approve(scope="session")
+        case "a" | "3":
+            if not propose(question.accesses).rules:
+                return "always cannot be offered here: no narrow rule says this; s allows it for the session"
+            return Approve(scope="always")
+        case "e" | "4":
+            return Edit(json.dumps(thaw(question.arguments), ensure_ascii=False))
+        case "n" | "no" | "5":
+            return Decline(rest.strip())
+        case _:
+            return _HELP
+
+
+def read_edit(text: str) -> Approve | str:
+    """Understand edited arguments; what is not an object comes back as what is wrong with it."""
+    try:
+        given: object = json.loads(text)
+    except ValueError as error:
+        return f"not valid JSON: {error}"
+    return Approve(cast("dict[str, Any]", given)) if isinstance(given, dict) else "arguments are an object"

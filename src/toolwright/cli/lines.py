@@ -1,0 +1,58 @@
+"""Calls as lines on a screen: when they start, how they end, and what they changed."""
+
+from collections.abc import Iterator
+
+from toolwright.cli.palette import Palette
+from toolwright.cli.show import call_line, one_line, outcome_line, visible
+from toolwright.core.call import Completed, Failed, Outcome, ToolCall
+
+_NOW = "\n\nnow:\n"
+_EXIT_CODE = "exit code: "
+_MOST_DIFF_LINES = 40
+_SLOW_SECONDS = 1.0
+
+
+class CallLines:
+    """Makes the lines, as wide as the screen is."""
+
+    def __init__(self, palette: Palette, width: int = 80) -> None:
+        self._palette = palette
+        self.width = width
+
+    def began(self, call: ToolCall) -> str:
+        """The line for a call that is running."""
+        return f"{self._palette.paint('●', 'yellow')} {call_line(call, self.width - 4)}"
+
+    def ended(self, outcome: Outcome) -> list[str]:
+        """The lines for a call that has ended: the call, one line of what came of it, and the diff of an edit."""
+        if not isinstance(outcome, (Completed, Failed)):
+            return [f"? {call_line(outcome.call, self.width - 4)}"]
+        worked = isinstance(outcome, Completed)
+        mark = self._palette.paint("●", "green") if worked else self._palette.paint("✗", "red")
+        slow = f" ({outcome.seconds:.1f} s)" if outcome.seconds >= _SLOW_SECONDS else ""
+        first = f"{mark} {call_line(outcome.call, self.width - 4 - len(slow))}{slow}"
+        diff = list(self._diff(outcome.text)) if worked else []
+        room = self.width - 6
+        return [
+            first,
+            *(diff or [f"  {self._palette.paint(self._told(outcome, room), *(() if worked else ('red',)))}"]),
+        ]
+
+    def _told(self, outcome: Completed | Failed, room: int) -> str:
+        lines = [line for line in outcome.text.splitlines() if any(map(str.isalnum, line))]
+        if len(lines) > 1 and lines[-1].startswith(_EXIT_CODE):
+            return one_line(" · ".join(lines[-2:]), room)  # what a command said last tells more than what it said first
+        return outcome_line(outcome, room)
+
+    def _diff(self, text: str) -> Iterator[str]:
+        changed, found, _ = text.partition(_NOW)
+        start = changed.find("--- ")
+        if not found or start < 0:
+            return
+        lines = visible(changed[start:]).splitlines()[2:]
+        for line in lines[:_MOST_DIFF_LINES]:
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+            cut = line if len(line) <= self.width - 2 else f"{line[: self.width - 3]}…"
+            yield f"  {self._palette.paint(cut, style) if style else cut}"
+        if len(lines) > _MOST_DIFF_LINES:
+            yield f"  … {len(lines) - _MOST_DIFF_LINES} more lines"
