@@ -14,18 +14,22 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
+from pydantic import TypeAdapter
 
 from toolwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
 from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.elicit import ask_person
 from toolwright.mcp.faults import ends_session, fault_of, nonsense, reason_of
 from toolwright.mcp.http import http_transport
+from toolwright.mcp.lane import Progress
 from toolwright.mcp.listing import Listing, list_all
 from toolwright.mcp.oauth import SignIn, Tokens
 from toolwright.mcp.stdio import ServerProcess
 from toolwright.tool.base import ToolContext
 
 Condition: TypeAlias = Literal["connecting", "ready", "waiting", "signing in", "closed"]
+Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
+RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
 _STEADY_SECONDS = 30.0
@@ -218,6 +222,8 @@ class Connection:
 
     async def _mourn(self, process: ServerProcess) -> None:
         await process.lost.wait()
+        if process.lane is not None:
+            process.lane.close()
         self._lose("the server ended")
 
     async def _listen(self, client: Client) -> None:
@@ -274,6 +280,16 @@ class Connection:
         if not self._underway:
             return types.ElicitResult(action="cancel")
         return await ask_person(params, self._underway[-1], self._answerer)
+
+    async def call(self, client: Client, params: types.CallToolRequestParams, progress: Progress) -> Result:
+        """Send one call: the short way over a pipe, else the SDK's."""
+        lane = self._process.lane if self._process is not None else None
+        if lane is None:
+            return await client.session.send_request(
+                types.CallToolRequest(params=params), RESULT, progress_callback=progress
+            )
+        given = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return RESULT.validate_python(await lane.request("tools/call", given, progress), by_name=False)
 
     async def responses(self, requests: types.InputRequests, context: ToolContext) -> types.InputResponses:
         """Get everything a server wants to know before it goes on."""

@@ -1,12 +1,14 @@
 """A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send."""
 
 import asyncio
+import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
+from typing import TypeAlias
 
 import anyio
 import mcp_types as types
@@ -14,8 +16,10 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from toolwright.mcp.config import ServerConfig
+from toolwright.mcp.lane import Lane
 from toolwright.mcp.pace import Pace
 
+Take: TypeAlias = Callable[[bytes], Awaitable[bool]]
 _GRACE_SECONDS = 2.0
 _LAST_WORDS = 2_000
 
@@ -36,10 +40,11 @@ class _Stream:
 
 
 class LineReader(_Stream):
-    """Messages from a pipe, one a line. What is no message is counted, not passed on."""
+    """Messages from a pipe, one a line. What is no message is passed over; what `take` takes never gets further."""
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
+    def __init__(self, reader: asyncio.StreamReader, take: Take | None = None) -> None:
         self._reader = reader
+        self._take = take
         self._pace = Pace()
         self.ended = asyncio.Event()
         self.reason = ""
@@ -61,6 +66,8 @@ class LineReader(_Stream):
             if line.isspace():
                 continue
             try:
+                if self._take is not None and await self._take(line):
+                    continue
                 return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
             except ValueError:  # a server that prints to its output is common, and no reason to give up on it
                 self.reason = f"it wrote a line that is no message: {line[:200]!r}"
@@ -82,10 +89,13 @@ class LineReader(_Stream):
 class LineWriter(_Stream):
     """Messages into a pipe, one a line."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, sent: Callable[[SessionMessage], None] | None = None) -> None:
         self._writer = writer
+        self._sent = sent
 
     async def send(self, item: SessionMessage, /) -> None:
+        if self._sent is not None:
+            self._sent(item)
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         try:
             self._writer.write(text.encode() + b"\n")
@@ -100,6 +110,7 @@ class ServerProcess:
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self.lost: asyncio.Event = asyncio.Event()
+        self.lane: Lane | None = None
         self._last_words = bytearray()
         self._reader: LineReader | None = None
         self._code: int | None = None
@@ -110,11 +121,13 @@ class ServerProcess:
         process = await self._start()
         hearing = asyncio.create_task(self._hear(process))
         assert process.stdout is not None and process.stdin is not None
-        self._reader = LineReader(process.stdout)
+        self.lane = Lane(process.stdin)
+        self._reader = LineReader(process.stdout, self._taken)
         self.lost = self._reader.ended
         try:
-            yield self._reader, LineWriter(process.stdin)
+            yield self._reader, LineWriter(process.stdin, self._overheard)
         finally:
+            self.lane.close()
             ending = asyncio.create_task(_end(process))
             try:
                 await asyncio.shield(ending)
@@ -123,6 +136,17 @@ class ServerProcess:
                     _kill(process)
                 hearing.cancel()
                 self._code = process.returncode
+
+    async def _taken(self, line: bytes) -> bool:
+        return self.lane is not None and self.lane.busy and await self.lane.take(json.loads(line))
+
+    def _overheard(self, item: SessionMessage) -> None:
+        """Learn from a request of the SDK's what has to be sent along with each."""
+        message = item.message
+        if self.lane is not None and isinstance(message, types.JSONRPCRequest) and message.params:
+            meta = message.params.get("_meta")
+            if isinstance(meta, dict):
+                self.lane.meta = {key: value for key, value in meta.items() if key != "progressToken"}
 
     async def _start(self) -> Process:
         config = self._config

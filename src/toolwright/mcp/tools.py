@@ -8,7 +8,6 @@ from typing import Any
 
 import mcp_types as types
 from mcp import Client, MCPError
-from pydantic import TypeAdapter
 
 from toolwright.core.content import Output
 from toolwright.core.errors import Denied, ToolFailed
@@ -21,9 +20,6 @@ from toolwright.mcp.translate import claims_of, contents_of, described, messages
 from toolwright.tool.base import ToolContext
 from toolwright.tool.handwritten import SchemaInvocation, SchemaTool
 
-_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
 _MOST_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05
 _READS = types.ToolAnnotations(read_only_hint=True)
@@ -77,8 +73,7 @@ class RemoteTool(SchemaTool):
             params = types.CallToolRequestParams(
                 name=self._tool, arguments=arguments, input_responses=given, request_state=state
             )
-            request = types.CallToolRequest(params=params)
-            return await client.session.send_request(request, _RESULT, progress_callback=report)
+            return await self._connection.call(client, params, report)
 
         return await answered(send, self._connection, context)
 

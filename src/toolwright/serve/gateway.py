@@ -1,7 +1,7 @@
 """`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,29 +9,27 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp import MCPError
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolwright.core.call import Answers, Failed, Outcome, ToolCall
+from toolwright.core.call import Answers, Failed, Outcome, Reply, ToolCall
 from toolwright.core.errors import UnknownTool
 from toolwright.core.json import canonical, thaw
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson, Turn
 from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
-from toolwright.registry.catalog import Catalog, Toolset
-from toolwright.registry.deferral import Deferred, session_catalog
+from toolwright.registry.catalog import Catalog, Toolset, session_catalog
+from toolwright.registry.deferral import Deferred
 from toolwright.serve.ask import can_show, declined, form_of, reply_to
+from toolwright.serve.caller import Caller, Context, ContextCaller
 from toolwright.serve.content import result_of
 from toolwright.serve.conversation import Conversation, Waiting
 from toolwright.serve.progress import ProgressPump
 from toolwright.tool.base import State
 
-Context = ServerRequestContext[Any, Any]
 _MOST_CLIENTS = 1024
 
 
@@ -105,8 +103,8 @@ class Gateway:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """Tell clients of changes while this is open; calls nobody came back for end with it."""
-        subscribe = getattr(self._registry, "subscribe", None)
-        leave = subscribe(lambda _: self._news.set()) if callable(subscribe) else None
+        subscribe: Callable[[Callable[[object], None]], object] | None = getattr(self._registry, "subscribe", None)
+        leave = None if subscribe is None else subscribe(self._changed)
         telling = asyncio.create_task(self._tell_news())
         try:
             yield
@@ -115,6 +113,9 @@ class Gateway:
                 leave()
             telling.cancel()
             await self._waiting.stop()
+
+    def _changed(self, change: object) -> None:
+        self._news.set()
 
     async def _tell_news(self) -> None:
         while True:
@@ -128,8 +129,7 @@ class Gateway:
                 except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                     self._sessions.pop(key, None)
 
-    def _catalog(self, context: Context) -> tuple[Catalog, State]:
-        key = self._key(context)
+    def _catalog(self, key: str) -> tuple[Catalog, State]:
         state = self._states.get(key)
         if state is None:
             while len(self._states) >= _MOST_CLIENTS:
@@ -137,21 +137,20 @@ class Gateway:
             state = self._states[key] = self._executor.state.copy()
         return session_catalog(self._tools, state), state
 
-    def _key(self, context: Context) -> str:
-        """Which client this is; those that keep no session share one."""
-        headers: Mapping[str, str] = getattr(context.request, "headers", {})
-        key = headers.get("mcp-session-id", "")
-        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            while len(self._sessions) >= _MOST_CLIENTS:
-                del self._sessions[next(iter(self._sessions))]
-            self._sessions[key] = context.session
-        return key
-
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        catalog, _ = self._catalog(context)
+        caller = ContextCaller(context)
+        if not caller.modern:
+            self._remember(caller.key, context.session)
+        catalog, _ = self._catalog(caller.key)
         if self._listed is None or self._listed[0] is not catalog:
             self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
+
+    def _remember(self, key: str, session: ServerSession) -> None:
+        """Who has seen a list is told when it changes."""
+        while len(self._sessions) >= _MOST_CLIENTS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[key] = session
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._tools.snapshot().get(name)
@@ -160,37 +159,40 @@ class Gateway:
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-        catalog, state = self._catalog(context)
-        about = canonical([self._key(context), params.name, params.arguments or {}])
+        return await self.call(ContextCaller(context), params)
+
+    async def call(
+        self, caller: Caller, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Make one call for a client, or go on with one that it was asked something about."""
+        catalog, state = self._catalog(caller.key)
+        about = canonical([caller.key, params.name, params.arguments or {}])
         conversation = self._resumed(params, about, catalog)
         if conversation is None:
-            conversation = Conversation(about, self._begin(context, params, catalog, state))
+            conversation = Conversation(about, self._begin(caller, params, catalog, state))
         outcome = await conversation.step()
         while outcome is None:
-            if modern and self._askable(context, conversation, catalog):
+            if caller.modern and _askable(caller, conversation, catalog):
                 return await self._put_aside(conversation, catalog)
-            conversation.answer(await self._ask(context, conversation, catalog))
+            conversation.answer(await _ask(caller, conversation, catalog))
             outcome = await conversation.step()
         if session_catalog(self._tools, state) is not catalog:
             self._news.set()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
-        return result_of(outcome, any_value=modern)
+        return result_of(outcome, any_value=caller.modern)
 
-    def _begin(self, context: Context, params: types.CallToolRequestParams, catalog: Catalog, state: State) -> Any:
+    def _begin(
+        self, caller: Caller, params: types.CallToolRequestParams, catalog: Catalog, state: State
+    ) -> Callable[[AskPerson], Awaitable[Outcome]]:
         call = ToolCall(f"mcp-{next(self._numbers)}", params.name, params.arguments or {})
 
         async def run(ask: AskPerson) -> Outcome:
-            async with ProgressPump(context) as observe:
-                turn = Turn(self._key(context), call.id, state, catalog, ask=ask, observe=observe)
+            async with ProgressPump(caller) as observe:
+                turn = Turn(caller.key, call.id, state, catalog, ask=ask, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
 
         return run
-
-    def _askable(self, context: Context, conversation: Conversation, catalog: Catalog) -> bool:
-        can = context.session.client_capabilities
-        return all(can_show(can, form_of(question, catalog)) for question in conversation.questions)
 
     async def _put_aside(self, conversation: Conversation, catalog: Catalog) -> types.InputRequiredResult:
         """The protocol has no questions to clients any more: the call is answered with them, and made again."""
@@ -208,34 +210,31 @@ class Gateway:
         if conversation is None:
             raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
         given = params.input_responses or {}
-        answers = Answers()
+        replies: dict[str, Reply] = {}
         for question in conversation.questions:
             result = given.get(question.id)
             shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
-            answers = Answers({**dict(answers), question.id: reply_to(question, catalog, shown)})
-        conversation.answer(answers)
+            replies[question.id] = reply_to(question, catalog, shown)
+        conversation.answer(Answers(replies))
         return conversation
 
-    async def _ask(self, context: Context, conversation: Conversation, catalog: Catalog) -> Answers:
-        """Ask the client in the middle of the call, where it can be."""
-        if not (context.session.can_send_request and self._askable(context, conversation, catalog)):
-            return declined(conversation.questions)
-        replies: dict[str, Any] = {}
-        for question in conversation.questions:
-            request = types.ElicitRequest(params=form_of(question, catalog))
-            result = types.ElicitResult(action="cancel")
-            with suppress(MCPError):
-                result = await _elicited(context, request)
-            replies[question.id] = reply_to(question, catalog, result)
-        return Answers(replies)
+
+def _askable(caller: Caller, conversation: Conversation, catalog: Catalog) -> bool:
+    can = caller.capabilities
+    return all(can_show(can, form_of(question, catalog)) for question in conversation.questions)
 
 
-async def _elicited(context: Context, request: types.ElicitRequest) -> types.ElicitResult:
-    params = request.params
-    if isinstance(params, types.ElicitRequestURLParams):
-        number = params.elicitation_id or ""
-        return await context.session.elicit_url(params.message, params.url, number, context.request_id)
-    return await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
+async def _ask(caller: Caller, conversation: Conversation, catalog: Catalog) -> Answers:
+    """Ask the client in the middle of the call, where it can be."""
+    if not (caller.reachable and _askable(caller, conversation, catalog)):
+        return declined(conversation.questions)
+    replies: dict[str, Reply] = {}
+    for question in conversation.questions:
+        result = types.ElicitResult(action="cancel")
+        with suppress(MCPError):
+            result = await caller.elicit(form_of(question, catalog))
+        replies[question.id] = reply_to(question, catalog, result)
+    return Answers(replies)
 
 
 def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:

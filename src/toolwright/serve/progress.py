@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, cast
 
-from mcp.server.context import ServerRequestContext
-
 from toolwright.core.event import CallProgressed, Event
+from toolwright.serve.caller import Caller
 
 _MOST_QUEUED = 256
 
@@ -16,8 +15,8 @@ _MOST_QUEUED = 256
 class ProgressPump:
     """Takes a turn's events, which come without waiting, and sends what is progress, which has to wait."""
 
-    def __init__(self, context: ServerRequestContext[Any, Any]) -> None:
-        self._session = context.session
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
         self._queue: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MOST_QUEUED)
         self._count = 0
         self._sending: asyncio.Task[None] | None = None
@@ -51,8 +50,8 @@ class ProgressPump:
                     total if isinstance(total, (int, float)) else None,
                     None if message is None else str(message),
                 )
-        return self._count, None, str(progress)
+        return self._count, None, str(cast("object", progress))
 
     async def _send(self) -> None:
         while self._queue:
-            await self._session.report_progress(*self._queue.popleft())
+            await self._caller.progress(*self._queue.popleft())

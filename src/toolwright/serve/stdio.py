@@ -11,13 +11,14 @@ from mcp.server.stdio import stdio_server
 
 from toolwright.mcp.stdio import LineReader, LineWriter
 from toolwright.serve.gateway import Gateway
+from toolwright.serve.lane import CallLane
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 async def serve_stdio(gateway: Gateway) -> None:
     """Serve until the other side closes our input."""
-    streams = _pipes() if _is_pipe(0) and _is_pipe(1) else stdio_server()
+    streams = _pipes(gateway) if _is_pipe(0) and _is_pipe(1) else stdio_server()
     async with gateway.running(), streams as (reader, writer):
         options = gateway.server.create_initialization_options()
         await gateway.server.run(reader, writer, options)  # type: ignore[arg-type] - our streams have what it uses
@@ -29,7 +30,7 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 @asynccontextmanager
-async def _pipes() -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
+async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
     """Read and write the pipes themselves: the SDK's way hands every line to a thread, which costs more than the call.
 
     Meanwhile our output is our error output and our input is empty: a tool that prints must not speak MCP by accident.
@@ -45,9 +46,12 @@ async def _pipes() -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
     outgoing, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb")
     )
+    writer = asyncio.StreamWriter(outgoing, protocol, None, loop)
+    lane = CallLane(gateway, writer)
     try:
-        yield LineReader(reader), LineWriter(asyncio.StreamWriter(outgoing, protocol, None, loop))
+        yield LineReader(reader, lane.take), LineWriter(writer)
     finally:
+        await lane.stop()
         os.close(nothing)
         incoming.close()
         outgoing.close()

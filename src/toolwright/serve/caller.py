@@ -1,0 +1,69 @@
+"""Who makes a call, as the gateway sees them: what they can be asked, and how."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Caller(Protocol):
+    """A client in the middle of a call."""
+
+    @property
+    def key(self) -> str:
+        """Which client this is; those that keep no session share one."""
+        ...
+
+    @property
+    def modern(self) -> bool:
+        """Whether the client is answered with questions (2026-07-28), not asked them during the call."""
+        ...
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it can be asked something now."""
+        ...
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities | None:
+        """What it says it can do."""
+        ...
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Tell how far the call is."""
+        ...
+
+    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
+        """Ask its person something."""
+        ...
+
+
+class ContextCaller:
+    """A client that came through the SDK."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        headers: Mapping[str, str] = getattr(context.request, "headers", {})
+        self.key = headers.get("mcp-session-id", "")
+        self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def reachable(self) -> bool:
+        return self._context.session.can_send_request
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities | None:
+        return self._context.session.client_capabilities
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        await self._context.session.report_progress(done, total, message)
+
+    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
+        session, number = self._context.session, self._context.request_id
+        if isinstance(form, types.ElicitRequestURLParams):
+            return await session.elicit_url(form.message, form.url, form.elicitation_id or "", number)
+        return await session.elicit_form(form.message, form.requested_schema, number)

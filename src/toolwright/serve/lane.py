@@ -1,0 +1,120 @@
+"""The short way for calls that come over a pipe, past the SDK's layers; everything else stays the SDK's."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import mcp_types as types
+from mcp import MCPError
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from toolwright.mcp.lane import Lane
+from toolwright.serve.gateway import Gateway
+
+
+class PipeCaller:
+    """A client at the other end of a pipe, in the middle of a call."""
+
+    key = ""
+    reachable = True
+
+    def __init__(self, lane: Lane, meta: Mapping[str, Any], capabilities: types.ClientCapabilities | None) -> None:
+        self._lane = lane
+        self._token: object = meta.get("progressToken")
+        self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
+        self.capabilities = capabilities
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        if self._token is None:
+            return
+        said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
+        params = {name: value for name, value in said.items() if value is not None}
+        self._lane.send({"method": "notifications/progress", "params": params})
+
+    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
+        params = form.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return types.ElicitResult.model_validate(await self._lane.request("elicitation/create", params))
+
+
+class CallLane:
+    """Answers `tools/call` by itself. What is out of the ordinary it leaves to the SDK, which knows what to say."""
+
+    def __init__(self, gateway: Gateway, writer: asyncio.StreamWriter) -> None:
+        self._gateway = gateway
+        self._lane = Lane(writer)
+        self._running: dict[Any, asyncio.Task[None]] = {}
+        self._capabilities: types.ClientCapabilities | None = None
+        self._greeted = False
+
+    async def take(self, line: bytes) -> bool:
+        """Take a line that is for us; False leaves it to the SDK."""
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            return False
+        said = cast("dict[str, Any]", message)
+        params = said.get("params")
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        match said.get("method"):
+            case "tools/call":
+                return self._called(said.get("id"), given)
+            case "notifications/cancelled":
+                return self._cancelled(given.get("requestId"))
+            case "initialize":
+                self._greet(given)
+                return False
+            case None:
+                return self._lane.busy and await self._lane.take(said)
+            case _:
+                return False
+
+    def _greet(self, params: Mapping[str, Any]) -> None:
+        try:
+            self._capabilities = types.ClientCapabilities.model_validate(params.get("capabilities") or {})
+            self._greeted = True
+        except ValidationError:  # the SDK will say so
+            self._greeted = False
+
+    def _called(self, number: Any, params: dict[str, Any]) -> bool:
+        meta = params.get("_meta")
+        stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+        version = stamps.get(PROTOCOL_VERSION_META_KEY)
+        if not isinstance(number, (int, str)) or number in self._running:
+            return False
+        if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._greeted):
+            return False
+        try:
+            capabilities = self._capabilities
+            if version is not None:
+                capabilities = types.ClientCapabilities.model_validate(stamps.get(CLIENT_CAPABILITIES_META_KEY) or {})
+            call = types.CallToolRequestParams.model_validate(params, by_name=False)
+        except ValidationError:
+            return False
+        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._lane, stamps, capabilities)))
+        self._running[number] = task
+        task.add_done_callback(lambda _: self._running.pop(number, None))
+        return True
+
+    async def _answer(self, number: Any, call: types.CallToolRequestParams, caller: PipeCaller) -> None:
+        try:
+            result = await self._gateway.call(caller, call)
+            said = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            self._lane.send({"id": number, "result": said})
+        except MCPError as error:
+            self._lane.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
+
+    def _cancelled(self, number: Any) -> bool:
+        task = self._running.get(number) if isinstance(number, (int, str)) else None
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    async def stop(self) -> None:
+        """End the calls that are still running."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._lane.close()
