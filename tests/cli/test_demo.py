@@ -59,7 +59,8 @@ def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes()
         "● bash rm scratch.txt",
         "on disk: test_words.py, words.py",
     ]
-    places = [told.index(step) for step in steps]
-    assert places == sorted(places)
+    place = 0
+    for step in steps:
+        place = told.index(step, place) + len(step)
     assert told.count("Allow bash?") == 2  # the yes for this session is not asked for again
     assert "scripted: stdin is no terminal" in told
