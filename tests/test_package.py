@@ -11,7 +11,16 @@ import pytest
 import toolwright
 
 SOURCE = Path(toolwright.__file__).parent
-LAZY = ["toolwright", "toolwright.policy", "toolwright.registry", "toolwright.hooks", "toolwright.shell"]
+LAZY = [
+    "toolwright",
+    "toolwright.agent",
+    "toolwright.hooks",
+    "toolwright.policy",
+    "toolwright.registry",
+    "toolwright.sessions",
+    "toolwright.shell",
+    "toolwright.testing",
+]
 HEAVY = {
     "asyncio",
     "pydantic",

@@ -12,6 +12,13 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
+    from toolwright.agent.agent import Agent as Agent
+    from toolwright.agent.budget import Budget as Budget
+    from toolwright.agent.result import Done as Done
+    from toolwright.agent.result import Paused as Paused
+    from toolwright.agent.result import Stopped as Stopped
+    from toolwright.sessions.memory import MemoryStore as MemoryStore
+    from toolwright.sessions.sqlite import SqliteStore as SqliteStore
     from toolwright.core.access import Access as Access
     from toolwright.core.access import Allow as Allow
     from toolwright.core.access import Ask as Ask
@@ -86,6 +93,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
+    "Agent",
     "Allow",
     "AllowEverything",
     "Annotations",
@@ -96,6 +104,7 @@ __all__ = [
     "Ask",
     "AuthRequired",
     "Bounds",
+    "Budget",
     "ByMode",
     "Cancellation",
     "Cancelled",
@@ -107,6 +116,7 @@ __all__ = [
     "DeletePath",
     "Denied",
     "Deny",
+    "Done",
     "Effect",
     "Executor",
     "Failed",
@@ -118,8 +128,10 @@ __all__ = [
     "InvalidArguments",
     "Invocation",
     "Limits",
+    "MemoryStore",
     "Outcome",
     "Output",
+    "Paused",
     "PermissionGate",
     "Policies",
     "Policy",
@@ -130,7 +142,9 @@ __all__ = [
     "RetryPolicy",
     "RunCommand",
     "SchemaTool",
+    "SqliteStore",
     "State",
+    "Stopped",
     "Text",
     "TimedOut",
     "Tool",
@@ -159,6 +173,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "agent.agent": "Agent",
+    "agent.budget": "Budget",
+    "agent.result": "Done Paused Stopped",
+    "sessions.memory": "MemoryStore",
+    "sessions.sqlite": "SqliteStore",
     "core.access": "Access Allow Ask Decision DeletePath Deny Reach ReadPath RunCommand UseTool WritePath",
     "core.call": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
     "core.content": "File Image Output Text",

@@ -75,11 +75,16 @@ def thaw(value: object) -> Any:
     return value
 
 
+# kept, because json.dumps with any option makes a new one for every call
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_CANONICAL = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
 def compact(value: object) -> str:
     """Write JSON without spaces, keys in the order they have."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def canonical(value: object) -> str:
     """Write JSON so that equal values give equal text: the form digests are taken of."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True, allow_nan=False)
+    return _CANONICAL.encode(value)

@@ -1,8 +1,46 @@
-"""Fakes for what tests should not wait for or depend on, and checks plug-in authors can run on their own tools."""
+"""Fakes for what tests should not wait for or depend on, and checks authors can run on their own parts."""
 
-from toolwright.testing.checks import check_tool, check_toolset
-from toolwright.testing.clock import FakeClock
-from toolwright.testing.hooks import ScriptedHook
-from toolwright.testing.tools import Flaky, Gauge, Recorder
+from toolwright.core.lazy import loader
 
-__all__ = ["FakeClock", "Flaky", "Gauge", "Recorder", "ScriptedHook", "check_tool", "check_toolset"]
+TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+if TYPE_CHECKING:
+    from toolwright.testing.checks import check_tool as check_tool
+    from toolwright.testing.checks import check_toolset as check_toolset
+    from toolwright.testing.clock import FakeClock as FakeClock
+    from toolwright.testing.hooks import ScriptedHook as ScriptedHook
+    from toolwright.testing.provider import BrokenOff as BrokenOff
+    from toolwright.testing.provider import ScriptedProvider as ScriptedProvider
+    from toolwright.testing.providers import check_provider as check_provider
+    from toolwright.testing.skills import check_skill as check_skill
+    from toolwright.testing.stores import check_store as check_store
+    from toolwright.testing.tools import Flaky as Flaky
+    from toolwright.testing.tools import Gauge as Gauge
+    from toolwright.testing.tools import Recorder as Recorder
+
+__all__ = [
+    "BrokenOff",
+    "FakeClock",
+    "Flaky",
+    "Gauge",
+    "Recorder",
+    "ScriptedHook",
+    "ScriptedProvider",
+    "check_provider",
+    "check_skill",
+    "check_store",
+    "check_tool",
+    "check_toolset",
+]
+
+_HOMES = {
+    "checks": "check_tool check_toolset",
+    "clock": "FakeClock",
+    "hooks": "ScriptedHook",
+    "provider": "BrokenOff ScriptedProvider",
+    "providers": "check_provider",
+    "skills": "check_skill",
+    "stores": "check_store",
+    "tools": "Flaky Gauge Recorder",
+}
+
+__getattr__ = loader(__name__, _HOMES)
