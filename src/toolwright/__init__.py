@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from toolwright.agent.result import Done as Done
     from toolwright.agent.result import Paused as Paused
     from toolwright.agent.result import Stopped as Stopped
-    from toolwright.sessions.memory import MemoryStore as MemoryStore
-    from toolwright.sessions.sqlite import SqliteStore as SqliteStore
     from toolwright.core.access import Access as Access
     from toolwright.core.access import Allow as Allow
     from toolwright.core.access import Ask as Ask
@@ -79,6 +77,8 @@ if TYPE_CHECKING:
     from toolwright.registry.compose import renamed as renamed
     from toolwright.registry.registry import Registry as Registry
     from toolwright.retry import RetryPolicy as RetryPolicy
+    from toolwright.sessions.memory import MemoryStore as MemoryStore
+    from toolwright.sessions.sqlite import SqliteStore as SqliteStore
     from toolwright.tool.base import Cancellation as Cancellation
     from toolwright.tool.base import Invocation as Invocation
     from toolwright.tool.base import State as State
