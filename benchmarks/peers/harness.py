@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from benchmarks.measure import Work, cpu_seconds, ratio, seconds_each
 from benchmarks.peers.contract import Adapter, Call, Figures, Session
 from benchmarks.peers.turns import behaving, tools_of, waiting
-from benchmarks.peers.workload import TEXT, Watched, searches
+from benchmarks.peers.workload import ANSWER, TEXT, Watched, searches
 
 COUNT = 1_000
 
@@ -95,7 +95,7 @@ async def calling(adapter: Adapter) -> Figures:
 
 async def _ratio(call: Callable[[str, str], Awaitable[object]], floor: Work) -> tuple[float, float]:
     answer = await call("search_0", TEXT)  # what is built at the first call is part of no later one
-    if json.loads(TEXT)["path"] not in str(answer):
+    if ANSWER not in str(answer):
         raise AssertionError(f"the tool did not answer: {answer}")
     times = int(min(2_000, max(20, 0.02 / await seconds_each(lambda: call("search_0", TEXT), 3))))
     return await ratio(lambda: call("search_0", TEXT), floor, times=times, slices=15)

@@ -20,6 +20,7 @@ TEXT = json.dumps(
     }
 )
 WRONG = '{"path": "src", "limit": "many"}'
+ANSWER = "3 hits"
 PAUSE = 0.05
 
 
@@ -47,7 +48,7 @@ def _search() -> Function:
             recursive: Also below.
             options: More choices.
         """
-        return path
+        return "3 hits"
 
     return search
 
@@ -63,7 +64,7 @@ def _plain_search() -> Function:
             recursive: Also below.
             options: More choices.
         """
-        return path
+        return "3 hits"
 
     return search
 
