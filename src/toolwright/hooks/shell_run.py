@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from toolwright.hooks.shell_config import ShellHook
 
@@ -89,6 +90,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await asyncio.shield(process.wait())
+    cast("Any", process)._transport.close()  # noqa: SLF001 - pipes that others hold open are closed in no other way
 
 
 async def _why_not_run(command: str, exit_code: int, cwd: str, environment: Mapping[str, str]) -> str:

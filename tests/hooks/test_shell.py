@@ -1,0 +1,272 @@
+"""Shell hooks: the contract scripts were written for, and where it is stricter here."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
+from toolwright.core.spec import ToolSpec
+from toolwright.hooks.shell import Setting, ShellHooks
+from toolwright.hooks.shell_config import ShellHook, parse_shell_hooks
+from toolwright.hooks.shell_run import missing_script
+from toolwright.tool.base import Tool
+
+Make = Callable[..., Executor]
+
+
+@tool(effect=Effect.WRITE, aliases=("Bash",))
+async def bash(command: str) -> str:
+    """Pretend to run something."""
+    return f"ran {command}"
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def executor(tmp_path: Path, reports: list[str]) -> Make:
+    def make(*hooks: ShellHook) -> Executor:
+        setting = Setting(str(tmp_path), report=reports.append)
+        return Executor(Registry(bash), AllowEverything(), hooks=ShellHooks(hooks, setting).call_hooks())
+
+    return make
+
+
+def before(command: str, **more: Any) -> ShellHook:
+    return ShellHook("PreToolUse", command, **more)
+
+
+def says(content: object) -> str:
+    """A command that prints JSON."""
+    return f"cat > /dev/null; echo '{json.dumps(content)}'"
+
+
+def decision(word: str, **more: object) -> dict[str, object]:
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": word, **more}}
+
+
+async def test_a_hook_is_told_about_the_call_on_stdin(executor: Make, tmp_path: Path) -> None:
+    outcome = await executor(before(f"cat > {tmp_path}/heard.json")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Completed)
+    heard = json.loads((tmp_path / "heard.json").read_text())
+    assert heard["hook_event_name"] == "PreToolUse"
+    assert heard["tool_name"] == "Bash" and heard["tool_input"] == {"command": "ls"}
+    assert heard["cwd"] == str(tmp_path) and heard["permission_mode"] == "default"
+
+
+async def test_exit_code_2_stops_the_call_and_its_stderr_is_the_reason(executor: Make) -> None:
+    outcome = await executor(before("echo 'not on a Friday' >&2; exit 2")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not outcome.started
+    assert outcome.text == "not on a Friday"
+
+
+async def test_no_json_softens_exit_code_2(executor: Make) -> None:
+    outcome = await executor(before(says(decision("allow")) + "; exit 2")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied"
+
+
+@pytest.mark.parametrize("command", ["exit 1", "exit 77", "echo '{not json'"])
+async def test_a_hook_that_fails_is_reported_and_the_call_goes_on(
+    executor: Make, reports: list[str], command: str
+) -> None:
+    assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
+    assert len(reports) == 1 and command.split(maxsplit=1)[0] in reports[0]
+
+
+NOT_STARTED = [
+    "no-such-program-anywhere",
+    "python3 no-such-script.py",
+    "sh ./no-such-script.sh --flag",
+    "CHECK=1 exec python3 -u $CLAUDE_PROJECT_DIR/no-such-script.py",
+    "true && perl no-such-script.pl",
+    "if then (",
+]
+
+
+@pytest.mark.parametrize("command", NOT_STARTED)
+async def test_a_hook_that_cannot_start_is_reported_and_never_taken_for_a_no(
+    executor: Make, reports: list[str], command: str
+) -> None:
+    assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
+    assert len(reports) == 1 and "could not start" in reports[0]
+
+
+@pytest.mark.parametrize("command", [*NOT_STARTED, "exit 1", "sleep 5"])
+async def test_a_hook_that_says_so_blocks_where_it_cannot_speak(executor: Make, command: str) -> None:
+    hook = before(command, blocks_on_error=True, seconds=0.3)
+    outcome = await executor(hook).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not outcome.started
+
+
+async def test_a_script_that_is_there_and_exits_with_2_says_no(executor: Make, tmp_path: Path) -> None:
+    script = tmp_path / "check.py"
+    script.write_text("import sys\nprint('No such file or directory', file=sys.stderr)\nsys.exit(2)\n")
+    outcome = await executor(before(f"{sys.executable} {script}")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.text == "No such file or directory"
+
+
+async def test_a_hook_that_takes_too_long_is_stopped_with_all_it_started(
+    executor: Make, reports: list[str], tmp_path: Path
+) -> None:
+    hook = before(f"(sleep 0.6; touch {tmp_path}/late) & sleep 30", seconds=0.2)
+    assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Completed)
+    assert "did not end within 0.2 s" in reports[0]
+    await executor(before("sleep 0.7")).run("bash", {"command": "ls"})
+    assert not (tmp_path / "late").exists()
+
+
+async def test_what_a_hook_leaves_running_does_not_hold_the_call(executor: Make) -> None:
+    assert isinstance(await executor(before("sleep 1 & true", seconds=0.9)).run("bash", {"command": "x"}), Completed)
+
+
+async def test_a_hook_may_rewrite_the_arguments(executor: Make) -> None:
+    hook = before(says(decision("allow", updatedInput={"command": "ls -l"})))
+    outcome = await executor(hook).run("bash", {"command": "ls"})
+    assert outcome == Completed(outcome.call, outcome.output, outcome.seconds, 1)  # type: ignore[union-attr]
+    assert isinstance(outcome, Completed) and outcome.text == "ran ls -l"
+
+
+async def test_rewritten_arguments_that_do_not_fit_are_refused_like_the_models_own(executor: Make) -> None:
+    outcome = await executor(before(says(decision("allow", updatedInput={"comand": 1})))).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "invalid_input"
+
+
+async def test_a_rewrite_is_not_lost_where_another_hook_asks(executor: Make) -> None:
+    hooks = (
+        before(says(decision("ask", permissionDecisionReason="look at this"))),
+        before(says(decision("allow", updatedInput={"command": "safe"}))),
+    )
+    outcome = await executor(*hooks).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Interrupted)
+    assert outcome.questions[0].arguments == {"command": "safe"}
+    assert outcome.questions[0].reason == "look at this"
+
+
+async def test_deny_beats_ask_beats_allow(executor: Make) -> None:
+    words = [before(says(decision(word))) for word in ("allow", "ask", "deny")]
+    assert isinstance(await executor(*words).run("bash", {"command": "x"}), Failed)
+    assert isinstance(await executor(*words[:2]).run("bash", {"command": "x"}), Interrupted)
+    assert isinstance(await executor(*words[:1]).run("bash", {"command": "x"}), Completed)
+
+
+async def test_the_old_words_for_a_decision_are_understood(executor: Make) -> None:
+    outcome = await executor(before(says({"decision": "block", "reason": "no"}))).run("bash", {"command": "x"})
+    assert isinstance(outcome, Failed) and outcome.text == "no"
+
+
+async def test_a_word_nobody_knows_is_no_decision(executor: Make, reports: list[str]) -> None:
+    assert isinstance(await executor(before(says(decision("perhaps")))).run("bash", {"command": "x"}), Completed)
+    assert "'perhaps'" in reports[0]
+
+
+async def test_a_hook_may_end_the_run(executor: Make) -> None:
+    outcome = await executor(before(says({"continue": False, "stopReason": "enough"}))).run("bash", {"command": "x"})
+    assert isinstance(outcome, Failed) and outcome.text == "enough" and str(outcome.error).startswith("halted")
+
+
+async def test_hooks_after_a_call_add_to_its_output_or_replace_it(executor: Make) -> None:
+    told = ShellHook("PostToolUse", "echo 'run the linter' >&2; exit 2")
+    outcome = await executor(told).run("bash", {"command": "x"})
+    assert isinstance(outcome, Completed) and outcome.text == "ran x\n[hook] run the linter"
+    replaced = ShellHook("PostToolUse", says({"hookSpecificOutput": {"updatedToolOutput": "hidden"}}))
+    outcome = await executor(replaced).run("bash", {"command": "x"})
+    assert isinstance(outcome, Completed) and outcome.text == "hidden"
+
+
+async def test_an_outcome_is_withheld_where_the_hook_that_must_see_it_fails(executor: Make) -> None:
+    hook = ShellHook("PostToolUse", "exit 1", blocks_on_error=True)
+    outcome = await executor(hook).run("bash", {"command": "secret"})
+    assert isinstance(outcome, Failed) and outcome.started and "ran secret" not in outcome.text
+
+
+async def test_hooks_run_side_by_side(executor: Make, tmp_path: Path) -> None:
+    # each waits for the other's file: one after the other they would both time out
+    wait = "touch {0}/{1}; while [ ! -e {0}/{2} ]; do sleep 0.01; done; echo no >&2; exit 2"
+    hooks = [before(wait.format(tmp_path, *names), seconds=5) for names in (("a", "b"), ("b", "a"))]
+    assert isinstance(await executor(*hooks).run("bash", {"command": "x"}), Failed)
+
+
+async def test_a_hook_is_asked_once_although_an_answer_admits_the_call_again(executor: Make, tmp_path: Path) -> None:
+    count = f"cat > /dev/null; echo x >> {tmp_path}/count; echo '{json.dumps(decision('ask'))}'"
+    machine = executor(before(count))
+    from toolwright import Answers, Question, Turn
+
+    async def yes(questions: "Any") -> Answers:
+        assert all(isinstance(question, Question) for question in questions)
+        return Answers.approving(questions)
+
+    outcome = await machine.run("bash", {"command": "x"}, turn=Turn(ask=yes))
+    assert isinstance(outcome, Completed)
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("matcher", "names", "expected"),
+    [
+        ("", ("bash",), True),
+        ("*", ("bash",), True),
+        ("Bash", ("bash", "Bash"), True),
+        ("Edit|Write", ("write", "Write"), True),
+        ("Edit, Write", ("write",), True),
+        ("Edit|Write", ("bash",), False),
+        ("Bas", ("bash",), False),
+        ("mcp__memory", ("mcp__memory__add",), False),
+        ("mcp__memory__.*", ("mcp__memory__add",), True),
+        ("^(Edit|Write)$", ("write", "Write"), True),
+        ("Notebook.*", ("bash",), False),
+    ],
+)
+def test_a_matcher_is_a_list_of_names_or_a_pattern(matcher: str, names: tuple[str, ...], expected: bool) -> None:
+    assert before("true", matcher=matcher).matches(names) is expected
+
+
+def test_settings_are_read_and_what_cannot_be_run_is_told() -> None:
+    hooks, problems = parse_shell_hooks(
+        {
+            "PreToolUse": [
+                {"matcher": "Bash", "hooks": [{"type": "command", "command": "a", "timeout": 5, "onError": "block"}]},
+                {"matcher": "Bash(", "hooks": [{"command": "b"}]},
+                {"hooks": [{"type": "http", "url": "http://x"}, {"command": "c", "if": "Bash(git *)"}]},
+            ],
+            "Teatime": [{"hooks": [{"command": "d"}]}],
+        },
+        written_in="here",
+    )
+    assert [(hook.command, hook.seconds, hook.blocks_on_error) for hook in hooks] == [("a", 5, True), ("c", 600, False)]
+    assert len(problems) == 4 and all(problem.startswith("here: ") for problem in problems)
+
+
+async def test_file_tools_are_told_of_by_file_path_in_full_and_may_be_pointed_elsewhere(tmp_path: Path) -> None:
+    @tool(effect=Effect.WRITE, aliases=("Write",), group="file")
+    async def write(path: str) -> str:
+        """Pretend to write."""
+        return path
+
+    heard = tmp_path / "heard.json"
+    script = f"tee {heard} | {sys.executable} -c 'import json,sys; i=json.load(sys.stdin)[\"tool_input\"]; {{}}'"
+    change = 'i["file_path"]="/elsewhere";print(json.dumps({"hookSpecificOutput":{"updatedInput":i}}))'
+    hooks = ShellHooks([before(script.format(change))], Setting(str(tmp_path)))
+    writing: list[Tool] = [write]
+    executor = Executor(Registry(*writing), AllowEverything(), hooks=hooks.call_hooks())
+    outcome = await executor.run("write", {"path": "a.txt"})
+    assert json.loads(heard.read_text())["tool_input"]["file_path"] == str(tmp_path / "a.txt")
+    assert isinstance(outcome, Completed) and outcome.text == "/elsewhere"
+
+
+def test_only_interpreters_have_scripts_that_can_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "here.py").touch()
+    around = {"DIR": str(tmp_path)}
+    assert missing_script("python3 here.py", str(tmp_path), around) == ""
+    assert missing_script("python3 $DIR/here.py x", "/", around) == ""
+    assert missing_script("python3 -c 'print(1)'", "/", around) == ""
+    assert missing_script("python3 -m module", "/", around) == ""
+    assert missing_script("grep needle missing", "/", around) == ""
+    assert missing_script("python3 ${DIR}/gone.py", "/", around) == str(tmp_path / "gone.py")
+    assert missing_script("python3 $UNKNOWN/gone.py", "/", around) == ""
+    assert isinstance(bash.spec, ToolSpec)
