@@ -1,6 +1,7 @@
 """Outcomes as an MCP client reads them."""
 
 import base64
+from contextlib import suppress
 from urllib.parse import quote
 
 import mcp_types as types
@@ -36,11 +37,16 @@ def block_of(part: Part) -> types.ContentBlock:
             return types.ImageContent(data=_base64(data), mime_type=kind)
         case File(data=data, media_type=kind) if kind.startswith("audio/"):
             return types.AudioContent(data=_base64(data), mime_type=kind)
-        case File(data=data, media_type=kind, name=name):
-            uri = name if "://" in name else f"file:///{quote(name or 'output')}"
-            return types.EmbeddedResource(
-                resource=types.BlobResourceContents(uri=uri, mime_type=kind, blob=_base64(data))
-            )
+        case File():
+            return types.EmbeddedResource(resource=_resource(part))
+
+
+def _resource(file: File) -> types.TextResourceContents | types.BlobResourceContents:
+    uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
+    if file.media_type.startswith("text/") or file.media_type == "application/json":
+        with suppress(UnicodeDecodeError):  # what calls itself text and is none goes as it is
+            return types.TextResourceContents(uri=uri, mime_type=file.media_type, text=file.data.decode())
+    return types.BlobResourceContents(uri=uri, mime_type=file.media_type, blob=_base64(file.data))
 
 
 def _base64(data: bytes) -> str:

@@ -19,33 +19,37 @@ class Conversation:
         self.about = about
         """What was called, with what: an answer for another call is no answer."""
         self.questions: tuple[Question, ...] = ()
-        self._turn = asyncio.Lock()
-        self._asked = asyncio.Event()
+        self._turn: asyncio.Lock | None = None
         self._reply: asyncio.Future[Answers] | None = None
+        self._news: asyncio.Future[None] | None = None
         self._task = asyncio.ensure_future(run(self._ask))
+        self._task.add_done_callback(self._tell)
 
     async def _ask(self, questions: Sequence[Question]) -> Answers:
+        self._turn = self._turn or asyncio.Lock()
         async with self._turn:  # tools that call tools may ask two things at once
             self._reply = asyncio.get_running_loop().create_future()
             self.questions = tuple(questions)
-            self._asked.set()
+            self._tell(self._reply)
             return await self._reply
+
+    def _tell(self, about: object) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     async def step(self) -> Outcome | None:
         """The outcome, or None: there are questions to be answered first."""
-        asked = asyncio.ensure_future(self._asked.wait())
-        try:
-            await asyncio.wait({self._task, asked}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
-        finally:
-            asked.cancel()
+        if not self._task.done() and not self.questions:
+            self._news = asyncio.get_running_loop().create_future()
+            try:
+                await self._news
+            except asyncio.CancelledError:
+                await self.stop()
+                raise
         return self._task.result() if self._task.done() else None
 
     def answer(self, answers: Answers) -> None:
         """Let it go on."""
-        self._asked.clear()
         self.questions = ()
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(answers)
