@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -268,3 +269,14 @@ async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again:
     assert isinstance(await save("1", "one", Answers().approve(question, scope=scope)), Completed)
     assert isinstance(await save("2", "one"), again)
     assert isinstance(await save("3", "two"), elsewhere)
+
+
+async def test_a_rule_for_a_command_lets_the_bash_tool_run_it_without_asking(tmp_path: Path) -> None:
+    from toolwright.policy import rules_of, standard_policies
+    from toolwright.toolbox import Bash
+
+    policies = standard_policies(tmp_path, rules=rules_of(allow=["Bash(touch *)"]))
+    executor = Executor(Registry(Bash(tmp_path)), policies)
+    assert isinstance(await executor.run("bash", {"command": "touch made"}), Completed)
+    assert (tmp_path / "made").exists()
+    assert isinstance(await executor.run("bash", {"command": "mkdir other"}), Interrupted)

@@ -289,7 +289,9 @@ def test_a_call_declares_its_line_its_folder_and_what_it_provably_does(line: str
 
 async def test_paths_are_declared_from_the_folder_the_shell_is_in(shell: Shell, tmp_path: Path):
     await shell.says("cd sub")
-    assert WritePath(str(tmp_path / "sub" / "file")) in shell.bash.bind({"command": "echo x > file"}).accesses()
+    (command,) = shell.bash.bind({"command": "echo x > file"}).accesses()
+    assert isinstance(command, RunCommand)
+    assert WritePath(str(tmp_path / "sub" / "file")) in command.touches
 
 
 async def test_a_background_job_is_read_and_stopped(shell: Shell):

@@ -21,13 +21,14 @@ from toolwright.agent.watch import Watch
 from toolwright.core.call import Answers
 from toolwright.core.content import Part
 from toolwright.core.errors import InvalidArguments
-from toolwright.core.message import AssistantMessage, Message, UserMessage
+from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
 from toolwright.core.spec import Limits
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson
 from toolwright.providers.base import Provider
 from toolwright.registry.catalog import Toolset
 from toolwright.registry.registry import Registry
+from toolwright.registry.revealed import recall_reveals
 from toolwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
 from toolwright.sessions.memory import MemoryStore
 from toolwright.tool.base import Cancellation, State, Tool
@@ -201,7 +202,10 @@ class Agent:
         executor = self.executor
         if lineage is not None:
             executor, ask = inherited(executor, lineage), lineage.ask or ask or nobody
+        known = order.session_id in self._states
         state = self._state(order.session_id)
+        if not known:  # taken up after a restart: what earlier searches revealed is shown again
+            recall_reveals(state, (o for m in talk.history if isinstance(m, ToolMessage) for o in m.outcomes))
         handed = state.get(Lineage)
         handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
         handed.depth = 0 if lineage is None else lineage.depth + 1

@@ -18,7 +18,7 @@ from toolwright.core.value import maker
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson
 from toolwright.providers.base import ModelRequest, Provider, ProviderError
-from toolwright.registry.catalog import Catalog, Toolset
+from toolwright.registry.catalog import Catalog, Toolset, session_catalog
 from toolwright.tool.base import State
 
 _request = maker(ModelRequest)
@@ -75,12 +75,12 @@ class Loop:
         talk = self._talk
         ended = None
         if talk.open is not None:
-            ended = await self._call(talk, talk.open, self._with.registry.snapshot())
+            ended = await self._call(talk, talk.open, session_catalog(self._with.registry, self._with.state))
         while ended is None:
             limit = talk.watch.stopped() or talk.spending.exceeded()
             if limit is not None:
                 return talk.stopped(*limit)
-            catalog = self._with.registry.snapshot()
+            catalog = session_catalog(self._with.registry, self._with.state)
             reply = await self._reply(talk, catalog)
             if not isinstance(reply, AssistantMessage):
                 return reply

@@ -35,6 +35,8 @@ class RunCommand:
     cwd: str
     effect: Effect = Effect.DESTROY
     """The tool's own claim, used for scheduling only: policies read the line themselves."""
+    touches: tuple["ReadPath | WritePath | DeletePath | Reach", ...] = ()
+    """What the tool read out of the line, for scheduling and for people: policies take the line apart themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ class Gate:
         admitted = Admitted(call, self._lane(call.name, catalog), session_id)
         try:
             if admitted.lane is None:
-                raise UnknownTool(call.name, catalog.nearest(call.name))
+                raise UnknownTool(call.name, catalog.nearest(call.name), advice=catalog.advice)
             admitted.bind(call.arguments)
         except AuthRequired as error:
             admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)

@@ -99,12 +99,14 @@ def _changes(access: Access) -> bool:
 
 
 def _paths(accesses: Iterable[Access]) -> "list[tuple[str, bool]]":
-    """The paths a call touches, and whether it changes them; a command touches the folder it runs in."""
+    """The paths a call touches, and whether it changes them; a command touches the folder it runs in as well."""
     found: list[tuple[str, bool]] = []
     for access in accesses:
         match access:
-            case ReadPath(path) | WritePath(path) | DeletePath(path) | RunCommand(cwd=path):
+            case ReadPath(path) | WritePath(path) | DeletePath(path):
                 found.append((os.path.normpath(path), _changes(access)))
+            case RunCommand(cwd=path, touches=touches):
+                found.extend([(os.path.normpath(path), _changes(access)), *_paths(touches)])
             case _:
                 pass
     return found

@@ -15,7 +15,7 @@ from toolwright.executor.batch import Batch
 from toolwright.executor.deadline import Deadlines
 from toolwright.executor.perform import Observe, Runner
 from toolwright.executor.turn import Bounds, Turn, TurnCancelled
-from toolwright.registry.catalog import Toolset
+from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import State, ToolContext
 
 
@@ -83,7 +83,7 @@ class TurnScope:
         """Bring a lone call to its outcome; in this task, because a new one costs more than the pipeline."""
         machine, gate = self._machine, self._machine.gate
         local = machine.local()
-        item = gate.bind(call, self._turn.catalog or machine.registry.snapshot(), self.session_id)
+        item = gate.bind(call, self._catalog(), self.session_id)
         if gate.hooks:
             await gate.consult(item, self.turn_id, local.deadlines)
         gate.judge(item, answers)
@@ -119,6 +119,9 @@ class TurnScope:
     def _bound(self, call: ToolCall) -> Admitted:
         return self._machine.gate.bind(call, self._machine.registry.snapshot(), self.session_id)
 
+    def _catalog(self) -> Catalog:
+        return self._machine.registry.snapshot() if self._turn.catalog is None else self._turn.catalog
+
     async def run_all(
         self, calls: Sequence[ToolCall], answers: Answers | None, parent: ToolContext | None = None
     ) -> list[Outcome]:
@@ -127,7 +130,7 @@ class TurnScope:
 
     async def _admit(self, calls: Sequence[ToolCall], answers: Answers | None) -> list[Admitted]:
         machine = self._machine
-        catalog = self._turn.catalog or machine.registry.snapshot()
+        catalog = self._catalog()
         local, gate = machine.local(), machine.gate
         admitted = [gate.bind(call, catalog, self.session_id) for call in calls]
         for item in admitted:

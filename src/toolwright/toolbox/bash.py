@@ -10,7 +10,7 @@ from weakref import ref
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from toolwright.core.access import Access, RunCommand
+from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, WritePath
 from toolwright.core.content import Output
 from toolwright.core.errors import TimedOut, ToolFailed
 from toolwright.core.json import JsonObject
@@ -31,6 +31,7 @@ _MAX_SECONDS = 600.0
 _REPORTS_PER_SECOND = 20
 _REPORT_CHARS = 4_000
 # eval, so that the line is parsed on its own and bash's messages count its lines from one
+_TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
 _SCRIPT = f'trap "builtin pwd -P >&{REPORT_FD}" EXIT 2>/dev/null; _line=$1; set --; eval "$_line"'
 _ANSWERS_NO = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"})
 _GIT_ANSWERS_NO = frozenset({"diff", "grep"})
@@ -170,9 +171,9 @@ class BashCall(TypedInvocation[BashArguments]):
         self._analysed: ShellPlan | None = None
 
     def accesses(self) -> Sequence[Access]:
-        """The line itself, and every path that can be read out of it."""
-        command = RunCommand(self.given.command, str(self.folder), self._effect())
-        return (command, *self._plan().accesses)
+        """The line itself, which policies take apart, and what can be read out of it, which the scheduler goes by."""
+        touches = tuple(access for access in self._plan().accesses if isinstance(access, _TOUCHES))
+        return (RunCommand(self.given.command, str(self.folder), self._effect(), touches),)
 
     def _plan(self) -> ShellPlan:
         if self._analysed is None:
