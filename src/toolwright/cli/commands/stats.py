@@ -1,0 +1,73 @@
+"""`toolwright stats`: what tools and tokens the sessions of this project took."""
+
+import argparse
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolwright.app.places import Places
+from toolwright.core.message import ToolMessage, Usage
+from toolwright.sessions import SqliteStore
+from toolwright.sessions.records import Said, usage_of
+from toolwright.stats import Stats
+
+
+@dataclass(slots=True)
+class _Figures:
+    sessions: int = 0
+    usage: Usage = Usage()
+    tools: Stats = field(default_factory=Stats)
+
+
+def run(arguments: list[str]) -> int:
+    """Add up the records and print the figures."""
+    parser = argparse.ArgumentParser("toolwright stats", description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--limit", type=int, default=1000, help="how many of the last sessions to look at")
+    options = parser.parse_args(arguments)
+    places = Places.of()
+    figures = asyncio.run(_figures(places, options.limit)) if places.sessions.exists() else _Figures()
+    print(json.dumps(_fields(figures), indent=2) if options.json else _table(figures))
+    return 0
+
+
+async def _figures(places: Places, limit: int) -> _Figures:
+    figures = _Figures()
+    async with SqliteStore(places.sessions) as store:
+        for entry in await store.list(limit=limit):
+            records = await store.read(entry.session_id)
+            figures.sessions += 1
+            figures.usage += usage_of(records)
+            for record in records:
+                if isinstance(record, Said) and isinstance(record.message, ToolMessage):
+                    for outcome in record.message.outcomes:
+                        figures.tools.record(outcome.call.name, outcome)
+    return figures
+
+
+def _fields(figures: _Figures) -> dict[str, Any]:
+    usage = figures.usage
+    tokens = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    return {"sessions": figures.sessions, "tokens": tokens, "tools": figures.tools.to_json()}
+
+
+def _table(figures: _Figures) -> str:
+    usage = figures.usage
+    lines = [
+        f"{figures.sessions} sessions, {usage.input_tokens} tokens in, {usage.output_tokens} out,"
+        f" {usage.cache_read_tokens} from the cache",
+        f"{'tool':<24} {'calls':>6} {'failed':>6} {'p50 s':>8} {'p95 s':>8} {'tokens out':>10}",
+    ]
+    for tool in figures.tools:
+        failed = tool.calls - tool.outcomes.get("completed", 0)
+        lines.append(
+            f"{tool.name:<24} {tool.calls:>6} {failed:>6} {tool.seconds_p50:>8.3f} {tool.seconds_p95:>8.3f}"
+            f" {tool.tokens_out:>10}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,120 @@
+"""What a hook's word is worth against rules, guards and modes; conversations with hooks around them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolwright import Completed, Failed, Interrupted
+from toolwright.agent.result import Done, Stopped
+from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.conversation import Conversation
+from toolwright.app.models import choose_model, local_server
+from toolwright.app.places import Places
+from toolwright.app.settings import Settings, load_settings
+from toolwright.testing.provider import ScriptedProvider
+
+ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    (tmp_path / "project").mkdir()
+    return Places.of(tmp_path / "project", home=tmp_path / "home")
+
+
+def app_with(places: Places, content: object, *replies: str, wishes: Wishes | None = None) -> App:
+    settings = load_settings(places, trusted=False, given=[json.dumps(content)])
+    return assemble(ScriptedProvider(*replies), settings, places, wishes or Wishes(keep=False))
+
+
+def hooks(event: str, command: str) -> dict[str, object]:
+    return {"hooks": {event: [{"hooks": [{"command": command}]}]}}
+
+
+async def test_a_hook_that_allows_spares_the_question_of_the_mode(places: Places) -> None:
+    asked = app_with(places, {})
+    assert isinstance(await asked.executor.run("bash", {"command": "touch a"}), Interrupted)
+    spared = app_with(places, hooks("PreToolUse", f"echo '{ALLOW}'"))
+    assert isinstance(await spared.executor.run("bash", {"command": "touch a"}), Completed)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "ending"),
+    [({"deny": ["Bash(touch *)"]}, Failed), ({"ask": ["Bash(touch *)"]}, Interrupted)],
+)
+async def test_a_hook_that_allows_never_beats_a_deny_or_ask_rule(
+    places: Places, permissions: object, ending: type
+) -> None:
+    content = {**hooks("PreToolUse", f"echo '{ALLOW}'"), "permissions": permissions}
+    assert isinstance(await app_with(places, content).executor.run("bash", {"command": "touch a"}), ending)
+    assert not (places.cwd / "a").exists()
+
+
+async def test_a_hook_that_allows_never_beats_plan_mode_or_a_guard(places: Places) -> None:
+    content = hooks("PreToolUse", f"echo '{ALLOW}'")
+    planning = app_with(places, content, wishes=Wishes(mode="plan", keep=False))
+    assert isinstance(await planning.executor.run("bash", {"command": "touch a"}), Failed)
+    guarded = app_with(places, content)
+    assert isinstance(await guarded.executor.run("write", {"path": ".git/hooks/x", "content": "x"}), Interrupted)
+
+
+async def test_rewritten_arguments_are_judged_by_the_rules(places: Places) -> None:
+    rewrite = json.dumps(
+        {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "make install"}}}
+    )
+    content = {**hooks("PreToolUse", f"echo '{rewrite}'"), "permissions": {"deny": ["Bash(make *)"]}}
+    outcome = await app_with(places, content).executor.run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and "Bash(make *)" in outcome.text
+
+
+async def test_a_prompt_can_be_refused_or_added_to(places: Places) -> None:
+    refusing = app_with(places, hooks("UserPromptSubmit", "echo 'no secrets' >&2; exit 2"))
+    events = [event async for event in Conversation(refusing, "s").say("my password is")]
+    assert events == [Stopped("no secrets", "halted", session_id="s")]
+    adding = app_with(places, hooks("UserPromptSubmit", "echo 'it is Monday'"), "ok")
+    async for _ in Conversation(adding, "s").say("which day?"):
+        pass
+    (said, _) = await adding.agent.messages("s")
+    assert said.content == "which day?\n\n[hook] it is Monday"  # type: ignore[union-attr]
+
+
+async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(places: Places) -> None:
+    once = "grep -q '\"stop_hook_active\": true' && exit 0; echo 'run the tests' >&2; exit 2"
+    app = app_with(places, hooks("Stop", once), "done", "tests pass")
+    events = [event async for event in Conversation(app, "s").say("go")]
+    results = [event for event in events if isinstance(event, Done)]
+    assert [result.text for result in results] == ["tests pass"]
+    stubborn = app_with(places, hooks("Stop", "echo more >&2; exit 2"), *(["x"] * 9))
+    events = [event async for event in Conversation(stubborn, "s").say("go")]
+    assert isinstance(events[-1], Done)
+
+
+def test_a_model_is_chosen_in_the_order_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings()
+    keys = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y"}
+    chosen = choose_model(settings, asked="a:b", environment={"TOOLWRIGHT_MODEL": "c:d", **keys})
+    assert chosen is not None and chosen.name == "a:b"
+    chosen = choose_model(settings, environment={"TOOLWRIGHT_MODEL": "c:d", **keys})
+    assert chosen is not None and chosen.name == "c:d"
+    chosen = choose_model(settings, environment=keys)
+    assert chosen is not None and chosen.name.startswith("anthropic:") and "ANTHROPIC_API_KEY" in chosen.why
+    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    assert local_server((("nobody", 9),)) is None
+
+
+async def test_a_model_server_on_this_machine_is_found() -> None:
+    import asyncio
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.readline():
+            body = b'{"data": [{"id": "tiny"}]}'
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        found = await asyncio.to_thread(local_server, (("nobody", 9), ("Ollama", port)))
+    assert found is not None
+    assert (found.name, found.base_url) == ("openai:tiny", f"http://127.0.0.1:{port}/v1")

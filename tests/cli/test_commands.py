@@ -1,0 +1,146 @@
+"""The commands beside the conversation: call, tools, trust, sessions, stats, skills, doctor, completion."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Call = Callable[..., dict[str, object]]
+
+
+def test_a_call_runs_one_tool_and_prints_its_output(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    ended = machine("call", "read", '{"path": "a.txt"}')
+    assert ended.code == 0 and "alpha" in ended.out and ended.err == ""
+
+
+def test_a_call_stands_behind_the_same_permissions(machine: Any) -> None:
+    write = ("call", "write", '{"path": "a.txt", "content": "x"}')
+    asked = machine(*write)
+    assert asked.code == 4 and "Allow write" in asked.err and not (machine.project / "a.txt").exists()
+    assert machine(*write, "--disallowedTools", "Edit").code in (1, 3)
+    assert machine(*write, "--yes").code == 0 and (machine.project / "a.txt").read_text() == "x"
+    machine.settings({"permissions": {"deny": ["Bash(make *)"]}})
+    denied = machine("call", "bash", '{"command": "make all"}', "--yes", "--json")
+    assert denied.code == 3 and denied.document["code"] == "denied"
+
+
+def test_a_call_that_fails_says_what_to_do(machine: Any) -> None:
+    unknown = machine("call", "raed", "{}")
+    assert unknown.code == 1 and "did you mean read" in unknown.err
+    bad = machine("call", "read", "{}")
+    assert bad.code == 1 and "path" in bad.err
+
+
+def test_a_call_reads_its_arguments_from_stdin_on_request(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    assert "alpha" in machine("call", "read", "-", stdin='{"path": "a.txt"}').out
+
+
+def test_tools_are_listed_described_and_found(machine: Any) -> None:
+    listed = machine("tools")
+    assert listed.code == 0 and "bash" in listed.out and "destroy" in listed.out
+    names = {entry["name"]: entry for entry in machine("tools", "--json").document}
+    assert names["read"]["effect"] == "read" and "path" in names["read"]["inputSchema"]["properties"]
+    found = machine("tools", "search", "run", "a", "shell", "command")
+    assert found.out.splitlines()[0].startswith("bash")
+
+
+def test_trust_is_shown_given_and_taken(machine: Any) -> None:
+    assert machine("trust").code == 0
+    machine.settings({"hooks": {"Stop": [{"hooks": [{"command": "curl evil\x1b[2K"}]}]}})
+    shown = machine("trust")
+    assert shown.code == 3 and "hook on Stop: curl evil\\x1b[2K" in shown.out
+    assert machine("trust", "give").code == 0 and machine("trust").code == 0
+    assert machine("trust", "take").code == 0 and machine("trust").code == 3
+
+
+def test_headless_runs_say_what_an_untrusted_folder_does_not_get(machine: Any) -> None:
+    machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch pwned"}]}]}, "env": {"PWNED": "1"}})
+    ended = machine("-p", "hi", machine.says("hello"))
+    assert ended.code == 0 and "not trusted" in ended.err
+    assert not (machine.project / "pwned").exists()
+    trusted = machine("-p", "hi", machine.says("hello"), "--trust")
+    assert trusted.err == "" and (machine.project / "pwned").exists()
+
+
+def test_broken_settings_stop_everything_and_name_the_line(machine: Any) -> None:
+    file = machine.settings('{\n  "permissions": {"deny": "Bash"}\n}')
+    ended = machine("-p", "hi", machine.says("x"))
+    assert ended.code == 2 and f"{file}:2: permissions.deny" in ended.err
+
+
+def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine: Any, calls: Call) -> None:
+    assert "no sessions" in machine("sessions", "list").out
+    machine("-p", "find the needle", machine.says(calls("glob", pattern="*"), "no needle"), "--session-id", "s-1")
+    listed = machine("sessions", "list", "--json").document
+    assert [(entry["session_id"], entry["title"]) for entry in listed] == [("s-1", "find the needle")]
+    shown = machine("sessions", "show", "s-").out
+    assert "> find the needle" in shown and "● glob *" in shown and "no needle" in shown
+    assert "s-1" in machine("sessions", "search", "needle").out
+    copy = machine("sessions", "fork", "s-1").out.strip()
+    assert "> find the needle" in machine("sessions", "show", copy).out
+    exported = machine("sessions", "export", "s-1").out.splitlines()
+    assert len(exported) >= 4 and all(json.loads(line) for line in exported)
+    assert machine("sessions", "delete", "s-1").code == 0
+    assert machine("sessions", "show", "s-1").code == 2
+
+
+def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
+    machine("-p", "go", machine.says(calls("glob", pattern="*"), calls("read", path="nope"), "ok"))
+    figures = machine("stats", "--json").document
+    assert figures["sessions"] == 1
+    assert {tool["name"]: tool["outcomes"] for tool in figures["tools"]} == {
+        "glob": {"completed": 1},
+        "read": {"tool_failed": 1},
+    }
+    assert "glob" in machine("stats").out
+
+
+def test_skills_are_listed_and_checked(machine: Any) -> None:
+    assert "no skills here" in machine("skills", "list").out
+    folder = machine.project / ".toolwright" / "skills" / "brew-tea"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil water.\n")
+    assert "brew-tea" in machine("skills", "list").out
+    assert machine("skills", "check").code == 0
+    (folder / "SKILL.md").write_text("---\nname: Brew Tea\n---\n")
+    broken = machine("skills", "check")
+    assert broken.code == 1 and "SKILL.md:" in broken.out
+
+
+def test_the_doctor_says_what_there_is_and_what_to_do(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    shown = machine("doctor")
+    assert shown.code == 0 and "model" in shown.out and "do: export ANTHROPIC_API_KEY" in shown.out
+    monkeypatch.setenv("TOOLWRIGHT_MODEL", "script:x")
+    found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
+    assert found["model"]["text"] == "script:x (configured by TOOLWRIGHT_MODEL)"
+    machine.settings("{")
+    broken = machine("doctor")
+    assert broken.code == 1 and "FAIL" in broken.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_of_its_shell(machine: Any, shell: str) -> None:
+    script = machine("completion", shell).out
+    assert "sessions" in script and "output-format" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_bash_completes_commands_and_their_actions(machine: Any) -> None:
+    script = machine("completion", "bash").out
+    probe = 'COMP_WORDS=(toolwright sess); COMP_CWORD=1; _toolwright; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{probe}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["sessions"]
+
+
+def test_every_command_has_a_page_of_help(machine: Any) -> None:
+    for name in ("call", "tools", "trust", "sessions", "stats", "skills", "doctor", "demo", "completion"):
+        ended = machine(name, "--help")
+        assert ended.code == 0 and f"toolwright {name}" in ended.out
+    assert "exit codes" in machine("-p", "--help").out
