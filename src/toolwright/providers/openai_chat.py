@@ -50,6 +50,16 @@ class OpenAIChat:
                         yield news
         yield MessageDone(draft.message())
 
+    async def calls_tools(self) -> bool | None:
+        """Ask a llama.cpp server whether its model was taught to call tools; None where nobody can tell."""
+        client = await self._clients.get()
+        try:
+            found = await client.get(str(client.base_url.join("/props")), cast_to=object)
+        except Exception:  # noqa: BLE001 - other servers know no such page, and their answers are of any kind
+            return None
+        template = cast("dict[str, Any]", found).get("chat_template") if isinstance(found, dict) else None
+        return "tools" in template if isinstance(template, str) else None
+
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()

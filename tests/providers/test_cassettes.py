@@ -1,0 +1,76 @@
+"""Cassettes: recorded through a real SDK, played back without any."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright.core.message import UserMessage
+from toolwright.providers.anthropic import AnthropicMessages
+from toolwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
+from toolwright.testing.cassettes import Recording, Replay
+from toolwright.testing.loopback import Loopback, Reply
+
+Requests = Callable[..., ModelRequest]
+_SECRET = "sk-" + "a1" * 20
+
+
+async def _events(provider: Provider, request: ModelRequest) -> list[ModelEvent]:
+    return [event async for event in provider.stream(request)]
+
+
+@pytest.fixture
+async def recorded_at(
+    server: Loopback,
+    tmp_path: Path,
+    request_for: Requests,
+    recorded: Callable[[str], bytes],
+    conversation: tuple[Any, ...],
+) -> tuple[Path, list[ModelEvent]]:
+    """A cassette of two turns: an answer to a long conversation, and a refusal."""
+    busy = Reply([b'{"error": {"message": "busy"}}'], 429, {"content-type": "application/json", "retry-after": "3"})
+    server.reply(Reply([recorded("anthropic")]), busy)
+    claude = AnthropicMessages("claude-test", api_key=_SECRET, base_url=server.url)
+    recording = Recording(claude, tmp_path / "turns.json")
+    events = await _events(recording, request_for(*conversation, UserMessage(f"my key is {_SECRET}")))
+    with pytest.raises(ProviderError):
+        await _events(recording, request_for(UserMessage("more")))
+    await claude.aclose()
+    return tmp_path / "turns.json", events
+
+
+async def test_what_was_recorded_is_played_back(
+    recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests, conversation: tuple[Any, ...]
+) -> None:
+    path, events = recorded_at
+    replay = Replay(path)
+    with pytest.raises(AssertionError, match="2 of 2 turns were not asked for"):
+        replay.check_done()
+    assert await _events(replay, request_for(*conversation, UserMessage(f"my key is {_SECRET}"))) == events
+    with pytest.raises(ProviderError, match="busy") as caught:
+        await _events(replay, request_for(UserMessage("more")))
+    assert (caught.value.fault, caught.value.retry_after) == ("transient", 3.0)
+    replay.check_done()
+    with pytest.raises(AssertionError, match="one more was asked for"):
+        await _events(replay, request_for(UserMessage("more")))
+
+
+async def test_no_secret_is_in_a_cassette(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
+    text = recorded_at[0].read_text(encoding="utf-8")
+    assert _SECRET not in text
+    assert "my key is [redacted]" in text
+
+
+async def test_another_request_than_the_recorded_one_fails(
+    recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests
+) -> None:
+    with pytest.raises(AssertionError, match="turn 1: messages is not what was recorded"):
+        await _events(Replay(recorded_at[0]), request_for(UserMessage("something else")))
+
+
+async def test_a_cassette_is_json_people_can_read(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
+    cassette = json.loads(recorded_at[0].read_text(encoding="utf-8"))
+    assert cassette["model"] == "claude-test"
+    assert cassette["turns"][0]["events"][1] == {"text": ["Grüße "]}

@@ -1,0 +1,185 @@
+"""Tools as one JSON action, through a server that knows no tools."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from toolwright.core.call import Completed, Failed, ToolCall
+from toolwright.core.content import Image, Output, Text
+from toolwright.core.errors import ToolFailed
+from toolwright.core.history import History
+from toolwright.core.json import thaw
+from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from toolwright.core.spec import ToolSpec
+from toolwright.providers.action_schema import action_schema
+from toolwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    TextDelta,
+)
+from toolwright.providers.openai_chat import OpenAIChat
+from toolwright.providers.schema_mode import AdaptiveTools, SchemaActions
+from toolwright.testing.loopback import Loopback, Reply
+
+Requests = Callable[..., ModelRequest]
+_PLAIN = {"content-type": "application/json"}
+
+
+@pytest.fixture
+async def chat(server: Loopback) -> AsyncIterator[OpenAIChat]:
+    provider = OpenAIChat("small", base_url=server.url)
+    yield provider
+    await provider.aclose()
+
+
+def _says(text: str, reason: str = "stop") -> Reply:
+    chunk: dict[str, Any] = {"choices": [{"delta": {"content": text}, "finish_reason": reason}]}
+    return Reply([f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()])
+
+
+async def _events(provider: Provider, request: ModelRequest) -> list[ModelEvent]:
+    return [event async for event in provider.stream(request)]
+
+
+async def _ask(provider: Provider, request: ModelRequest) -> AssistantMessage:
+    last = (await _events(provider, request))[-1]
+    assert isinstance(last, MessageDone)
+    return last.message
+
+
+async def test_an_action_is_a_call(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    server.reply(_says('{"tool": "fs.read", "arguments": {"path": "a"}}'))
+    delta, done = await _events(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert isinstance(done, MessageDone)
+    (call,) = done.message.calls
+    assert (call.name, call.arguments, done.message.stop) == ("fs.read", '{"path":"a"}', "calls")
+    assert delta == CallDelta(call.id, "fs.read", '{"path":"a"}')
+
+
+async def test_an_answer_is_text(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    server.reply(_says('{"answer": "four"}'))
+    delta, done = await _events(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert delta == TextDelta("four")
+    assert isinstance(done, MessageDone)
+    assert (done.message.text, done.message.stop) == ("four", "end")
+
+
+async def test_an_answer_with_a_shape_is_its_json(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    server.reply(_says('{"answer": {"sum": 4}}'))
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi"), output_schema=schema))
+    assert message.text == '{"sum":4}'
+
+
+@pytest.mark.parametrize("text", ["just words", '{"tool": 3}', '{"tool": "look", "argu', "[]"])
+async def test_what_is_no_action_stays_as_it_was_written(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str
+) -> None:
+    server.reply(_says(text, "length"))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert (message.text, message.calls, message.stop) == (text, (), "length")
+
+
+async def test_the_server_sees_words_and_a_schema_and_no_tools(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, golden: Callable[[str, Any], None]
+) -> None:
+    server.reply(_says('{"answer": "done"}'))
+    read, look = ToolCall("a", "fs.read", '{"path": "x"}'), ToolCall("b", "look")
+    history = (
+        UserMessage("hi"),
+        AssistantMessage((Text("I look."), read, look), "calls"),
+        ToolMessage((Failed(read, ToolFailed("no such file")), Completed(look, Output((Text("page"), Image(b"p")))))),
+        AssistantMessage((Text("done"),)),
+        UserMessage("again"),
+    )
+    await _ask(SchemaActions(chat), request_for(*history))
+    golden("schema_mode", server.received[0].json)
+
+
+async def test_an_old_message_is_not_encoded_again(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    server.reply(_says('{"answer": "done"}'))
+    history = History([UserMessage("hi")])
+    provider = SchemaActions(chat)
+    await _ask(provider, request_for(messages=history))
+    object.__setattr__(history[0], "content", None)  # whoever looks at it again will say so
+    history.append(UserMessage("more"))
+    await _ask(provider, request_for(messages=history))
+    assert [each["content"] for each in server.received[1].json["messages"][1:]] == ["hi", "more"]
+
+
+async def test_without_tools_nothing_is_rewritten(server: Loopback, chat: OpenAIChat) -> None:
+    server.reply(_says('{"answer": "x"}'))
+    message = await _ask(SchemaActions(chat), ModelRequest([UserMessage("hi")]))
+    assert message.text == '{"answer": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "registry.ollama.ai/library/tiny does not support tools"),
+        (500, "tools param requires --jinja flag"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    ],
+)
+async def test_a_server_that_cannot_call_tools_is_found_out_once(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, status: int, said: str
+) -> None:
+    refusal = Reply([json.dumps({"error": {"message": said}}).encode()], status, _PLAIN)
+    server.reply(refusal, _says('{"tool": "look", "arguments": {}}'))
+    provider = AdaptiveTools(chat)
+    for _ in range(2):
+        assert (await _ask(provider, request_for(UserMessage("hi")))).calls[0].name == "look"
+    assert ["tools" in each.json for each in server.received] == [True, False, False]
+
+
+async def test_another_refusal_is_passed_on(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+    server.reply(Reply([b'{"error": {"message": "temperature must be positive"}}'], 400, _PLAIN))
+    with pytest.raises(ProviderError, match="temperature"):
+        await _ask(AdaptiveTools(chat), request_for(UserMessage("hi")))
+
+
+@pytest.mark.parametrize(("template", "able"), [("{{ messages }}", False), ("{% if tools %}", True)])
+async def test_a_server_that_would_forget_the_tools_is_asked_first(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, template: str, able: bool
+) -> None:
+    server.reply(Reply([json.dumps({"chat_template": template}).encode()], 200, _PLAIN), _says('{"answer": "x"}'))
+    await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
+    assert [each.path for each in server.received] == ["/props", "/chat/completions"]
+    assert ("tools" in server.received[1].json) is able
+
+
+async def test_a_server_that_cannot_be_asked_is_trusted(
+    server: Loopback, chat: OpenAIChat, request_for: Requests
+) -> None:
+    server.reply(Reply([b"not found"], 404, {"content-type": "text/plain"}), _says("x"))
+    await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
+    assert "tools" in server.received[1].json
+
+
+def test_a_schema_that_refers_to_itself_is_still_understood_as_a_part() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/$defs/Tree"}, "self": {"$ref": "#"}},
+        "required": ["tree"],
+        "$defs": {
+            "Tree": {
+                "type": "object",
+                "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+                "additionalProperties": False,
+            }
+        },
+    }
+    schema = action_schema((ToolSpec("grow", "Grow.", tree), ToolSpec("cut", "Cut.", tree)))
+    check = jsonschema_rs.validator_for(thaw(schema))
+    nested = {"tree": {"children": [{"children": []}]}, "self": {"tree": {}}}
+    assert check.is_valid({"tool": "cut", "arguments": nested})
+    assert check.is_valid({"answer": "done"})
+    assert not check.is_valid({"tool": "cut", "arguments": {"tree": {"leaf": 1}}})
+    assert not check.is_valid({"tool": "saw", "arguments": nested})
