@@ -29,6 +29,8 @@ class ServerConfig:
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = _NOTHING
+    client_metadata_url: str = ""
+    """Where this program is described to servers that want somebody to sign in; without one it registers itself."""
     seconds: float = 60.0
     """How long one call may take."""
     connect_seconds: float = 30.0

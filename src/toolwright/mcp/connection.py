@@ -297,7 +297,7 @@ class Connection:
         for key, request in requests.items():
             if not isinstance(request, types.ElicitRequest):
                 raise ToolFailed(f"{self.config.name} asked for {request.method}, which is not offered to it")
-            given[key] = await ask_person(request.params, context, self._answerer)
+            given[key] = await ask_person(request.params, context, self._answerer, key=key)
         return given
 
 

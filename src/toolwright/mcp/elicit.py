@@ -28,6 +28,7 @@ _SCHEMA: JsonObject = {
         "message": {"type": "string"},
         "fields": {"type": "object"},
         "url": {"type": "string"},
+        "key": {"type": "string"},
         "answer": {"type": "object"},
     },
     "required": ["message"],
@@ -62,9 +63,14 @@ async def _give(arguments: Mapping[str, Any]) -> object:
     return {"answer": arguments.get("answer", {})}
 
 
-async def ask_person(params: types.ElicitRequestParams, context: ToolContext, answerer: str) -> types.ElicitResult:
-    """Put a server's question to whoever answers this turn's questions; with nobody there it is dismissed."""
-    arguments: dict[str, Any] = {"message": params.message}
+async def ask_person(
+    params: types.ElicitRequestParams, context: ToolContext, answerer: str, *, key: str = ""
+) -> types.ElicitResult:
+    """Put a server's question to whoever answers this turn's questions; with nobody there it is dismissed.
+
+    `key` is the server's own word for the question, kept where it is passed on.
+    """
+    arguments: dict[str, Any] = {"message": params.message, **({"key": key} if key else {})}
     if isinstance(params, types.ElicitRequestURLParams):
         arguments["url"] = params.url
     else:

@@ -88,6 +88,7 @@ class SignIn:
             tokens,
             redirect_handler=self._send_away,
             callback_handler=self._wait,
+            client_metadata_url=config.client_metadata_url or None,
         )
 
     def close(self) -> None:

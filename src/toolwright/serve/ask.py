@@ -54,6 +54,16 @@ def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -
     return Approve() if (result.content or {}).get("decision") == _YES else Decline()
 
 
+def keys_of(questions: Sequence[Question], catalog: Catalog) -> dict[str, Question]:
+    """Each question under the word a client answers it by: the asking server's own where there is one, else its id."""
+    keyed: dict[str, Question] = {}
+    for question in questions:
+        asked = _passed_on(question, catalog) or {}
+        key = str(asked.get("key") or question.id)
+        keyed[question.id if key in keyed else key] = question
+    return keyed
+
+
 def declined(questions: Sequence[Question]) -> Answers:
     """No to everything, because this client has no way to ask anybody."""
     answers = Answers()

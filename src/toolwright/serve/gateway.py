@@ -23,7 +23,7 @@ from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
 from toolwright.registry.catalog import Catalog, Toolset, session_catalog
 from toolwright.registry.deferral import Deferred
-from toolwright.serve.ask import can_show, declined, form_of, reply_to
+from toolwright.serve.ask import can_show, declined, form_of, keys_of, reply_to
 from toolwright.serve.caller import Caller, Context, ContextCaller
 from toolwright.serve.content import result_of
 from toolwright.serve.conversation import Conversation, Waiting
@@ -197,8 +197,8 @@ class Gateway:
     async def _put_aside(self, conversation: Conversation, catalog: Catalog) -> types.InputRequiredResult:
         """The protocol has no questions to clients any more: the call is answered with them, and made again."""
         requests = {
-            question.id: types.ElicitRequest(params=_without_id(form_of(question, catalog)))
-            for question in conversation.questions
+            key: types.ElicitRequest(params=_without_id(form_of(question, catalog)))
+            for key, question in keys_of(conversation.questions, catalog).items()
         }
         state = await self._waiting.keep(conversation)
         return types.InputRequiredResult(input_requests={**requests}, request_state=state)
@@ -211,8 +211,8 @@ class Gateway:
             raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
         given = params.input_responses or {}
         replies: dict[str, Reply] = {}
-        for question in conversation.questions:
-            result = given.get(question.id)
+        for key, question in keys_of(conversation.questions, catalog).items():
+            result = given.get(key)
             shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
             replies[question.id] = reply_to(question, catalog, shown)
         conversation.answer(Answers(replies))

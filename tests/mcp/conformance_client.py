@@ -1,0 +1,106 @@
+"""Our client as the official conformance suite runs it: connect, sign in where that is asked for, call every tool."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import httpx2
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
+
+from toolwright import Answers, Executor, Registry
+from toolwright.core.call import Question
+from toolwright.executor.turn import Turn
+from toolwright.mcp import McpServers, ServerConfig
+from toolwright.mcp.oauth import Tokens
+from toolwright.policy import AllowEverything
+
+SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+METADATA = "https://conformance-test.local/client-metadata.json"
+OURS = ("__answer", "__sign_in", "__list_resources", "__read_resource", "__get_prompt")
+SAMPLES: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "string": "x", "array": [], "object": {}}
+
+
+async def visit(url: str) -> None:
+    """Be the browser of somebody who agrees at once."""
+    async with httpx2.AsyncClient() as browser:
+        answer = await browser.get(url)
+        await browser.get(answer.headers["location"])
+
+
+async def sign_in(servers: McpServers) -> None:
+    """Follow every address the server sends us to."""
+    visited = ""
+    while True:
+        url = servers.status()[0].sign_in_url
+        if url and url != visited:
+            visited = url
+            await visit(url)
+        await asyncio.sleep(0.02)
+
+
+async def agree(questions: Sequence[Question]) -> Answers:
+    """Accept every form as it is: what has a default gets it."""
+    answers = Answers()
+    for question in questions:
+        answers.approve(question, arguments={**question.arguments, "answer": filled(question.arguments)})
+    return answers
+
+
+def filled(asked: Any) -> dict[str, Any]:
+    """Something for every field that must be there and has no default."""
+    fields = asked.get("fields", {})
+    properties = fields.get("properties", {})
+    needed = [name for name in fields.get("required", ()) if "default" not in properties.get(name, {})]
+    return {name: SAMPLES.get(properties.get(name, {}).get("type"), "x") for name in needed}
+
+
+def arguments_for(schema: Any) -> dict[str, Any]:
+    """The least a tool takes, and everything that is to become a header."""
+    properties = schema.get("properties", {})
+    wanted = [name for name in properties if name in schema.get("required", ()) or "x-mcp-header" in properties[name]]
+    return {name: SAMPLES.get(properties[name].get("type"), "x") for name in wanted}
+
+
+async def preset(tokens: Tokens) -> Tokens:
+    """Credentials the scenario hands out beforehand."""
+    if "client_id" in CONTEXT and "client_secret" in CONTEXT:
+        known = OAuthClientInformationFull(
+            client_id=CONTEXT["client_id"],
+            client_secret=CONTEXT["client_secret"],
+            redirect_uris=[AnyUrl("http://127.0.0.1/callback")],
+            token_endpoint_auth_method="client_secret_basic",
+        )
+        await tokens.set_client_info(known)
+    return tokens
+
+
+async def main(url: str) -> None:
+    registry = Registry()
+    executor = Executor(registry, AllowEverything())
+    tokens = await preset(Tokens())
+    config = ServerConfig("server", url=url, client_metadata_url=METADATA, connect_seconds=20)
+    servers = McpServers([config], registry, tokens=lambda _: tokens)
+    async with servers:
+        browser = asyncio.create_task(sign_in(servers))
+        try:
+            async with asyncio.timeout(20):
+                while servers.status()[0].condition in ("connecting", "signing in"):  # noqa: ASYNC110 - has no event
+                    await asyncio.sleep(0.02)
+            for name in registry.names():
+                if not name.endswith(OURS):
+                    arguments = arguments_for(registry[name].spec.input_schema)
+                    if name.endswith("__add_numbers"):
+                        arguments = {"a": 5, "b": 3}
+                    print(name, await executor.run(name, arguments, turn=Turn(ask=agree)))
+            print(servers.status())
+        finally:
+            browser.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[-1]))
