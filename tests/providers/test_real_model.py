@@ -12,7 +12,7 @@ from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import MessageDone, ModelRequest, TextDelta
 from toolwright.providers.names import provider_for
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 
 _ADD = ToolSpec(
     "add",

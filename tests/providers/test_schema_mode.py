@@ -178,7 +178,7 @@ def test_a_schema_that_refers_to_itself_is_still_understood_as_a_part() -> None:
     }
     schema = action_schema((ToolSpec("grow", "Grow.", tree), ToolSpec("cut", "Cut.", tree)))
     check = jsonschema_rs.validator_for(thaw(schema))
-    nested = {"tree": {"children": [{"children": []}]}, "self": {"tree": {}}}
+    nested: dict[str, Any] = {"tree": {"children": [{"children": []}]}, "self": {"tree": {}}}
     assert check.is_valid({"tool": "cut", "arguments": nested})
     assert check.is_valid({"answer": "done"})
     assert not check.is_valid({"tool": "cut", "arguments": {"tree": {"leaf": 1}}})
