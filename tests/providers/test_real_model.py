@@ -46,7 +46,7 @@ async def test_a_small_model_talks_and_calls_a_tool(address: str) -> None:
     provider = provider_for(address)
     talk = [event async for event in provider.stream(ModelRequest([UserMessage("Say hello.")], max_tokens=6))]
     assert isinstance(talk[0], TextDelta)
-    message = await _asked(provider, ModelRequest([UserMessage("What is 2 + 3?")], tools=(_ADD,), max_tokens=60))
+    message = await _asked(provider, ModelRequest([UserMessage("What is 2 + 3? Use a tool.")], tools=(_ADD,), max_tokens=60))
     assert message.stop == "calls"
     assert message.calls[0].name == "add"
     assert message.usage.output_tokens > 0
