@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,12 @@ def make_tree(root: Path, files: int = _FILES) -> None:
         text = "\n".join([*lines[start : start + chance.randint(20, 450)], *needle])
         (chance.choice(folders) / f"f{number}.{ending}").write_text(text)
     (root / ".gitignore").write_text("*.log\nbuild/\nnode_modules/\n/dist\n*.egg-info/\n")
-    for step in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+    for step in (
+        ["init", "-q"],
+        ["config", "gc.auto", "0"],
+        ["add", "-A"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ):
         subprocess.run(["git", *step], cwd=root, check=True)
     subprocess.run(["git", "gc", "-q"], cwd=root, check=True)
 
@@ -85,8 +91,8 @@ async def _run(command: list[str], root: Path) -> None:
 
 
 def _processor_seconds() -> float:
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 async def measure(root: Path) -> None:
@@ -96,12 +102,21 @@ async def measure(root: Path) -> None:
     glob, grep = Glob(root), Grep(root)
     listing = [program, "--files", *seen]
     newest = [*listing, "--sortr=modified"]
-    git_listing = ["git", "ls-files", "-co", "--exclude-standard"]
+    newest_go = [*newest, "--type-add=wanted:*.go", "--type=wanted"]  # --glob would bring ignored files back
+    git_listing = [
+        "git",
+        "ls-files",
+        "-co",
+        "--exclude-standard",
+    ]  # other files: not what .ignore says, tracked ones all
     print(f"{f'best of {_ROUNDS} rounds, ms':<46} {'wall':>7} {'theirs':>7} {'':6} {'processor':>9} {'theirs':>7}")
     await compare("glob **/f12*.md / rg --files", lambda: call(glob, pattern="**/f12*.md"), listing, root)
     await compare("glob **/f12*.md / git ls-files -co", lambda: call(glob, pattern="**/f12*.md"), git_listing, root)
+    await compare("glob **/f123*.c, few / rg --files", lambda: call(glob, pattern="**/f123*.c"), listing, root)
     await compare("glob **/*.go, newest first / rg --files", lambda: call(glob, pattern="**/*.go"), listing, root)
-    await compare("glob **/*, newest first / rg --sortr modified", lambda: call(glob, pattern="**/*"), newest, root)
+    await compare("glob **/*.go / rg --sortr modified *.go", lambda: call(glob, pattern="**/*.go"), newest_go, root)
+    await compare("glob **/* / rg --sortr modified", lambda: call(glob, pattern="**/*"), newest, root)
+    await compare("glob d1/**/* / rg --files d1", lambda: call(glob, pattern="d1/**/*"), [*listing, "d1"], root)
     for title, pattern in (("literal", _LITERAL), ("regex", _REGEX)):
         for mode, flag in (("files", "-l"), ("count", "-c"), ("content", "-n")):
             theirs = [program, flag, *seen, pattern, "./"]

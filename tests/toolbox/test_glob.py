@@ -13,6 +13,7 @@ from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
 from toolwright.executor.executor import Executor
 from toolwright.policy.decide import AllowEverything
 from toolwright.registry.registry import Registry
+from toolwright.system.globs import matches
 from toolwright.toolbox.glob import Glob
 
 
@@ -101,6 +102,35 @@ async def test_a_missing_folder_and_a_broken_pattern_are_told_apart(tmp_path: Pa
 def test_the_access_is_the_folder_the_pattern_starts_in(tmp_path: Path) -> None:
     root = Path(os.path.realpath(tmp_path))
     assert Glob(tmp_path).bind({"pattern": "src/**/*.py"}).accesses() == [ReadPath(str(root / "src"))]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "**/ab*.py",
+        "a/**/b.py",
+        "**/a/**/*",
+        "**/[ab]b*[.]py",
+        "*/b*.*",
+        "**/a\\b*",
+        "**/{a,ab}*.py",
+        "**/*b.py",
+        "?/**",
+    ],
+)
+async def test_what_is_listed_is_what_fits_the_pattern(tmp_path: Path, pattern: str) -> None:
+    names = ["a/b.py", "a/x/b.py", "b/a/ab1.py", "ab.py", "bb.py", "a/ab.txt", "c/a/b", "a\\b"]
+    make_tree(tmp_path, dict.fromkeys(names, ""))
+    expected = sorted(name for name in names if matches(pattern, name))
+    found = (await call(Glob(tmp_path), pattern=pattern)).split("\n")
+    assert sorted(found) == expected or (not expected and found[0].startswith("no files match"))
+
+
+async def test_files_of_one_age_are_listed_by_name_before_the_cut(tmp_path: Path) -> None:
+    make_tree(tmp_path, dict.fromkeys(["c", "a", "d", "b"], ""))
+    for name in ("a", "b", "c", "d"):
+        os.utime(tmp_path / name, (2_000 if name == "d" else 1_000,) * 2)
+    assert (await call(Glob(tmp_path), pattern="*", limit=3)).split("\n")[:3] == ["d", "a", "b"]
 
 
 async def test_an_ignored_folder_asked_for_by_path_says_so(tmp_path: Path) -> None:

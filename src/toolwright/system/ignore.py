@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -41,12 +41,12 @@ class IgnoreScope:
     """Per kind of ignore file, nearest folder first: where its folder's path ends, and its rules."""
     repository: _Layer = ()
     """.git/info/exclude and the user's global excludes: asked last."""
-    rules: tuple[RuleSet, ...] = field(init=False)
-    """All of them, in no order that matters."""
+    searches: tuple[Callable[[str], object], ...] = field(init=False)
+    """Those of all rules, in no order that matters."""
 
     def __post_init__(self) -> None:
-        everything = tuple(rules for layer in (*self.layers, self.repository) for _, rules in layer)
-        object.__setattr__(self, "rules", everything)
+        everything = [rules for layer in (*self.layers, self.repository) for _, rules in layer]
+        object.__setattr__(self, "searches", tuple(search for rules in everything for search in rules.searches))
 
     @classmethod
     def of(cls, folder: Path, top: Path) -> "IgnoreScope":
@@ -90,16 +90,16 @@ class IgnoreScope:
                     return Ignored(path, rules.source, rule) if rule.hides else None
         return None
 
-    def may_hide(self, names: list[str]) -> bool:
-        """Whether any of the names in one folder could be hidden: quick, and wrong only by saying yes."""
-        if not names or not self.rules:
-            return False
-        joined = f"/{'/'.join(names)}/"
-        return any(rules.may_match(names, joined) for rules in self.rules)
+    def may_hide(self, joined: str) -> bool:
+        """Whether any of the names in one folder, given as `/a/b/`, could be hidden; wrong only by saying yes."""
+        for search in self.searches:  # noqa: SIM110 - a generator for any() costs as much as the question
+            if search(joined):
+                return True
+        return False
 
     def part(self, prefix: str, names: list[str], *, folders: bool) -> tuple[list[str], list[str]]:
         """Part the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
-        if not self.may_hide(names):
+        if not self.may_hide(f"/{'/'.join(names)}/"):
             return names, []
         hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
         return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)

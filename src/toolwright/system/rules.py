@@ -1,7 +1,7 @@
 """One ignore file as rules: which paths below its folder it hides or brings back."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ def _without_trailing_spaces(line: str) -> str:
 class RuleSet:
     """The rules of one file, arranged so that most paths are settled by a dictionary."""
 
-    __slots__ = ("_extensions", "_last_names", "_last_regex", "_names", "_patterns", "_prefilter", "rules", "source")
+    __slots__ = ("_extensions", "_names", "_patterns", "_prefilter", "rules", "searches", "source")
 
     def __init__(self, rules: Iterable[Rule], source: str = "") -> None:
         self.rules = list(rules)
@@ -65,15 +65,8 @@ class RuleSet:
         self._patterns: list[tuple[int, re.Pattern[str]]] = []
         texts = [text for place, rule in enumerate(self.rules) if (text := self._arrange(place, rule))]
         self._prefilter = re.compile("|".join(texts), re.DOTALL) if texts else None
-        lasts = {_last_name(rule.pattern) for rule in self.rules}
-        self._last_names = frozenset(last for last in lasts if _PLAIN.fullmatch(last))
-        self._last_regex = _any_of(lasts - self._last_names)
-
-    def may_match(self, names: list[str], joined: str) -> bool:
-        """Whether any of the names in one folder, also given as `/a/b/`, may be meant by a rule: quick and generous."""
-        if not self._last_names.isdisjoint(names):
-            return True
-        return self._last_regex is not None and self._last_regex.search(joined) is not None
+        # one of them finds something in the names of a folder, given as `/a/b/`, wherever a rule may mean one of them
+        self.searches = _searches({_last_name(rule.pattern) for rule in self.rules})
 
     def verdict(self, path: str, name: str, *, folder: bool) -> Rule | None:
         """Return the rule that decides about a path below the file's folder: the last one that matches."""
@@ -137,10 +130,17 @@ def _last_name(pattern: str) -> str:
     return "**" if last.endswith("**") else last
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    """One expression that finds a name fitting any of the patterns in `/a/b/`: no wildcard crosses a slash."""
-    texts: list[str] = []
-    for pattern in patterns:
-        with suppress(BadGlob):
-            texts.append("[^/]*" if pattern == "**" else glob_regex(pattern, GITIGNORE))
-    return re.compile(f"/(?:{'|'.join(texts)})(?=/)") if texts else None
+def _searches(patterns: set[str]) -> list[Callable[[str], object]]:
+    """Expressions that find a name fitting any of the patterns in `/a/b/`; each begins with a fixed letter."""
+    endings = {found[1][1:] for pattern in patterns if (found := _EXTENSION.fullmatch(pattern))}
+    others = [text for pattern in patterns if not _EXTENSION.fullmatch(pattern) and (text := _name_regex(pattern))]
+    texts = [rf"\.(?:{'|'.join(map(re.escape, endings))})/"] if endings else []
+    texts += [f"/(?:{'|'.join(others)})(?=/)"] if others else []
+    return [re.compile(text).search for text in texts]
+
+
+def _name_regex(pattern: str) -> str:
+    """No wildcard of it crosses a slash."""
+    with suppress(BadGlob):
+        return "[^/]*" if pattern == "**" else glob_regex(pattern, GITIGNORE)
+    return ""

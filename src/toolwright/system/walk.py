@@ -43,26 +43,29 @@ class Folder(NamedTuple):
 def walk_folders(walk: Walk) -> Iterator[Folder]:
     """Yield the folders at and below the root that no rule hides."""
     start = str(walk.root).rstrip("/") + "/"
+    ending = walk.suffix + "/"
     top_scope = IgnoreScope() if walk.ignored else IgnoreScope.of(walk.root, walk.top)
     pending: list[tuple[str, IgnoreScope]] = [("", top_scope)]
     while pending and not walk.stop.is_set():
         path, scope = pending.pop()
         files, folders = _read_folder(start + path)
-        if path and not walk.ignored:
-            telling = _TELLING.intersection(files) | _TELLING.intersection(folders)  # .git may be either
-            scope = scope.enter((start + path)[:-1], telling) if telling else scope
-        if ".git" in files:  # of a linked worktree or a submodule
-            files.remove(".git")
+        joined = (
+            f"/{'/'.join(files)}/{'/'.join(folders)}/"  # to ask about all names at once: most folders have no answer
+        )
+        if "/." in joined:
+            if path and not walk.ignored:
+                telling = _TELLING.intersection(files) | _TELLING.intersection(folders)  # .git may be either
+                scope = scope.enter((start + path)[:-1], telling) if telling else scope
+            files, folders = _without_history(files, folders)
         if walk.suffix:
-            files = [name for name in files if name.endswith(walk.suffix)]
-        if not REPOSITORY_FOLDERS.isdisjoint(folders):
-            folders = [name for name in folders if name not in REPOSITORY_FOLDERS]
+            files = [name for name in files if name.endswith(walk.suffix)] if ending in joined else []
         hidden_files = hidden_folders = _NOTHING
-        if scope.may_hide(files + folders):
+        if scope.may_hide(joined):
             files, hidden_files = scope.part(start + path, files, folders=False)
             folders, hidden_folders = scope.part(start + path, folders, folders=True)
         yield Folder(path, files, hidden_files, hidden_folders)
-        pending.extend((f"{path}{name}/", scope) for name in folders)
+        if folders:
+            pending += [(f"{path}{name}/", scope) for name in folders]
 
 
 def walk_files(walk: Walk) -> Iterator[str]:
@@ -70,6 +73,13 @@ def walk_files(walk: Walk) -> Iterator[str]:
     for folder in walk_folders(walk):
         for name in folder.files:
             yield folder.path + name
+
+
+def _without_history(files: list[str], folders: list[str]) -> tuple[list[str], list[str]]:
+    return (
+        [name for name in files if name != ".git"],  # a file in a linked worktree or a submodule
+        [name for name in folders if name not in REPOSITORY_FOLDERS],
+    )
 
 
 def _read_folder(path: str) -> tuple[list[str], list[str]]:

@@ -2,10 +2,9 @@
 
 import os
 import re
-import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from toolwright.system.globs import BadGlob, compile_glob
 from toolwright.system.ignore import why_ignored
 from toolwright.system.paths import Workspace
 from toolwright.system.search import in_thread
-from toolwright.system.walk import Folder, Walk, walk_folders
+from toolwright.system.walk import Walk, walk_folders
 from toolwright.tool.base import ToolContext
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
@@ -51,15 +50,16 @@ class _Search:
     walk: Walk
     lookout: Lookout
 
-    def accepts(self) -> Callable[[str], object]:
-        """Return the test for paths relative to the root whose names end as the walk demands."""
-        if self.pattern.removesuffix(self.walk.suffix) in {"**", "**/*"}:
-            return lambda _: True
-        return compile_glob(self.pattern).fullmatch
+    def fitting(self, names: list[str]) -> list[str]:
+        """Return those of some paths, relative to the root and ending as the walk demands, that fit and may be seen."""
+        if self.pattern.removesuffix(self.walk.suffix) not in {"**", "**/*"}:
+            literal, fits = _literal(self.pattern), compile_glob(self.pattern).fullmatch
+            names = [name for name in names if literal in name and fits(name)]
+        return self.lookout.visible(self.root, names)
 
 
 @dataclass(slots=True)
-class _Result:
+class _Listing:
     files: list[str] = field(default_factory=list[str])
     ignored_files: list[str] = field(default_factory=list[str])
     ignored_folders: list[str] = field(default_factory=list[str])
@@ -94,7 +94,7 @@ class Glob(TypedTool[GlobArguments]):
         stop = threading.Event()
         walk = Walk(root, self._lookout.top(root), arguments.ignored, _suffix(pattern), stop)
         search = _Search(root, pattern, arguments.pattern, walk, self._lookout)
-        return await in_thread(lambda: _find(search, arguments.limit), stop)
+        return await in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)
 
     def _start(self, arguments: GlobArguments) -> tuple[Path, str]:
         """Where the walk begins, the pattern's own leading folders included, and what is left of the pattern."""
@@ -129,91 +129,84 @@ def _suffix(pattern: str) -> str:
     return re.split(r"[*?\]}\\]", pattern)[-1].rpartition("/")[2]
 
 
-def _find(search: _Search, limit: int) -> Output:
-    result = _collect(search)
-    names = search.lookout.visible(search.root, result.files)
-    newest = _newest_first(search.root, names)
+def _literal(pattern: str) -> str:
+    """The longest text in the middle of a pattern: looking for it costs a tenth of matching."""
+    return "" if "{" in pattern else max(re.split(r"\*\*/?|[*?]|\[.*\]|\\.", pattern)[:-1], key=len, default="")
+
+
+def _list(walk: Walk) -> _Listing:
+    listing = _Listing()
+    for path, files, hidden_files, hidden_folders in walk_folders(walk):
+        listing.files += [path + name for name in files]
+        if hidden_files or hidden_folders:
+            listing.ignored_files += [path + name for name in hidden_files]
+            listing.ignored_folders += [path + name for name in hidden_folders]
+    return listing
+
+
+def _find(search: _Search, listing: _Listing, limit: int) -> Output:
+    dated = list(_dated(f"{search.root}/", search.fitting(listing.files)))
     prefix = search.lookout.prefix(search.root)
-    lines = [prefix + name for name in newest[:limit]]
-    notes = list(_notes(search, result, len(newest), limit))
+    lines = [prefix + name for name in _newest_first(dated, limit)]
+    notes = list(_notes(search, listing, len(dated), limit))
     text = "\n".join([*lines, *([""] if lines and notes else []), *notes])
-    return Output(text, {"files": lines, "total": len(newest)})
+    return Output(text, {"files": lines, "total": len(dated)})
 
 
-def _collect(search: _Search) -> _Result:
-    accepts, result = search.accepts(), _Result()
-    for folder in walk_folders(search.walk):
-        result.files += _fitting(folder, folder.files, accepts)
-        if folder.hidden_files:
-            result.ignored_files += _fitting(folder, folder.hidden_files, accepts)
-        result.ignored_folders += [folder.path + name for name in folder.hidden_folders]
-    return result
-
-
-def _fitting(folder: Folder, names: list[str], accepts: Callable[[str], object]) -> Iterator[str]:
-    return (path for name in names if accepts(path := folder.path + name))
-
-
-def _newest_first(root: Path, names: list[str]) -> list[str]:
-    start = f"{root}/"
-    dated: list[tuple[int, str]] = []
+def _dated(start: str, names: list[str]) -> Iterator[tuple[int, str]]:
     for name in names:
         try:
-            state = os.lstat(start + name)
+            yield os.lstat(start + name).st_mtime_ns, name
         except OSError:  # gone since it was listed
             continue
-        if stat.S_ISREG(state.st_mode):
-            dated.append((-state.st_mtime_ns, name))
-    return [name for _, name in sorted(dated)]
 
 
-def _notes(search: _Search, result: _Result, total: int, limit: int) -> Iterator[str]:
+def _newest_first(dated: list[tuple[int, str]], limit: int) -> list[str]:
+    if len(dated) > limit:  # to sort numbers alone and then a few names is far cheaper
+        oldest = sorted([time for time, _ in dated], reverse=True)[limit - 1]
+        dated = [each for each in dated if each[0] >= oldest]
+    return [name for _, name in sorted(dated, key=lambda each: (-each[0], each[1]))[:limit]]
+
+
+def _notes(search: _Search, listing: _Listing, total: int, limit: int) -> Iterator[str]:
     if not total:
         where = search.lookout.prefix(search.root).rstrip("/") or "the workspace"
-        yield f"no files match {search.shown!r} in {where}{_deeper(search)}"
+        yield f"no files match {search.shown!r} in {where}{_deeper(search, listing)}"
     if total > limit:
         yield f"({limit:,} newest of {total:,} files; narrow the pattern or raise limit to see more)"
-    elif hidden := _hidden_by_rules(search, result):
+    elif hidden := _hidden_by_rules(search, listing):
         yield hidden
     reason = None if search.root == search.walk.top else why_ignored(search.root, search.walk.top)
     if reason is not None and not search.walk.ignored:
         yield f"(the folder itself is ignored by {reason}; what other rules hide in it is left out)"
 
 
-def _deeper(search: _Search) -> str:
+def _deeper(search: _Search, listing: _Listing) -> str:
     if "/" in search.pattern or search.pattern.startswith("**"):
         return ""
-    deeper = _Search(search.root, f"**/{search.pattern}", search.shown, search.walk, search.lookout)
-    found = search.lookout.visible(search.root, _collect(deeper).files)
+    found = replace(search, pattern=f"**/{search.pattern}").fitting(listing.files)
     return f"; {counted(len(found), 'file')} deeper down: use '**/{search.pattern}'" if found else ""
 
 
-def _hidden_by_rules(search: _Search, result: _Result) -> str:
-    seen = search.lookout.visible(search.root, result.ignored_files)
-    number, example, more = len(seen), next(iter(seen), ""), False
-    for path, beyond in _in_ignored_folders(search, result.ignored_folders):
-        more = beyond
-        if path and not search.lookout.hides(search.root / path):
-            number, example = number + 1, example or path
-    if not number:
+def _hidden_by_rules(search: _Search, listing: _Listing) -> str:
+    deeper, more = _in_ignored_folders(search.walk, listing.ignored_folders)
+    found = search.fitting(listing.ignored_files + deeper)
+    if not found:
         return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
-    many = f"{'at least ' if more else ''}{counted(number, 'more file')}"
-    verb, them = ("matches", "it") if number == 1 and not more else ("match", "them")
-    return f"({many} {verb} but .gitignore or .ignore hides {them}, such as {example}; ignored=true includes {them})"
+    many = f"{'at least ' if more else ''}{counted(len(found), 'more file')}"
+    verb, them = ("matches", "it") if len(found) == 1 and not more else ("match", "them")
+    return f"({many} {verb} but .gitignore or .ignore hides {them}, such as {found[0]}; ignored=true includes {them})"
 
 
-def _in_ignored_folders(search: _Search, folders: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield matching files in ignored folders; at the end, whether there was more than we were willing to look at."""
-    accepts, probed = search.accepts(), 0
+def _in_ignored_folders(walk: Walk, folders: list[str]) -> tuple[list[str], bool]:
+    """Return files in ignored folders, and whether there were more than we were willing to look at."""
+    files: list[str] = []
+    probed = 0
     for ignored in folders:
-        walk = Walk(
-            search.root / ignored, search.walk.top, ignored=True, suffix=search.walk.suffix, stop=search.walk.stop
-        )
-        for folder in walk_folders(walk):
+        inside = replace(walk, root=walk.root / ignored, ignored=True)
+        for folder in walk_folders(inside):
             probed += 1 + len(folder.files)
             if probed > _ENTRIES_PROBED:
-                yield "", True
-                return
-            for name in folder.files:
-                if accepts(path := f"{ignored}/{folder.path}{name}"):
-                    yield path, False
+                return files, True
+            files += [f"{ignored}/{folder.path}{name}" for name in folder.files]
+    return files, False
