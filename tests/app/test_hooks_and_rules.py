@@ -117,4 +117,4 @@ async def test_a_model_server_on_this_machine_is_found() -> None:
     async with server:
         found = await asyncio.to_thread(local_server, (("nobody", 9), ("Ollama", port)))
     assert found is not None
-    assert (found.name, found.base_url) == ("openai:tiny", f"http://127.0.0.1:{port}/v1")
+    assert found.name == f"http://127.0.0.1:{port}/v1#tiny" and "Ollama" in found.why

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import jsonschema_rs
 import pytest
@@ -103,27 +104,30 @@ JSON = st.recursive(
 
 
 @given(JSON, st.data())
-def test_the_line_of_every_value_is_found(value: object, data: st.DataObject) -> None:
-    path: list[str | int] = []
-    here = value
-    while isinstance(here, (dict, list)) and here:
-        if isinstance(here, dict):
-            key: str | int = data.draw(st.sampled_from(sorted(here)))
-            here = here[key]  # type: ignore[index]
-        else:
-            key = data.draw(st.integers(0, len(here) - 1))
-            here = here[key]
-        path.append(key)
+def test_the_line_of_every_value_is_found(value: Any, data: st.DataObject) -> None:
+    path = _some_path(value, data)
     text = json.dumps(value, indent=1, ensure_ascii=False)
     marked = json.dumps(_marked(value, path), indent=1, ensure_ascii=False)
     line = line_of(text, path)
     assert "MARK" in marked.split("\n")[line - 1] if path else line == 1
 
 
-def _marked(value: object, path: list[str | int]) -> object:
+def _members(value: Any) -> dict[Any, Any]:
+    if isinstance(value, list):
+        return dict(enumerate(cast("list[Any]", value)))
+    return cast("dict[Any, Any]", value) if isinstance(value, dict) else {}
+
+
+def _some_path(value: Any, data: st.DataObject) -> list[Any]:
+    members = _members(value)
+    if not members:
+        return []
+    key = data.draw(st.sampled_from(list(members)))
+    return [key, *_some_path(members[key], data)]
+
+
+def _marked(value: Any, path: list[Any]) -> Any:
     if not path:
         return "MARK"
-    if isinstance(value, dict):
-        return {k: _marked(v, path[1:]) if k == path[0] else v for k, v in value.items()}
-    assert isinstance(value, list)
-    return [_marked(v, path[1:]) if n == path[0] else v for n, v in enumerate(value)]
+    members = {**_members(value), path[0]: _marked(_members(value)[path[0]], path[1:])}
+    return list(members.values()) if isinstance(value, list) else members

@@ -65,7 +65,7 @@ def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice |
         for (program, port), model in zip(known, served, strict=True):
             if model:
                 address = f"http://127.0.0.1:{port}/v1"
-                return ModelChoice(f"openai:{model}", f"{program} answers at {address}", address)
+                return ModelChoice(f"{address}#{model}", f"{program} answers on this machine")
     return None
 
 

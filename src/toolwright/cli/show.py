@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
-from toolwright.cli.wire import arguments_of
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.content import Text
+from toolwright.core.json import thaw
 from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
 
 _TELLING = ("command", "path", "file_path", "pattern", "url", "query", "name", "id")
@@ -26,6 +26,16 @@ def one_line(text: str, chars: int = _LINE_CHARS) -> str:
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     first = lines[0].replace("\t", " ")
     return first + more if len(first) + len(more) <= chars else f"{first[: chars - len(more) - 1]}…{more}"
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """A call's arguments as an object, or as the text the model wrote where that is none."""
+    if not isinstance(call.arguments, (str, bytes)):
+        return thaw(call.arguments)
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return call.arguments if isinstance(call.arguments, str) else call.arguments.decode(errors="replace")
 
 
 def call_line(call: ToolCall, chars: int = _LINE_CHARS) -> str:

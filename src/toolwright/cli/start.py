@@ -48,9 +48,15 @@ def open_model(choice: ModelChoice) -> Provider:
             return ScriptedProvider.from_file(rest)
         except (OSError, ValueError) as error:
             raise UsageError(f"--model {choice.name}: the script cannot be read: {error}") from None
-    from toolwright.providers import provider_for
+    from toolwright.providers.names import provider_for
 
-    return provider_for(choice.name, base_url=choice.base_url or None)
+    if not choice.base_url:
+        return provider_for(choice.name)
+    if kind == "anthropic":
+        from toolwright.providers.anthropic import AnthropicMessages
+
+        return AnthropicMessages(rest, base_url=choice.base_url)
+    return provider_for(f"{choice.base_url}#{rest or choice.name}")
 
 
 def start(

@@ -1,11 +1,11 @@
 """What headless runs print: the JSON shapes other programs already read."""
 
-import json
 from typing import Any
 
 from toolwright.agent.budget import Prices
 from toolwright.agent.result import Done, Paused, Result
 from toolwright.app.assemble import App
+from toolwright.cli.show import arguments_of
 from toolwright.core.call import Completed, Failed, Question, ToolCall
 from toolwright.core.content import Text
 from toolwright.core.json import thaw
@@ -56,16 +56,6 @@ def _part(part: Text | Thinking | ToolCall) -> dict[str, Any]:
             return {"type": "thinking", "thinking": text}
         case ToolCall():
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
-
-
-def arguments_of(call: ToolCall) -> Any:
-    """A call's arguments as an object, or as the text the model wrote where that is none."""
-    if not isinstance(call.arguments, (str, bytes)):
-        return thaw(call.arguments)
-    try:
-        return json.loads(call.arguments)
-    except ValueError:
-        return call.arguments if isinstance(call.arguments, str) else call.arguments.decode(errors="replace")
 
 
 def outcome_line(outcome: Completed | Failed, session_id: str) -> dict[str, Any]:

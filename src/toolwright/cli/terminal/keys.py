@@ -1,0 +1,114 @@
+"""From the bytes a terminal sends to keys with names."""
+
+from codecs import getincrementaldecoder
+from collections.abc import Iterator
+
+_SEQUENCES = {
+    "[A": "up",
+    "[B": "down",
+    "[C": "right",
+    "[D": "left",
+    "[H": "home",
+    "[F": "end",
+    "[1~": "home",
+    "[4~": "end",
+    "[3~": "delete",
+    "[Z": "shift-tab",
+    "[1;5C": "word-right",
+    "[1;5D": "word-left",
+    "OA": "up",
+    "OB": "down",
+    "OC": "right",
+    "OD": "left",
+    "OH": "home",
+    "OF": "end",
+    "b": "word-left",
+    "f": "word-right",
+    "\r": "newline",
+    "\n": "newline",
+    "\x7f": "delete-word",
+}
+_CONTROLS = {
+    "\r": "enter",
+    "\n": "newline",
+    "\t": "tab",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+    "\x01": "home",
+    "\x02": "left",
+    "\x03": "interrupt",
+    "\x04": "end-of-input",
+    "\x05": "end",
+    "\x06": "right",
+    "\x0b": "delete-to-end",
+    "\x0c": "redraw",
+    "\x0e": "down",
+    "\x10": "up",
+    "\x15": "delete-to-start",
+    "\x17": "delete-word",
+}
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_LONGEST_SEQUENCE = 8
+
+
+class KeyReader:
+    """Understands what was typed, also when it comes in pieces."""
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._pending = ""
+
+    def feed(self, data: bytes) -> list[tuple[str, str]]:
+        """Take bytes and return keys as pairs: ("key", name) or ("text", what was typed or pasted)."""
+        self._pending += self._decoder.decode(data)
+        return list(self._keys())
+
+    def settle(self) -> list[tuple[str, str]]:
+        """Take what is pending as it is: an escape nothing followed is the key itself."""
+        pending, self._pending = self._pending, ""
+        return [("key", "escape")] if pending.startswith("\x1b") else []
+
+    @property
+    def undecided(self) -> bool:
+        """Whether something was begun that may be more than it seems."""
+        return bool(self._pending)
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        while self._pending:
+            found, length = self._next(self._pending)
+            if not length:
+                return
+            self._pending = self._pending[length:]
+            if found is not None:
+                yield found
+
+    def _next(self, text: str) -> tuple[tuple[str, str] | None, int]:
+        if text[0] != "\x1b":
+            return _plain(text)
+        if text.startswith(_PASTE_BEGINS):
+            body, ended, _ = text[len(_PASTE_BEGINS) :].partition(_PASTE_ENDS)
+            pasted = body.replace("\r\n", "\n").replace("\r", "\n")
+            return ("text", pasted), (len(_PASTE_BEGINS) + len(body) + len(_PASTE_ENDS)) if ended else 0
+        for length in range(2, min(len(text), _LONGEST_SEQUENCE) + 1):
+            if text[1:length] in _SEQUENCES:
+                return ("key", _SEQUENCES[text[1:length]]), length
+        if len(text) > 1 and text[1] not in "[O":
+            return ("key", "escape"), 1
+        return _unknown(text)
+
+
+def _plain(text: str) -> tuple[tuple[str, str] | None, int]:
+    if text[0] in _CONTROLS:
+        return ("key", _CONTROLS[text[0]]), 1
+    if not text[0].isprintable():
+        return None, 1
+    end = next((at for at, character in enumerate(text) if not character.isprintable()), len(text))
+    return ("text", text[:end]), end
+
+
+def _unknown(text: str) -> tuple[tuple[str, str] | None, int]:
+    """Skip a sequence nobody knows, once it is whole: it ends with a letter or a tilde."""
+    for at in range(2, len(text)):
+        if text[at].isalpha() or text[at] == "~":
+            return None, at + 1
+    return None, len(text) if len(text) > 2 * _LONGEST_SEQUENCE and not _PASTE_BEGINS.startswith(text[:6]) else 0
