@@ -10,6 +10,7 @@ import pytest
 from toolwright.core.message import AssistantMessage, UserMessage
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import MessageDone, ModelRequest, TextDelta
+from toolwright.providers.clients import close_provider
 from toolwright.providers.names import provider_for
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
@@ -46,10 +47,12 @@ async def test_a_small_model_talks_and_calls_a_tool(address: str) -> None:
     provider = provider_for(address)
     talk = [event async for event in provider.stream(ModelRequest([UserMessage("Say hello.")], max_tokens=6))]
     assert isinstance(talk[0], TextDelta)
-    message = await _asked(provider, ModelRequest([UserMessage("What is 2 + 3? Use a tool.")], tools=(_ADD,), max_tokens=60))
+    asked = UserMessage("What is 2 + 3? Use a tool.")
+    message = await _asked(provider, ModelRequest([asked], tools=(_ADD,), max_tokens=60))
     assert message.stop == "calls"
     assert message.calls[0].name == "add"
     assert message.usage.output_tokens > 0
+    await close_provider(provider)
 
 
 async def _asked(provider: Any, request: ModelRequest) -> AssistantMessage:

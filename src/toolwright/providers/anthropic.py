@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
-from toolwright.core.history import encoded
 from toolwright.core.message import AssistantMessage
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.anthropic_messages import PROVIDER, encode, marked
@@ -11,12 +10,15 @@ from toolwright.providers.anthropic_stream import AnthropicDraft
 from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_anthropic
 from toolwright.providers.vendor import vendor_errors
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
+
+_LOOSE = 4
+"""Among the last so many messages are the two that end what is to be cached."""
 
 
 class AnthropicMessages:
@@ -56,7 +58,7 @@ class AnthropicMessages:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields = {
+        fields: dict[str, bytes | Pieces] = {
             "model": to_bytes(self.model),
             "max_tokens": to_bytes(request.max_tokens),
             "stream": b"true",
@@ -68,18 +70,18 @@ class AnthropicMessages:
             fields["system"] = to_bytes([{"type": "text", "text": request.system, **ending}])
         if request.output_schema is not None:
             fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
-        fields["messages"] = listed(self._messages(request, edge))
+        fields["messages"] = self._messages(request, edge)
         return assemble(fields | encoded_options(request.options))
 
-    def _messages(self, request: ModelRequest, edge: Edge) -> list[bytes]:
-        fragments = list(encoded(request.messages, edge.key, lambda message: encode(message, edge)))
-        if not self._cache:
-            return fragments
+    def _messages(self, request: ModelRequest, edge: Edge) -> Pieces:
+        loose = _LOOSE if self._cache else 0
+        settled, last = grown(request.messages, edge.key, lambda message: encode(message, edge), loose=loose)
         # the API looks back only twenty blocks for what it has cached, so the end of the last request is marked too
-        users = [n for n in range(max(0, len(fragments) - 4), len(fragments)) if _is_user(request, n)]
+        begin = len(request.messages) - len(last)
+        users = [place for place in range(len(last)) if _is_user(request, begin + place)]
         for place in users[-2:]:
-            fragments[place] = marked(fragments[place])
-        return fragments
+            last[place] = marked(last[place])
+        return pieced(settled, *last)
 
 
 def _is_user(request: ModelRequest, place: int) -> bool:

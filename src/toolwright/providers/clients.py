@@ -37,6 +37,13 @@ class Clients(Generic[Client]):
             await self._close(found)
 
 
+async def close_provider(provider: object) -> None:
+    """Close the connections a provider holds for the running event loop, if it is one that holds any."""
+    close = getattr(provider, "aclose", None)
+    if close is not None:
+        await close()
+
+
 def require(package: str, extra: str) -> None:
     """Say what to install when a vendor's package is missing."""
     try:

@@ -4,16 +4,19 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from toolwright.core.call import ToolCall
 from toolwright.core.content import File, Image
+from toolwright.core.history import History, encoded
 from toolwright.core.json import Json, JsonObject, compact
-from toolwright.core.message import Thinking
+from toolwright.core.message import Message, Thinking
 
 Made = TypeVar("Made")
+Pieces: TypeAlias = list[bytes | bytearray]
+"""JSON in pieces that have not been joined yet."""
 
 _MOST_KEPT = 64
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
@@ -30,12 +33,63 @@ def listed(items: Sequence[bytes]) -> bytes:
     return b"[" + b",".join(items) + b"]"
 
 
-def assemble(fields: Mapping[str, bytes]) -> bytes:
-    """Join encoded fields to an encoded object."""
-    pieces: list[bytes] = []
+def assemble(fields: Mapping[str, bytes | Pieces]) -> bytes:
+    """Join encoded fields to an encoded object. Pieces of a field are copied once, here and nowhere else."""
+    pieces: Pieces = []
     for name, value in fields.items():
-        pieces += [b"," if pieces else b"{", to_bytes(name), b":", value]
-    return b"".join(pieces) + b"}"
+        pieces += [b"," if pieces else b"{", to_bytes(name), b":"]
+        pieces += [value] if isinstance(value, bytes) else value
+    pieces.append(b"}")
+    return b"".join(pieces)
+
+
+def pieced(*values: bytes | bytearray) -> Pieces:
+    """Put an encoded list together out of encoded values, some of which may be several already; none is copied."""
+    pieces: Pieces = []
+    for value in values:
+        if value:
+            pieces += [b"," if pieces else b"[", value]
+    return [*pieces, b"]"] if pieces else [b"[]"]
+
+
+def grown(
+    messages: Sequence[Message], key: Hashable, encode: Callable[[Message], bytes], *, loose: int = 0
+) -> tuple[bytes | bytearray, list[bytes]]:
+    """Encode messages: all but the last `loose` ones joined by commas, and those on their own.
+
+    What is joined is kept with a `History` and only ever added to: joining thousands of messages anew in every turn
+    would cost more than everything else a turn does.
+    """
+    fragments = encoded(messages, key, encode)
+    settled = max(0, len(fragments) - loose)
+    last = list(fragments[settled:])
+    if not isinstance(messages, History) or not settled:
+        return b",".join(fragments[:settled]), last
+    first = messages[0]
+    kept_with = messages.encoded((key, "joined"), lambda message: _Growth() if message is first else None)
+    growth = kept_with[0]
+    return (growth or _Growth()).upto(fragments, settled), last
+
+
+class _Growth:
+    """Encoded messages, joined as they come."""
+
+    __slots__ = ("_count", "_joined")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._joined = bytearray()
+
+    def upto(self, fragments: Sequence[bytes], count: int) -> bytes | bytearray:
+        """The first `count` of them."""
+        if count < self._count:
+            return b",".join(fragments[:count])
+        for fragment in fragments[self._count : count]:
+            if self._joined:
+                self._joined += b","
+            self._joined += fragment
+        self._count = count
+        return self._joined
 
 
 def encoded_options(options: Mapping[str, Json]) -> dict[str, bytes]:

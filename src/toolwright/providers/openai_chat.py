@@ -3,12 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
-from toolwright.core.history import encoded
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_chat
 from toolwright.providers.openai_chat_messages import PROVIDER, encode
 from toolwright.providers.openai_chat_stream import ChatDraft
@@ -65,7 +64,7 @@ class OpenAIChat:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields = {
+        fields: dict[str, bytes | Pieces] = {
             "model": to_bytes(self.model),
             self._limit: to_bytes(request.max_tokens),
             "stream": b"true",
@@ -76,14 +75,14 @@ class OpenAIChat:
         if request.output_schema is not None:
             shape = {"type": "json_schema", "json_schema": answer_format(request.output_schema)}
             fields["response_format"] = to_bytes(shape)
-        fields["messages"] = listed(_messages(request, edge))
+        fields["messages"] = _messages(request, edge)
         return assemble(fields | encoded_options(request.options))
 
 
-def _messages(request: ModelRequest, edge: Edge) -> list[bytes]:
-    fragments = encoded(request.messages, edge.key, lambda message: encode(message, edge))
-    system = [to_bytes({"role": "system", "content": request.system})] if request.system else []
-    return [*system, *fragments]
+def _messages(request: ModelRequest, edge: Edge) -> Pieces:
+    system = to_bytes({"role": "system", "content": request.system}) if request.system else b""
+    settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
+    return pieced(system, settled)
 
 
 def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:

@@ -4,12 +4,11 @@ import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
-from toolwright.core.history import encoded
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import assemble, encoded_options, listed, to_bytes
+from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_responses
 from toolwright.providers.openai_client import answer_format, close_client, make_client, open_stream
 from toolwright.providers.openai_responses_messages import PROVIDER, encode
@@ -59,7 +58,7 @@ class OpenAIResponses:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields = {
+        fields: dict[str, bytes | Pieces] = {
             "model": to_bytes(self.model),
             "max_output_tokens": to_bytes(request.max_tokens),
             "stream": b"true",
@@ -73,7 +72,8 @@ class OpenAIResponses:
             fields["tools"] = edge.tools
         if request.output_schema is not None:
             fields["text"] = to_bytes({"format": {"type": "json_schema", **answer_format(request.output_schema)}})
-        fields["input"] = listed(encoded(request.messages, edge.key, lambda message: encode(message, edge)))
+        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
+        fields["input"] = pieced(settled)
         return assemble(fields | encoded_options(request.options))
 
 

@@ -27,6 +27,7 @@ from toolwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
+from toolwright.providers.clients import close_provider
 from toolwright.providers.encoding import Kept, call_arguments, parsed_object
 
 _PROMPT = """\
@@ -69,6 +70,10 @@ class SchemaActions:
                 yield MessageDone(message)
             elif isinstance(event, ThinkingDelta):
                 yield event
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await close_provider(self._provider)
 
     def _rewritten(self, request: ModelRequest) -> ModelRequest:
         prompt, schema = self._prompts.of(request.tools, request.output_schema, make=lambda: _instructions(request))
@@ -124,6 +129,10 @@ class AdaptiveTools:
             return
         async for event in _closing(self._chosen.stream(request)):
             yield event
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await close_provider(self._native)
 
 
 async def _closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:

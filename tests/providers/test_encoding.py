@@ -1,0 +1,119 @@
+"""What requests are made of: pieces that are encoded once, ids and arguments every API takes, reasons to wait."""
+
+import json
+import re
+import subprocess
+import sys
+from email.utils import formatdate
+from time import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.call import ToolCall
+from toolwright.core.history import History
+from toolwright.core.message import Message, UserMessage
+from toolwright.providers.encoding import (
+    Kept,
+    assemble,
+    call_arguments,
+    grown,
+    parsed_object,
+    pieced,
+    to_bytes,
+    wire_id,
+    wire_name,
+)
+from toolwright.providers.faults import retry_after
+
+_VENDORS = ("anthropic", "openai", "google.genai", "httpx2")
+
+
+def _encode(message: Message) -> bytes:
+    assert isinstance(message, UserMessage)
+    return to_bytes(message.content)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=12), st.text(max_size=3))
+def test_a_history_that_grows_reads_like_one_encoded_whole(steps: list[tuple[int, int]], system: str) -> None:
+    history, said = History(), list[str]()
+    for count, loose in steps:
+        for _ in range(count):
+            said.append(f"{len(said)}")
+            history.append(UserMessage(said[-1]))
+        settled, last = grown(history, "key", _encode, loose=loose)
+        body = assemble({"system": to_bytes(system), "messages": pieced(settled, *last)})
+        assert json.loads(body) == {"system": system, "messages": said}
+        assert len(last) == min(loose, len(said))
+
+
+def test_a_list_of_nothing_is_a_list() -> None:
+    assert json.loads(assemble({"messages": pieced(b"")})) == {"messages": []}
+
+
+@given(st.text())
+def test_whatever_was_said_can_be_sent(text: str) -> None:
+    assert isinstance(json.loads(to_bytes({"text": text + "\ud800"})), dict)
+
+
+@given(st.text())
+def test_an_id_is_one_that_every_api_takes_and_stands_for_no_other(call_id: str) -> None:
+    sent = wire_id(call_id)
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", sent)
+    assert wire_id(call_id) == sent
+    assert wire_id(call_id + "!") != sent
+
+
+@given(st.text())
+def test_a_name_no_tool_has_is_still_a_name(name: str) -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire_name(name))
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": NaN}', '{"a": 1e999}', '{"a": ', "[" * 100_000, "null"])
+def test_what_is_no_json_object_is_not_taken_for_one(text: str) -> None:
+    assert parsed_object(text) is None
+
+
+@given(st.one_of(st.text(), st.binary()))
+def test_arguments_go_back_as_an_object_whatever_the_model_wrote(arguments: str | bytes) -> None:
+    assert isinstance(json.loads(to_bytes(call_arguments(ToolCall("a", "b", arguments)))), dict)
+
+
+def test_what_was_made_is_kept_for_the_same_objects_only() -> None:
+    kept: Kept[object] = Kept()
+    one, other = [1], [1]
+    first = kept.of(one, make=object)
+    assert kept.of(one, make=object) is first
+    assert kept.of(other, make=object) is not first
+    for number in range(100):
+        kept.of([number], make=object)
+    assert kept.of(one, make=object) is not first  # forgotten, so that no provider keeps every tool it has met
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "7", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": formatdate(time() - 60)}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_a_server_is_heard_when_it_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_wait_for_is_understood() -> None:
+    assert retry_after({"retry-after": formatdate(time() + 30)}) == pytest.approx(30, abs=2)
+
+
+def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
+    modules = "anthropic openai_chat openai_responses google schema_mode names prices".split()
+    lines = [f"import toolwright.providers.{name}" for name in modules]
+    check = f"import sys; print([name for name in {_VENDORS!r} if name in sys.modules])"
+    script = "\n".join([*lines, check])
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
