@@ -335,6 +335,7 @@ async def test_endless_redirects_end(tool: WebFetch, site: Site):
         ("deflate", zlib.compress(b"unpacked")),
         ("deflate", zlib.compress(b"unpacked")[2:-4]),
     ],
+    ids=["gzip", "zlib", "raw"],
 )
 async def test_packed_pages_are_unpacked(tool: WebFetch, site: Site, name: str, packed: bytes):
     url = site.page("/packed", packed, "text/plain", Content_Encoding=name)
