@@ -13,6 +13,7 @@ from pydantic import AnyUrl
 
 from toolwright import Answers, Executor, Registry
 from toolwright.core.call import Question
+from toolwright.core.json import thaw
 from toolwright.executor.turn import Turn
 from toolwright.mcp import McpServers, ServerConfig
 from toolwright.mcp.oauth import Tokens
@@ -66,6 +67,26 @@ def arguments_for(schema: Any) -> dict[str, Any]:
     return {name: SAMPLES.get(properties[name].get("type"), "x") for name in wanted}
 
 
+def calls(registry: Registry) -> list[tuple[str, dict[str, Any]]]:
+    """What the scenario wants called; every tool once where it does not say."""
+    wanted = CONTEXT.get("toolCalls")
+    if wanted:
+        return [(f"mcp__server__{call['name']}", call.get("arguments", {})) for call in wanted]
+    names = [name for name in registry.names() if not name.endswith(OURS)]
+    return [(name, chosen(name, registry)) for name in names]
+
+
+def chosen(name: str, registry: Registry) -> dict[str, Any]:
+    """The arguments a scenario looks for, else the least the tool takes."""
+    if name.endswith("__add_numbers"):
+        return {"a": 5, "b": 3}
+    schema = registry[name].spec.input_schema
+    focal = registry.get("mcp__server__json_schema_2020_12_tool")
+    if focal is not None and "schema" in dict(schema).get("properties", {}):  # type: ignore[operator] - an object
+        return {"schema": thaw(focal.spec.input_schema)}
+    return arguments_for(schema)
+
+
 async def preset(tokens: Tokens) -> Tokens:
     """Credentials the scenario hands out beforehand."""
     if "client_id" in CONTEXT and "client_secret" in CONTEXT:
@@ -91,12 +112,8 @@ async def main(url: str) -> None:
             async with asyncio.timeout(20):
                 while servers.status()[0].condition in ("connecting", "signing in"):  # noqa: ASYNC110 - has no event
                     await asyncio.sleep(0.02)
-            for name in registry.names():
-                if not name.endswith(OURS):
-                    arguments = arguments_for(registry[name].spec.input_schema)
-                    if name.endswith("__add_numbers"):
-                        arguments = {"a": 5, "b": 3}
-                    print(name, await executor.run(name, arguments, turn=Turn(ask=agree)))
+            for name, arguments in calls(registry):
+                print(name, await executor.run(name, arguments, turn=Turn(ask=agree)))
             print(servers.status())
         finally:
             browser.cancel()

@@ -142,6 +142,68 @@ async def elicitation_enums(context: ToolContext) -> str:
     return await elicited(context, "Please choose", ENUMS)
 
 
+async def told(context: ToolContext, key: str, message: str, field: str, kind: str = "string") -> Any:
+    """What somebody answers to a question with one field."""
+    schema = {"type": "object", "properties": {field: {"type": kind}}, "required": [field]}
+    form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    result = await ask_person(form, context, "mcp__self__answer", key=key)
+    return (result.content or {}).get(field)
+
+
+@tool(name="test_input_required_result_elicitation", effect=Effect.READ)
+async def input_elicitation(context: ToolContext) -> str:
+    """Ask for a name."""
+    return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
+
+
+@tool(name="test_input_required_result_request_state", effect=Effect.READ)
+async def input_state(context: ToolContext) -> str:
+    """Ask and remember."""
+    await told(context, "confirm", "Please confirm", "ok", "boolean")
+    return "state-ok"
+
+
+@tool(name="test_input_required_result_tampered_state", effect=Effect.READ)
+async def input_tampered(context: ToolContext) -> str:
+    """Ask and remember."""
+    await told(context, "confirm", "Please confirm", "ok", "boolean")
+    return "state-ok"
+
+
+@tool(name="test_input_required_result_multi_round", effect=Effect.READ)
+async def input_rounds(context: ToolContext) -> str:
+    """Ask twice."""
+    name = await told(context, "step1", "Step 1: What is your name?", "name")
+    colour = await told(context, "step2", "Step 2: What is your favorite color?", "color")
+    return f"{name} likes {colour}"
+
+
+@tool(name="test_input_required_result_capabilities", effect=Effect.READ)
+async def input_capabilities(context: ToolContext) -> str:
+    """Ask those who can be asked."""
+    return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
+
+
+@tool(name="test_streaming_elicitation", effect=Effect.READ)
+async def streaming_elicitation(context: ToolContext) -> str:
+    """Ask in the middle of an answer that streams."""
+    context.report({"progress": 1, "total": 2})
+    return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
+
+
+@tool(name="test_logging_tool", effect=Effect.READ)
+async def logging_tool() -> str:
+    """Has nothing to say on the side."""
+    return "done"
+
+
+HEADERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "query": {"type": "string"}},
+    "required": ["region"],
+}
+
+
 async def nothing(arguments: dict[str, Any]) -> str:
     return "ok"
 
@@ -234,6 +296,14 @@ def gateway() -> Gateway:
         elicitation,
         elicitation_defaults,
         elicitation_enums,
+        input_elicitation,
+        input_state,
+        input_tampered,
+        input_rounds,
+        input_capabilities,
+        streaming_elicitation,
+        logging_tool,
+        SchemaTool(ToolSpec("test_header_tool", "Takes an argument from a header", HEADERS), nothing),
         SchemaTool(ToolSpec("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", SCHEMA), nothing),
         AnswerTool("mcp__self__answer", ServerConfig("self", url="http://127.0.0.1/")),
     )

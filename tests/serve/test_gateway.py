@@ -57,11 +57,11 @@ async def test_pictures_reach_the_client(desk: "Desk"):
 async def test_progress_reaches_the_client_before_the_result(desk: "Desk", mode: str):
     heard: list[tuple[float, float | None]] = []
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        heard.append((done, total))
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total))
 
     async with desk.client(mode) as client:
-        await client.call_tool("count", {}, progress_callback=progress)
+        await client.call_tool("count", {}, progress_callback=hear)
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -118,7 +118,7 @@ async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk")
         answer: Any = {"input_responses": given, "request_state": asked.request_state}
         with pytest.raises(MCPError, match="not waiting"):
             await client.session.call_tool("save", {"text": "something else"}, **answer)
-        result = await client.session.call_tool("save", {"text": "it"}, **answer)
+        result: Any = await client.session.call_tool("save", {"text": "it"}, **answer)
         assert said(result) == "saved it"
         with pytest.raises(MCPError, match="not waiting"):
             await client.session.call_tool("save", {"text": "it"}, **answer)

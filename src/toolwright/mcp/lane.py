@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
@@ -64,9 +64,7 @@ class Lane:
 
     async def take(self, message: Any) -> bool:
         """Take a message that is meant for us; False leaves it to the SDK."""
-        if not isinstance(message, dict):
-            return False
-        said: dict[str, Any] = message
+        said = _table(message)
         number = said.get("id")
         if "method" in said:
             return said["method"] == "notifications/progress" and await self._progressed(said.get("params"))
@@ -78,11 +76,12 @@ class Lane:
         return True
 
     async def _progressed(self, params: Any) -> bool:
-        token = params.get("progressToken") if isinstance(params, dict) else None
+        said = _table(params)
+        token, done = said.get("progressToken"), said.get("progress")
         watcher = self._watched.get(token) if isinstance(token, int) else None
-        if watcher is None or not isinstance(params.get("progress"), (int, float)):
+        if watcher is None or not isinstance(done, (int, float)):
             return False
-        await watcher(params["progress"], params.get("total"), params.get("message"))
+        await watcher(done, said.get("total"), said.get("message"))
         return True
 
     def close(self) -> None:
@@ -93,10 +92,15 @@ class Lane:
 
 
 def _settle(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any]) -> None:
-    result, error = message.get("result"), message.get("error")
+    result, error = message.get("result"), _table(message.get("error"))
     if isinstance(result, dict):
-        answer.set_result(result)
-    elif isinstance(error, dict) and isinstance(error.get("code"), int):
+        answer.set_result(_table(result))
+    elif isinstance(error.get("code"), int):
         answer.set_exception(MCPError(error["code"], str(error.get("message", "")), error.get("data")))
     else:
         answer.set_exception(MCPError(INTERNAL_ERROR, "answered with neither a result nor an error"))
+
+
+def _table(value: object) -> dict[str, Any]:
+    """An object of the other side's, or an empty one where it sent something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

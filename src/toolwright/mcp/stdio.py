@@ -8,7 +8,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import mcp_types as types
@@ -144,9 +144,8 @@ class ServerProcess:
         """Learn from a request of the SDK's what has to be sent along with each."""
         message = item.message
         if self.lane is not None and isinstance(message, types.JSONRPCRequest) and message.params:
-            meta = message.params.get("_meta")
-            if isinstance(meta, dict):
-                self.lane.meta = {key: value for key, value in meta.items() if key != "progressToken"}
+            meta: dict[str, Any] = message.params.get("_meta") or {}
+            self.lane.meta = {key: value for key, value in meta.items() if key != "progressToken"}
 
     async def _start(self) -> Process:
         config = self._config

@@ -153,7 +153,8 @@ def handle(message: dict[str, Any]) -> None:
         send({"id": number, "result": {"messages": [said]}})
     elif method == "tools/call":
         token = params.get("_meta", {}).get("progressToken")
-        work = (number, params["name"], params.get("arguments") or {}, token)
+        given: dict[str, Any] = params.get("arguments") or {}
+        work = (number, params["name"], given, token)
         threading.Thread(target=call, args=work, daemon=True).start()
     elif method == "notifications/cancelled":
         stopped.append(params["requestId"])
