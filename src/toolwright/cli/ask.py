@@ -30,19 +30,30 @@ def dialog(question: Question, palette: Palette, width: int = 80) -> list[str]:
     lines = [palette.paint(heading, "bold", "yellow")]
     if question.url:
         lines.append(f"  open {visible(question.url)}")
-    lines += [f"  {line}" for line in _wrapped(_what(question), room)]
+    lines += [f"  {line}" for line in _what(question, palette, room)]
     lines += [f"  {verb} {visible(target)}" for verb, target in _touched(question)]
     if question.reason:
         lines += [palette.paint(f"  {line}", "dim") for line in _wrapped(f"because {question.reason}", room)]
     return [*lines, *_choices(question, palette)]
 
 
-def _what(question: Question) -> str:
+def _what(question: Question, palette: Palette, room: int) -> list[str]:
     line = next((access.line for access in question.accesses if isinstance(access, RunCommand)), None)
     if line is not None:
-        return visible(line)
-    shown = {name: value for name, value in question.arguments.items() if value not in (None, "", False)}
-    return visible(json.dumps(thaw(shown), ensure_ascii=False))
+        return _wrapped(visible(line), room)
+    given = question.arguments
+    match given.get("content"), given.get("old_string"), given.get("new_string"):
+        case str() as content, _, _:
+            return _painted(content, "+", "green", palette, room)
+        case _, str() as old, str() as new:
+            return [*_painted(old, "-", "red", palette, room), *_painted(new, "+", "green", palette, room)]
+        case _:
+            shown = {name: value for name, value in given.items() if value not in (None, "", False)}
+            return _wrapped(visible(json.dumps(thaw(shown), ensure_ascii=False)), room)
+
+
+def _painted(text: str, mark: str, colour: str, palette: Palette, room: int) -> list[str]:
+    return [palette.paint(f"{mark} {line}", colour) for line in _wrapped(visible(text), room - 2)]
 
 
 def _wrapped(text: str, room: int) -> list[str]:

@@ -5,7 +5,6 @@ import shutil
 import unicodedata
 from collections.abc import Sequence
 
-_ERASE_BELOW = "\x1b[J"
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these show a frame at once; the others ignore them."""
 
@@ -46,6 +45,7 @@ class Screen:
         self._descriptor = descriptor
         self._above: list[str] = []
         self._cursor_row = 0
+        self._rows = 0
 
     @property
     def width(self) -> int:
@@ -58,22 +58,28 @@ class Screen:
 
     def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
         """Show what was added, then the rows at the bottom, with the cursor at (row, column) of them."""
-        parts = [_FRAME_BEGINS, "\r", f"\x1b[{self._cursor_row}A" if self._cursor_row else "", _ERASE_BELOW]
+        parts = [_FRAME_BEGINS, self._erased()]
         parts += [f"{line}\r\n" for line in self._above]
         parts.append("\r\n".join(rows))
         up = len(rows) - 1 - cursor[0]
         parts += ["\r", f"\x1b[{up}A" if up else "", f"\x1b[{cursor[1]}C" if cursor[1] else "", _FRAME_ENDS]
         self._above.clear()
-        self._cursor_row = cursor[0]
+        self._cursor_row, self._rows = cursor[0], len(rows)
         self._write("".join(parts))
 
     def leave(self) -> None:
         """Erase the rows at the bottom, so that what comes after begins there."""
         lines = "".join(f"{line}\r\n" for line in self._above)
-        up = f"\x1b[{self._cursor_row}A" if self._cursor_row else ""
+        erased = self._erased()
         self._above.clear()
-        self._cursor_row = 0
-        self._write(f"\r{up}{_ERASE_BELOW}{lines}")
+        self._cursor_row = self._rows = 0
+        self._write(f"{erased}{lines}")
+
+    def _erased(self) -> str:
+        """Empty the rows at the bottom one by one: erasing the screen as a whole would put them into tmux's history."""
+        up = f"\x1b[{self._cursor_row}A" if self._cursor_row else ""
+        back = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
+        return f"\r{up}" + "\x1b[1B".join(["\x1b[2K"] * self._rows) + back
 
     def _write(self, text: str) -> None:
         data = text.encode("utf-8", errors="replace")

@@ -1,0 +1,100 @@
+"""The approval dialog: what a person sees before they say yes, and what their words mean."""
+
+from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
+from toolwright.cli.lines import CallLines
+from toolwright.cli.markdown import MarkdownLines
+from toolwright.cli.palette import Palette
+from toolwright.cli.show import call_line, one_line, visible
+from toolwright.core.access import Access, DeletePath, RunCommand, WritePath
+from toolwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
+from toolwright.core.content import Output
+from toolwright.core.errors import Denied
+
+PLAIN, COLOURED = Palette(False), Palette(True)
+
+
+def question(*accesses: Access, tool: str = "bash", **arguments: object) -> Question:
+    return Question("c1", tool, arguments, "digest", "Allow?", "it may destroy something", accesses)  # type: ignore[arg-type]
+
+
+def shown(asked: Question, width: int = 80) -> str:
+    return "\n".join(dialog(asked, PLAIN, width))
+
+
+def test_a_command_is_shown_with_its_folder_and_everything_it_touches() -> None:
+    text = shown(question(RunCommand("rm -rf build", "/work"), DeletePath("/work/build"), command="rm -rf build"))
+    assert "  rm -rf build\n" in text and "in /work" in text and "deletes /work/build" in text
+    assert "because it may destroy something" in text
+
+
+def test_nothing_in_a_question_can_hide_or_draw_over_itself() -> None:
+    text = shown(question(RunCommand("ls\x1b[2K\r rm\u202e -rf\u200b ~", "/work"), command="x"))
+    assert "\\x1b[2K\\r rm\\u202e -rf\\u200b ~" in text
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_the_end_of_a_long_command_is_seen_as_well_as_its_beginning() -> None:
+    line = "\n".join([f"echo {number}" for number in range(200)] + ["rm -rf ~"])
+    text = shown(question(RunCommand(line, "/work"), command=line))
+    assert "echo 0" in text and "rm -rf ~" in text and "more lines" in text
+
+
+def test_no_line_is_wider_than_the_screen() -> None:
+    asked = question(RunCommand("echo " + "x" * 300, "/work"), command="x")
+    assert all(len(line) <= 60 for line in dialog(asked, PLAIN, 60) if "always" not in line and "e edit" not in line)
+
+
+def test_new_content_is_shown_as_lines_and_a_change_as_a_diff() -> None:
+    write = shown(question(WritePath("/w/a"), tool="write", path="a", content="one\ntwo"))
+    assert "  + one\n  + two\n" in write and "writes /w/a" in write
+    edit = "\n".join(dialog(question(WritePath("/w/a"), tool="edit", old_string="one", new_string="two"), COLOURED))
+    assert "\x1b[31m- one\x1b[0m" in edit and "\x1b[32m+ two\x1b[0m" in edit
+
+
+def test_always_shows_the_rules_it_would_save_and_is_not_offered_without_any() -> None:
+    narrow = question(RunCommand("make test", "/w"), command="make test")
+    assert "a always, as: Bash(make test)" in shown(narrow)
+    assert read_choice("a", narrow) == Approve(scope="always")
+    wide = question(RunCommand("eval $x", "/w"), command="eval $x")
+    assert "not offered" in shown(wide)
+    assert isinstance(read_choice("a", wide), str)
+
+
+def test_words_have_their_meaning_and_others_bring_help() -> None:
+    asked = question(RunCommand("make", "/w"), command="make")
+    assert read_choice("y", asked) == Approve()
+    assert read_choice(" S ", asked) == Approve(scope="session")
+    assert read_choice("n use ninja instead", asked) == Decline("use ninja instead")
+    assert read_choice("e", asked) == Edit('{"command": "make"}')
+    for nothing in ("", "yess", "maybe", "yes please do"):
+        choice = read_choice(nothing, asked)
+        assert isinstance(choice, str) if nothing != "yes please do" else choice == Approve()
+
+
+def test_edited_arguments_must_be_an_object() -> None:
+    assert read_edit('{"command": "ls"}') == Approve({"command": "ls"})
+    assert isinstance(read_edit("[1]"), str) and isinstance(read_edit("{"), str)
+
+
+def test_a_call_is_told_in_one_line() -> None:
+    assert call_line(ToolCall("1", "bash", '{"command": "ls\\nrm x"}')) == "bash ls (+1 lines)"
+    assert call_line(ToolCall("1", "read", {"path": "a" * 200}), 40) == f"read {'a' * 34}…"
+    assert call_line(ToolCall("1", "odd", "not json")) == "odd not json"
+    assert one_line("") == "" and visible("a\x07b\tc\n") == "a\\x07b\tc\n"
+
+
+def test_an_edit_is_shown_as_its_diff() -> None:
+    text = "Edited a.py\n--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-old\n+new\n\nnow:\n1\tnew"
+    lines = CallLines(PLAIN).ended(Completed(ToolCall("1", "edit", {"path": "a.py"}), Output(text)))
+    assert lines == ["● edit a.py", "  @@ -1,1 +1,1 @@", "  -old", "  +new"]
+    failed = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "x"}), Denied("the rule forbids it")))
+    assert failed == ["✗ bash x", "  denied: the rule forbids it"]
+
+
+def test_markdown_is_styled_line_by_line_and_left_alone_without_colour() -> None:
+    style = MarkdownLines(COLOURED).style
+    assert style("# Title") == "\x1b[1mTitle\x1b[0m"
+    assert style("a **bold** `word`") == "a \x1b[1mbold\x1b[0m \x1b[36mword\x1b[0m"
+    assert style("- item") == "• item"
+    assert style("```py") and style("x = **1**") == "\x1b[36mx = **1**\x1b[0m"
+    assert MarkdownLines(PLAIN).style("a **bold** \x1b[31m`word`") == "a **bold** \\x1b[31m`word`"

@@ -1,0 +1,263 @@
+"""The terminal: keys, the input line, what is drawn, and the whole of it in a real one."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.cli.palette import Palette
+from toolwright.cli.terminal.editor import Editor
+from toolwright.cli.terminal.keys import KeyReader
+from toolwright.cli.terminal.screen import Screen, width_of, wrapped
+from toolwright.cli.terminal.ui import Terminal
+
+
+def test_keys_have_names_and_text_is_itself() -> None:
+    keys = KeyReader()
+    assert keys.feed(b"hi\r") == [("text", "hi"), ("key", "enter")]
+    assert keys.feed(b"\x1b[A\x1b[Z\x7f\x03\x1bb") == [
+        ("key", "up"),
+        ("key", "shift-tab"),
+        ("key", "backspace"),
+        ("key", "interrupt"),
+        ("key", "word-left"),
+    ]
+    assert keys.feed("é字".encode()) == [("text", "é字")]
+
+
+def test_an_escape_is_one_when_nothing_follows_it() -> None:
+    keys = KeyReader()
+    assert keys.feed(b"\x1b") == [] and keys.undecided
+    assert keys.settle() == [("key", "escape")] and not keys.undecided
+
+
+def test_pasted_text_is_not_obeyed() -> None:
+    keys = KeyReader()
+    assert keys.feed(b"\x1b[200~one\r\ntwo\x03\x1b[201~x") == [("text", "one\ntwo\x03"), ("text", "x")]
+
+
+def test_a_sequence_nobody_knows_is_passed_over() -> None:
+    assert KeyReader().feed(b"\x1b[99;5ux") == [("text", "x")]
+
+
+@given(st.lists(st.sampled_from([b"a", "é".encode(), b"\x1b[A", b"\r", b"\x1b[200~p\x1b[201~"]), max_size=8), st.data())
+def test_what_comes_in_pieces_is_understood_as_if_it_came_at_once(parts: list[bytes], data: st.DataObject) -> None:
+    whole = b"".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    keys = KeyReader()
+    heard = [key for piece in pieces for key in keys.feed(piece)]
+    assert _joined(heard) == _joined(KeyReader().feed(whole))
+
+
+def _joined(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for kind, value in keys:
+        if kind == "text" and found and found[-1][0] == "text":
+            found[-1] = ("text", found[-1][1] + value)
+        else:
+            found.append((kind, value))
+    return found
+
+
+def test_the_input_line_is_edited_and_recalled() -> None:
+    editor = Editor()
+    editor.insert("hello wrld")
+    for _ in range(3):
+        editor.press("left")
+    editor.insert("o")
+    assert editor.take() == "hello world"
+    editor.insert("second")
+    editor.take()
+    editor.insert("draft")
+    editor.press("up")
+    editor.press("up")
+    assert editor.text == "hello world"
+    editor.press("down")
+    editor.press("down")
+    assert editor.text == "draft"
+    editor.press("delete-word")
+    assert editor.text == "" and not editor.press("no-such-key")
+
+
+KEYS = "left right home end word-left word-right backspace delete delete-word delete-to-start delete-to-end up down tab"
+
+
+@given(st.lists(st.sampled_from("ab \n"), max_size=10), st.lists(st.sampled_from(KEYS.split()), max_size=20))
+def test_no_key_takes_the_cursor_out_of_the_text(text: list[str], keys: list[str]) -> None:
+    editor = Editor(["one", "two"], lambda word: ["abc", "abd"])
+    editor.insert("".join(text))
+    for key in keys:
+        editor.press(key)
+        assert 0 <= editor.cursor <= len(editor.text)
+
+
+def test_a_word_is_completed_as_far_as_it_is_certain() -> None:
+    editor = Editor(complete=lambda word: [name for name in ("/help", "/history") if f"^{name}".startswith(word)])
+    editor.insert("/he")
+    editor.press("tab")
+    assert editor.text == "/help "
+    editor.set("/h")
+    editor.press("tab")
+    assert editor.text == "/h" and editor.suggestions == ["/help", "/history"]
+
+
+@given(st.text(max_size=40), st.integers(2, 12))
+def test_rows_are_never_wider_than_the_screen_and_lose_nothing(text: str, width: int) -> None:
+    rows = wrapped(text, width)
+    assert all(width_of(row) <= width for row in rows)
+    assert "".join(rows) == text.replace("\n", "")
+
+
+async def test_many_deltas_are_few_frames(tmp_path: Path) -> None:
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(Screen(file.fileno()), Palette(True))
+        began = time.process_time()
+        for number in range(10_000):
+            terminal.stream(f"word{number} " if number % 12 else "\n")
+        terminal.draw()
+        spent = time.process_time() - began
+    drawn = (tmp_path / "screen").read_bytes()
+    assert drawn.count(b"\x1b[?2026h") == 1  # one write for all that came before the frame was due
+    assert b"word9999" in drawn
+    assert spent < 10  # a millisecond each
+
+
+class Tmux:
+    """A real terminal of 80 columns, with the command running in it."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._socket = str(folder / "tmux.sock")
+        self._environment = environment
+        self._folder = folder
+
+    def start(self, project: Path, *arguments: str) -> None:
+        command = " ".join([sys.executable, "-m", "toolwright", *arguments])
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "40", "-c", str(project), "bash --norc")
+        self.type(f"PS1='$ '; clear; {command}; echo EXIT $?", "Enter")
+
+    def type(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", "-J", "-S", "-200")
+
+    def shows(self, text: str, seconds: float = 20) -> str:
+        """Wait until a text is on the screen."""
+        deadline = time.monotonic() + seconds
+        while text not in (screen := self.screen()):
+            assert time.monotonic() < deadline, f"{text!r} did not appear:\n{screen}"
+            time.sleep(0.03)
+        return screen
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+    def _tmux(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=self._environment
+        )
+        return done.stdout
+
+
+@pytest.fixture
+def tmux(machine: Any, tmp_path: Path) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed, so there is no terminal to try this in")
+    terminal = Tmux(tmp_path, {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    yield terminal
+    terminal.close()
+
+
+def call(name: str, **arguments: object) -> dict[str, object]:
+    return {"text": f"I use {name}.", "calls": [{"name": name, "arguments": arguments}]}
+
+
+def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_terminal_is_closed(
+    machine: Any, tmux: Tmux
+) -> None:
+    script = machine.says(call("write", path="a.txt", content="alpha"), "It is **written**.")
+    tmux.start(machine.project, script)
+    tmux.shows("default mode")
+    tmux.type("write a.txt", "Enter")
+    asked = tmux.shows("allow? >")
+    assert f"writes {machine.project}/a.txt" in asked and "+ alpha" in asked
+    assert not (machine.project / "a.txt").exists()
+    tmux.type("y", "Enter")
+    shown = tmux.shows("It is written.")
+    assert "● write a.txt" in shown
+    assert (machine.project / "a.txt").read_text() == "alpha"
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+    tmux.type("clear", "Enter")
+    tmux.type(f"{sys.executable} -m toolwright --continue {machine.says('Welcome back.')}", "Enter")
+    again = tmux.shows("default mode")
+    assert "> write a.txt" in again
+    assert "loading" not in again  # what was drawn anew is not left behind
+    tmux.type("hello again", "Enter")
+    tmux.shows("Welcome back.")
+
+
+def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any, tmux: Tmux) -> None:
+    script = machine.says(call("bash", command="sleep 30"), "second answer")
+    tmux.start(machine.project, script, "--allowedTools", "'Bash(sleep *)'")
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("● bash sleep 30")
+    tmux.type("and then this", "Enter")
+    tmux.shows("queued: and then this")
+    tmux.type("Escape")
+    tmux.shows("stopped: interrupted by the user")
+    tmux.shows("second answer")
+
+
+def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Tmux) -> None:
+    script = machine.says(
+        call("write", path="a.txt", content="x"), "ok", call("write", path="b.txt", content="x"), "fine"
+    )
+    tmux.start(machine.project, script)
+    tmux.shows("default mode")
+    tmux.type("BTab")
+    tmux.shows("auto mode")
+    tmux.type("BTab")
+    tmux.shows("plan mode")
+    tmux.type("BTab")
+    tmux.shows("default mode")
+    tmux.type("/he", "Tab", "Enter")
+    tmux.shows("/sessions")
+    tmux.type("first", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("n not this one", "Enter")
+    tmux.shows("denied: declined: not this one")
+    tmux.type("second", "Enter")
+    tmux.shows("b.txt")
+    tmux.type("e", "Enter")
+    tmux.shows("arguments >")
+    tmux.type("C-u", '{"path": "b.txt", "content": "edited"}', "Enter")
+    tmux.shows("fine")
+    assert (machine.project / "b.txt").read_text() == "edited"
+    assert not (machine.project / "a.txt").exists()
+
+
+def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(machine: Any, tmux: Tmux) -> None:
+    machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
+    tmux.start(machine.project, machine.says("hello", "hello"))
+    tmux.shows("hook on SessionStart: touch started")
+    tmux.type("n", "Enter")
+    tmux.shows("not trusted yet")
+    tmux.type("hi", "Enter")
+    tmux.shows("hello")
+    assert not (machine.project / "started").exists()
+
+
+def test_without_a_terminal_there_is_no_conversation(machine: Any) -> None:
+    ended = machine()
+    assert ended.code == 2 and "use toolwright -p" in ended.err
