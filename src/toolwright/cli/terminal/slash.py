@@ -3,17 +3,19 @@
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from toolwright.app.assemble import App
+from toolwright.app.conversation import Conversation
+from toolwright.app.places import Places
 from toolwright.cli.session import find_session
 from toolwright.cli.show import one_line
+from toolwright.cli.terminal.ui import Terminal
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.errors import ToolwrightError, UsageError
+from toolwright.core.message import Usage
 from toolwright.executor.turn import Turn
 from toolwright.policy.mode import mode_named
-
-if TYPE_CHECKING:
-    from toolwright.cli.terminal.talk import Talker
 
 COMMANDS = {
     "help": "what can be typed here",
@@ -32,10 +34,24 @@ Esc interrupts, Shift-Tab changes the mode, Ctrl-D leaves; what is typed meanwhi
 _MOST_FILES = 200
 
 
+class Host(Protocol):
+    """The conversation as its commands see it."""
+
+    app: App
+    conversation: Conversation
+    terminal: Terminal
+    places: Places
+    usage: Usage
+
+    async def begin(self, session_id: str, source: str) -> None:
+        """Talk in another session from now on."""
+        ...
+
+
 class Slash:
     """Carries out commands and completes them."""
 
-    def __init__(self, talker: "Talker") -> None:
+    def __init__(self, talker: Host) -> None:
         self._talker = talker
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
