@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.call import ToolCall
+from toolwright.core.call import Failed, ToolCall
 from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Thinking, Usage, UserMessage
+from toolwright.core.errors import ToolFailed
+from toolwright.core.message import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
 from toolwright.providers.base import (
     CallDelta,
     MessageDone,
@@ -140,6 +141,27 @@ async def test_a_malformed_call_may_be_asked_for_again(
     with pytest.raises(ProviderError) as caught:
         await _ask(gemini, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
+
+
+async def test_half_a_character_stops_nobody(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("google")]))
+    half = "x\ud83d"
+    call = ToolCall("a", "look", {"page": half})
+    failed = ToolMessage((Failed(call, ToolFailed(half)),))
+    await _ask(gemini, request_for(UserMessage(half), AssistantMessage((Text(half), call)), failed, system=half))
+    assert server.received[0].body.count(b"x?") == 5
+
+
+async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
+    server: Loopback, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(Reply([recorded("google")]))
+    provider = GoogleGemini("gemini-2.0-flash", api_key="k", base_url=server.url)
+    await _ask(provider, request_for(UserMessage("hi")))
+    assert "thinkingConfig" not in server.received[0].json["generationConfig"]
+    await provider.aclose()
 
 
 async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:

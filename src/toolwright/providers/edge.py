@@ -12,6 +12,8 @@ from toolwright.providers.encoding import Kept, call_arguments, listed, parsed_o
 from toolwright.providers.formats import Shape
 from toolwright.providers.strict import StrictForm, strict_form
 
+_NO_NAMES: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -63,7 +65,8 @@ class Edges:
 
     def of(self, request: ModelRequest) -> Edge:
         """The edge for a request's tools; the same as last time while they are the same."""
-        return self._kept.of(request.tools, request.wire_names, make=lambda: self._make(request))
+        names = request.wire_names or _NO_NAMES  # requests without any have an empty mapping of their own each
+        return self._kept.of(request.tools, names, make=lambda: self._make(request))
 
     def _make(self, request: ModelRequest) -> Edge:
         wire = {spec.name: request.wire_names.get(spec.name, spec.name) for spec in request.tools}

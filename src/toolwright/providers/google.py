@@ -1,6 +1,7 @@
 """Gemini, through Google's GenAI SDK."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
 from toolwright.providers.encoding import Kept
 from toolwright.providers.formats import Shape, to_gemini
-from toolwright.providers.google_messages import PROVIDER, encode
+from toolwright.providers.google_messages import PROVIDER, encode, sayable
 from toolwright.providers.google_stream import GoogleDraft
 from toolwright.providers.vendor import vendor_errors
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient
 
 
+_THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
+"""Models that do not think, and that refuse a request which asks for their thoughts."""
 _answer: ContextVar[Any] = ContextVar("_answer", default=None)
 """What the request under way was answered with. The SDK hides it, and leaves closing it to the garbage collector."""
 
@@ -44,13 +47,13 @@ class GoogleGemini:
         api_key: str | None = None,
         base_url: str | None = None,
         client: "Client | None" = None,
-        thoughts: bool = True,
+        thoughts: bool | None = None,
     ) -> None:
-        """`client` is for Vertex AI; `thoughts` has summaries of the model's thoughts sent along."""
+        """`client` is for Vertex AI; `thoughts` has the model's thoughts told in short, by default if it has any."""
         require("google.genai", "google")
         self.model = model
         self._edges = Edges(PROVIDER, _shape)
-        self._thoughts = thoughts
+        self._thoughts = not _THOUGHTLESS.match(model) if thoughts is None else thoughts
         self._tools: Kept[types.Tool] = Kept()
         self._clients = Clients(lambda: _Connection(client) if client else _connected(api_key, base_url), _close)
 
@@ -90,7 +93,7 @@ class GoogleGemini:
         if self._thoughts:
             fields["thinking_config"] = {"include_thoughts": True}
         if request.system:
-            fields["system_instruction"] = request.system
+            fields["system_instruction"] = sayable(request.system)
         if edge.tools:
             fields["tools"] = [self._tools.of(edge, make=lambda: _tool(edge))]
         if request.output_schema is not None:

@@ -1,14 +1,14 @@
 """Messages as Gemini's contents, in the SDK's own types: it takes them as they are, turn after turn."""
 
+import json
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.content import File, Part, Text
-from toolwright.core.json import thaw
 from toolwright.core.message import AssistantMessage, Message, ToolMessage
 from toolwright.providers.edge import Edge
-from toolwright.providers.encoding import file_text, kept_by, wire_id
+from toolwright.providers.encoding import file_text, kept_by, to_bytes, wire_id
 
 if TYPE_CHECKING:
     from google.genai import types
@@ -36,20 +36,21 @@ def _part(part: Part) -> "types.Part":
     from google.genai import types
 
     if isinstance(part, Text):
-        return types.Part(text=_sayable(part.text))
+        return types.Part(text=sayable(part.text))
     if isinstance(part, File) and not part.media_type.startswith(_SHOWN):
         return types.Part(text=file_text(part))
     return types.Part(inline_data=types.Blob(data=part.data, mime_type=part.media_type))
 
 
-def _sayable(text: str) -> str:
+def sayable(text: str) -> str:
+    """Give text as the SDK takes it."""
     return text.encode("utf-8", "replace").decode()  # the SDK refuses half a surrogate pair
 
 
 def _outcome(outcome: Completed | Failed, edge: Edge) -> list["types.Part"]:
     from google.genai import types
 
-    said = {"error": outcome.text} if isinstance(outcome, Failed) else {"output": _sayable(outcome.text)}
+    said = {"error": sayable(outcome.text)} if isinstance(outcome, Failed) else {"output": sayable(outcome.text)}
     named = types.FunctionResponse(id=wire_id(outcome.call.id), name=edge.outward_name(outcome.call), response=said)
     shown = outcome.output.parts if isinstance(outcome, Completed) else ()
     return [types.Part(function_response=named), *(_part(part) for part in shown if not isinstance(part, Text))]
@@ -63,7 +64,7 @@ def _assistant(message: AssistantMessage, edge: Edge) -> list["types.Part"]:
     foreign = not message.model.startswith("gemini")
     for part in message.parts:
         if isinstance(part, Text):
-            parts.append(types.Part(text=_sayable(part.text), thought_signature=signature))
+            parts.append(types.Part(text=sayable(part.text), thought_signature=signature))
         elif isinstance(part, ToolCall):
             signature = signature or (_UNSIGNED if foreign else None)
             parts.append(types.Part(function_call=_call(part, edge), thought_signature=signature))
@@ -73,7 +74,7 @@ def _assistant(message: AssistantMessage, edge: Edge) -> list["types.Part"]:
             signature = b64decode(value["signature"]) if value is not None and value.get("signature") else None
             if value is None or not value.get("thought"):
                 continue  # it signs what comes next
-            parts.append(types.Part(text=part.text, thought=True, thought_signature=signature))
+            parts.append(types.Part(text=sayable(part.text), thought=True, thought_signature=signature))
         signature = None
     return parts
 
@@ -81,4 +82,6 @@ def _assistant(message: AssistantMessage, edge: Edge) -> list["types.Part"]:
 def _call(call: ToolCall, edge: Edge) -> "types.FunctionCall":
     from google.genai import types
 
-    return types.FunctionCall(id=wire_id(call.id), name=edge.outward_name(call), args=thaw(edge.outward(call)))
+    return types.FunctionCall(
+        id=wire_id(call.id), name=edge.outward_name(call), args=json.loads(to_bytes(edge.outward(call)))
+    )

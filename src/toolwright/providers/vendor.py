@@ -8,7 +8,7 @@ from toolwright.core.errors import ToolwrightError
 from toolwright.providers.base import ProviderError
 from toolwright.providers.faults import broken, connection_failure, status_failure
 
-_NO_KEY = ("resolve authentication", "Missing credentials", "No API key", "Missing key inputs", "api_key")
+_NO_KEY = ("resolve authentication", "Missing credentials", "No API key", "Missing key inputs")
 _NO_HEADERS: Mapping[str, str] = {}
 
 
