@@ -65,7 +65,10 @@ def _wrapped(text: str, room: int) -> list[str]:
 
 
 def _touched(question: Question) -> list[tuple[str, str]]:
-    return [pair for pair in map(_pair, question.accesses) if pair is not None]
+    touched: list[Access] = []
+    for access in question.accesses:
+        touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
+    return [pair for pair in map(_pair, touched) if pair is not None]
 
 
 def _pair(access: Access) -> tuple[str, str] | None:
