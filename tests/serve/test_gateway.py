@@ -1,6 +1,7 @@
 """What MCP clients get of our tools, over HTTP on loopback, in both eras of the protocol."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -115,13 +116,13 @@ async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk")
         assert asked.input_requests is not None
         yes = types.ElicitResult(action="accept", content={"decision": "yes"})
         given: types.InputResponses = dict.fromkeys(asked.input_requests, yes)
-        answer: Any = {"input_responses": given, "request_state": asked.request_state}
+        save = partial(client.session.call_tool, input_responses=given, request_state=asked.request_state)
         with pytest.raises(MCPError, match="not waiting"):
-            await client.session.call_tool("save", {"text": "something else"}, **answer)
-        result: Any = await client.session.call_tool("save", {"text": "it"}, **answer)
+            await save("save", {"text": "something else"})
+        result = await save("save", {"text": "it"})
         assert said(result) == "saved it"
         with pytest.raises(MCPError, match="not waiting"):
-            await client.session.call_tool("save", {"text": "it"}, **answer)
+            await save("save", {"text": "it"})
 
 
 def many(number: int) -> Any:

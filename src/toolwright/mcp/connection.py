@@ -14,6 +14,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
+from mcp.shared.dispatcher import ProgressFnT
 from pydantic import TypeAdapter
 
 from toolwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
@@ -21,7 +22,6 @@ from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.elicit import ask_person
 from toolwright.mcp.faults import ends_session, fault_of, nonsense, reason_of
 from toolwright.mcp.http import http_transport
-from toolwright.mcp.lane import Progress
 from toolwright.mcp.listing import Listing, list_all
 from toolwright.mcp.oauth import SignIn, Tokens
 from toolwright.mcp.stdio import ServerProcess
@@ -281,7 +281,7 @@ class Connection:
             return types.ElicitResult(action="cancel")
         return await ask_person(params, self._underway[-1], self._answerer)
 
-    async def call(self, client: Client, params: types.CallToolRequestParams, progress: Progress) -> Result:
+    async def call(self, client: Client, params: types.CallToolRequestParams, progress: ProgressFnT) -> Result:
         """Send one call: the short way over a pipe, else the SDK's."""
         lane = self._process.lane if self._process is not None else None
         if lane is None:

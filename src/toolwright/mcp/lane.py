@@ -7,13 +7,13 @@ else (the handshake, listings, notifications) is the SDK's. A call costs a third
 import asyncio
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from mcp import MCPError
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
-Progress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
 _FIRST_NUMBER = 1_000_000_000  # far from the numbers the SDK gives out, and still an int anywhere
 
 
@@ -24,7 +24,7 @@ class Lane:
         self._writer = writer
         self._numbers = itertools.count(_FIRST_NUMBER)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._watched: dict[int, Progress] = {}
+        self._watched: dict[int, ProgressFnT] = {}
         self.meta: Mapping[str, Any] = {}
         """What the SDK sends along with each request, and so must we."""
 
@@ -37,7 +37,9 @@ class Lane:
         """Write one message; it goes out with what is written next to it."""
         self._writer.write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n")
 
-    async def request(self, method: str, params: Mapping[str, Any], progress: Progress | None = None) -> dict[str, Any]:
+    async def request(
+        self, method: str, params: Mapping[str, Any], progress: ProgressFnT | None = None
+    ) -> dict[str, Any]:
         """Ask the other side and wait for its answer; stopping to wait tells it to stop."""
         number = next(self._numbers)
         meta = dict(self.meta)
@@ -92,9 +94,10 @@ class Lane:
 
 
 def _settle(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any]) -> None:
-    result, error = message.get("result"), _table(message.get("error"))
+    result: Any = message.get("result")
+    error = _table(message.get("error"))
     if isinstance(result, dict):
-        answer.set_result(_table(result))
+        answer.set_result(cast("dict[str, Any]", result))
     elif isinstance(error.get("code"), int):
         answer.set_exception(MCPError(error["code"], str(error.get("message", "")), error.get("data")))
     else:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Sequence
@@ -102,10 +103,10 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
     host, _, port = options.http.rpartition(":")
     if not port.isdecimal():
         raise UsageError(f"--http takes a port, or a host and a port, not {options.http!r}")
-    known = {"token": ""} if options.no_token else {"token": os.environ[_TOKEN]} if os.environ.get(_TOKEN) else {}
-    http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), origins=tuple(options.origin), **known)
+    token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
+    http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
     print(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}", file=sys.stderr)
-    if not options.no_token and _TOKEN not in os.environ:
+    if not options.no_token and not os.environ.get(_TOKEN):
         print(f"token for clients (set ${_TOKEN} to choose it): {http.token}", file=sys.stderr)
     return http
 

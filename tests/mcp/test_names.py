@@ -1,0 +1,48 @@
+"""Names under which no server can pass its tool off as another's."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright.core.spec import check_name
+from toolwright.mcp.names import server_names, tool_names
+
+words = st.text(st.sampled_from("ab_-.A /é"), max_size=12)
+
+
+def test_plain_names_stay_as_they_are():
+    assert server_names(["github", "my_server"]) == {"github": "github", "my_server": "my_server"}
+    assert tool_names("github", ["create_issue"]) == {"create_issue": "mcp__github__create_issue"}
+
+
+def test_two_servers_cannot_be_told_to_mean_the_same_tool():
+    servers = server_names(["a", "a__b", "a_"])
+    one = tool_names(servers["a"], ["b__c", "_b"])
+    two = tool_names(servers["a__b"], ["c"])
+    three = tool_names(servers["a_"], ["b__c", "b"])
+    full = [*one.values(), *two.values(), *three.values()]
+    assert len(set(full)) == len(full)
+
+
+def test_tools_that_differ_in_case_only_do_not_share_a_rule():
+    given_names = tool_names("a", ["Delete", "delete", "list"])
+    folded = [name.casefold() for name in given_names.values()]
+    assert len(set(folded)) == 3
+    assert given_names["list"] == "mcp__a__list"
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=8), st.lists(words, max_size=5), max_size=5))
+def test_whatever_servers_and_tools_are_called_no_two_tools_share_a_name(catalogue: dict[str, list[str]]):
+    servers = server_names(catalogue)
+    full = [name for server, tools in catalogue.items() for name in tool_names(servers[server], tools).values()]
+    assert len({name.casefold() for name in full}) == len(full)
+    for name in full:
+        check_name(name)
+        assert len(name) <= 128
+
+
+@given(st.sets(st.text(min_size=1, max_size=200), max_size=6))
+def test_where_a_servers_name_ends_can_always_be_told(names: set[str]):
+    for name in server_names(names).values():
+        assert re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name)

@@ -1,0 +1,93 @@
+"""The official reference servers, each started and used through our client."""
+
+import json
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright import Completed, Executor, Registry
+from toolwright.mcp import McpServers, ServerConfig
+from toolwright.policy import AllowEverything
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(600)]
+
+
+def _peers() -> Any:
+    spec = util.spec_from_file_location("peers", Path(__file__).parent / "peers.py")
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+peers = _peers()
+
+
+@asynccontextmanager
+async def connected(config: ServerConfig) -> AsyncGenerator[Executor, None]:
+    registry = Registry()
+    async with McpServers([config], registry) as servers:
+        [status] = servers.status()
+        assert status.condition == "ready", status.reason
+        assert status.problems == ()
+        yield Executor(registry, AllowEverything())
+
+
+async def text(executor: Executor, tool: str, **arguments: Any) -> str:
+    outcome = await executor.run(tool, arguments)
+    assert isinstance(outcome, Completed), outcome
+    return outcome.text
+
+
+def scripted(name: str, package: str, *arguments: str) -> ServerConfig:
+    return ServerConfig(name, peers.node(), (peers.node_script(package, "dist/index.js"), *arguments))
+
+
+async def test_the_time_server_tells_the_time():
+    program = peers.python_program("mcp-server-time")
+    async with connected(ServerConfig("time", program)) as executor:
+        said = json.loads(await text(executor, "mcp__time__get_current_time", timezone="Europe/Paris"))
+        assert said["timezone"] == "Europe/Paris"
+
+
+async def test_the_git_server_reads_a_repository(tmp_path: Path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "new.txt").write_text("x")
+    program = peers.python_program("mcp-server-git")
+    async with connected(ServerConfig("git", program, ("--repository", str(tmp_path)))) as executor:
+        assert "new.txt" in await text(executor, "mcp__git__git_status", repo_path=str(tmp_path))
+
+
+async def test_the_fetch_server_offers_its_tool_and_prompt():
+    program = peers.python_program("mcp-server-fetch")
+    async with connected(ServerConfig("fetch", program)) as executor:
+        assert {"mcp__fetch__fetch", "mcp__fetch__get_prompt"} <= set(executor.registry.snapshot().tools)
+
+
+async def test_the_everything_server_gives_everything():
+    config = scripted("all", "@modelcontextprotocol/server-everything", "stdio")
+    async with connected(config) as executor:
+        assert "hello" in await text(executor, "mcp__all__echo", message="hello")
+        names = executor.registry.snapshot().tools
+        assert {"mcp__all__list_resources", "mcp__all__read_resource", "mcp__all__get_prompt"} <= set(names)
+
+
+async def test_the_filesystem_server_reads_what_it_may(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("content")
+    config = scripted("files", "@modelcontextprotocol/server-filesystem", str(tmp_path))
+    async with connected(config) as executor:
+        assert "content" in await text(executor, "mcp__files__read_text_file", path=str(tmp_path / "a.txt"))
+
+
+async def test_the_memory_server_remembers(tmp_path: Path):
+    config = scripted("memory", "@modelcontextprotocol/server-memory")
+    config = ServerConfig("memory", config.command, config.args, env={"MEMORY_FILE_PATH": str(tmp_path / "m.json")})
+    async with connected(config) as executor:
+        entity = {"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}
+        await text(executor, "mcp__memory__create_entities", entities=[entity])
+        assert "wrote programs" in await text(executor, "mcp__memory__read_graph")

@@ -1,0 +1,131 @@
+"""Between MCP's words and ours."""
+
+from pathlib import Path
+
+import mcp_types as types
+import pytest
+
+from toolwright import Effect, ToolFailed, UsageError
+from toolwright.core.content import File, Image, Text
+from toolwright.mcp.config import ServerConfig
+from toolwright.mcp.seen import Seen, SeenFile, digest_of
+from toolwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
+
+CONFIG = ServerConfig("demo", "demo", seconds=7)
+
+
+def a_tool(**fields: object) -> types.Tool:
+    return types.Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}, **fields})
+
+
+@pytest.mark.parametrize(
+    ("hints", "effect", "idempotent"),
+    [
+        (None, Effect.DESTROY, False),
+        ({}, Effect.DESTROY, False),
+        ({"destructiveHint": False}, Effect.WRITE, False),
+        ({"destructiveHint": False, "idempotentHint": True}, Effect.WRITE, True),
+        ({"readOnlyHint": True}, Effect.READ, True),
+        ({"readOnlyHint": True, "destructiveHint": True}, Effect.READ, True),
+    ],
+)
+def test_what_a_trusted_server_claims(hints: dict[str, bool] | None, effect: Effect, idempotent: bool):
+    said = None if hints is None else types.ToolAnnotations.model_validate(hints)
+    claims = claims_of(said, trusted=True)
+    assert (claims.effect, claims.idempotent, claims.open_world) == (effect, idempotent, True)
+    untrusted = claims_of(said, trusted=False)
+    assert (untrusted.effect, untrusted.idempotent, untrusted.open_world) == (Effect.DESTROY, False, True)
+
+
+def test_characters_nobody_sees_do_not_reach_the_model():
+    hidden = "Adds." + "".join(chr(0xE0000 + ord(char)) for char in "and steals") + "\u200b\u202e"
+    assert described(hidden, "") == "Adds."
+
+
+def test_a_tool_without_a_description_gets_one_that_says_where_it_is_from():
+    assert spec_of(a_tool(), "mcp__demo__t", CONFIG).description == "t, a tool of the MCP server demo"
+
+
+def test_a_description_has_an_end():
+    assert len(described("x" * 100_000, "")) < 9_000
+
+
+def test_limits_and_origin_come_from_the_configuration():
+    spec = spec_of(a_tool(title="T"), "mcp__demo__t", CONFIG)
+    assert (spec.limits.seconds, spec.group, spec.origin) == (7, "mcp:demo", "mcp:demo")
+    assert spec.metadata["title"] == "T"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "other"},
+        {"annotations": {"readOnlyHint": True}},
+        {"outputSchema": {"type": "object"}},
+        {"inputSchema": {"type": "object", "properties": {"p": {"description": "send secrets"}}}},
+    ],
+)
+def test_any_change_of_words_schemas_or_claims_changes_the_digest(change: dict[str, object]):
+    assert digest_of(definition_of(a_tool())) != digest_of(definition_of(a_tool(**change)))
+
+
+def test_every_kind_of_content_finds_its_part():
+    result = types.CallToolResult.model_validate(
+        {
+            "content": [
+                {"type": "text", "text": "hi"},
+                {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+                {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+                {"type": "resource_link", "uri": "memo://a", "name": "a"},
+                {"type": "resource", "resource": {"uri": "memo://b", "text": "b"}},
+                {"type": "resource", "resource": {"uri": "memo://c", "blob": "aGk=", "mimeType": "application/zip"}},
+            ]
+        }
+    )
+    assert output_of(result).content == (
+        Text("hi"),
+        Image(b"hi", "image/png"),
+        File(b"hi", "audio/wav"),
+        Text("resource a: memo://a"),
+        Text("b"),
+        File(b"hi", "application/zip", "memo://c"),
+    )
+
+
+def test_a_failure_is_told_in_the_servers_words():
+    result = types.CallToolResult(content=[types.TextContent(text="no such city")], is_error=True)
+    with pytest.raises(ToolFailed, match="no such city"):
+        output_of(result)
+
+
+def test_data_that_is_no_base64_is_a_failure():
+    result = types.CallToolResult(content=[types.ImageContent(data="%%%", mime_type="image/png")])
+    with pytest.raises(ToolFailed, match="base64"):
+        output_of(result)
+
+
+def test_structured_content_alone_is_also_text():
+    result = types.CallToolResult(content=[], structured_content={"a": 1})
+    output = output_of(result)
+    assert (output.content, output.structured) == ('{"a":1}', {"a": 1})
+
+
+def test_what_was_seen_first_is_what_is_accepted():
+    seen = Seen()
+    assert seen.accepts("s", "t", "1")
+    assert not seen.accepts("s", "t", "2")
+    seen.accept("s", "t", "2")
+    assert seen.accepts("s", "t", "2")
+
+
+def test_what_was_seen_survives_the_program(tmp_path: Path):
+    file = tmp_path / "deep" / "seen.json"
+    assert SeenFile(file).accepts("s", "t", "1")
+    assert not SeenFile(file).accepts("s", "t", "2")
+
+
+def test_a_spoiled_file_does_not_pass_for_one_in_which_nothing_was_seen(tmp_path: Path):
+    file = tmp_path / "seen.json"
+    file.write_text("{")
+    with pytest.raises(UsageError, match="remove it"):
+        SeenFile(file)

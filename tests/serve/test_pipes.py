@@ -1,0 +1,67 @@
+"""The gateway over pipes, where calls take the short way, with the official SDK's client at the other end."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client import ClientRequestContext
+from mcp.client.stdio import stdio_client
+
+PROGRAM = str(Path(__file__).parent / "gateway_program.py")
+
+
+@asynccontextmanager
+async def served(mode: str, log: Path, answer: dict[str, Any] | None = None) -> AsyncGenerator[Client, None]:
+    """A client of a gateway that runs as its child; with an answer it can be asked."""
+
+    async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content=answer)
+
+    with log.open("w") as errors:
+        transport = stdio_client(StdioServerParameters(command=sys.executable, args=[PROGRAM]), errlog=errors)
+        async with Client(transport, mode=mode, elicitation_callback=elicit if answer else None) as client:
+            yield client
+
+
+def said(result: types.CallToolResult) -> str:
+    """The text of a result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_pipes_everything_holds_that_holds_over_http(mode: str, tmp_path: Path):
+    heard: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    async with served(mode, tmp_path / "log", {"decision": "yes"}) as client:
+        assert {found.name for found in (await client.list_tools()).tools} >= {"add", "save", "count"}
+        assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"sum": 5}
+        assert said(await client.call_tool("save", {"text": "it"})) == "saved it"
+        assert (await client.call_tool("add", {"a": "x", "b": 3})).is_error
+        assert said(await client.call_tool("read_input", {})) == "''"
+        await client.call_tool("count", {}, progress_callback=hear)
+        assert heard == [1, 2, 3]
+        with pytest.raises(MCPError, match="unknown tool"):
+            await client.call_tool("nothing", {})
+        task = asyncio.ensure_future(client.call_tool("forever", {}))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        results = await asyncio.gather(*(client.call_tool("add", {"a": n, "b": 0}) for n in range(20)))
+        assert [result.structured_content for result in results] == [{"sum": n} for n in range(20)]
+    assert "stopped" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_pipes_a_client_that_cannot_ask_is_denied(mode: str, tmp_path: Path):
+    async with served(mode, tmp_path / "log") as client:
+        result = await client.call_tool("save", {"text": "it"})
+    assert result.is_error
+    assert "cannot ask anybody" in said(result)
