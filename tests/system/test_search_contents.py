@@ -90,6 +90,22 @@ async def test_binary_files_are_passed_over_and_utf_16_is_read(tmp_path: Path, e
 
 
 @pytest.mark.parametrize("engine", [search, search_python])
+async def test_letters_have_more_cases_outside_of_ascii(tmp_path: Path, engine: Engine) -> None:
+    (tmp_path / "kelvin").write_text("two \N{KELVIN SIGN}ELVIN")
+    (tmp_path / "plain").write_text("two Kelvin")
+    (tmp_path / "none").write_text("two elvin")
+    found = await engine(Query("kelvin", tmp_path, tmp_path, ignore_case=True))
+    assert found.files == ["kelvin", "plain"]
+
+
+@pytest.mark.parametrize("engine", [search, search_python])
+async def test_a_file_larger_than_one_read_is_searched_to_its_end(tmp_path: Path, engine: Engine) -> None:
+    (tmp_path / "large").write_text("filler\n" * 300_000 + "needle")
+    found = await engine(Query("needle", tmp_path, tmp_path, mode="content"))
+    assert [line.read()[0] for line in found.lines] == [300_001]
+
+
+@pytest.mark.parametrize("engine", [search, search_python])
 async def test_a_link_out_of_the_folder_is_not_searched(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "outside").write_text("needle")
     (tmp_path / "in").mkdir()

@@ -128,8 +128,8 @@ async def test_what_is_listed_is_what_fits_the_pattern(tmp_path: Path, pattern: 
 
 async def test_files_of_one_age_are_listed_by_name_before_the_cut(tmp_path: Path) -> None:
     make_tree(tmp_path, dict.fromkeys(["c", "a", "d", "b"], ""))
-    for name in ("a", "b", "c", "d"):
-        os.utime(tmp_path / name, (2_000 if name == "d" else 1_000,) * 2)
+    for name, time in {"a": 1_000, "b": 1_000, "c": 1_000, "d": 2_000}.items():
+        os.utime(tmp_path / name, (time, time))
     assert (await call(Glob(tmp_path), pattern="*", limit=3)).split("\n")[:3] == ["d", "a", "b"]
 
 

@@ -1,15 +1,18 @@
 """Searching files with Python's own expressions, where ripgrep is missing: a script that speaks ripgrep's output.
 
 It runs beside the caller, one process per core: the job comes in on standard input, the answer goes out as
-`path NUL line : text`, so that one reader understands both engines. It imports the standard library only.
+`path NUL line : text`, so that one reader understands both engines. It imports little, for it starts with every search.
 """
 
-import json
+import marshal
 import os
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any
+
+TYPE_CHECKING = False  # the module that has it takes longer to import than all the others
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -32,7 +35,9 @@ _PIECE = re.compile(
 )
 """One step of an expression: a literal character, a class, a repetition, anything else."""
 _ENCODINGS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
+_MARKS = tuple(mark for mark, _ in _ENCODINGS)
 _BUFFER_BYTES = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 _SPELLED = re.compile(r"\\[xuUNopP0-9]")
@@ -70,8 +75,7 @@ def required_literal(pattern: str) -> str:
 
 def main() -> None:
     """Search the files of one job."""
-    header, _, names = sys.stdin.buffer.read().partition(b"\n")
-    job = json.loads(header)
+    job, names = marshal.loads(sys.stdin.buffer.read())
     matcher = _Matcher(job)
     for name in names.split(b"\0"):
         matcher.search(name)
@@ -79,23 +83,58 @@ def main() -> None:
 
 
 class _Matcher:
-    def __init__(self, job: Any) -> None:
+    def __init__(self, job: "dict[str, Any]") -> None:
         self.job = job
         self.parts: list[bytes] = []
         self.buffer = bytearray(_BUFFER_BYTES)  # one for all files: fresh memory for each costs more than reading it
+        self.view = memoryview(self.buffer)
+        self.into = [self.buffer]
         options = {"ignore_case": job["ignore_case"], "multiline": job["multiline"]}
         self.regex = compile_pattern(job["pattern"], **options)
         pattern: str = job["pattern"]
-        self.literal = b"" if job["ignore_case"] else required_literal(pattern).encode()
+        self.literal = required_literal(pattern).encode()
+        if job["ignore_case"]:
+            self.literal = self.literal.lower() if self.literal.isascii() else b""
         # in plain ASCII, bytes match exactly where text does, and need no decoding
         self.ascii_regex = (
             re.compile(self.regex.pattern.encode(), self.regex.flags & ~re.UNICODE) if pattern.isascii() else None
         )
 
     def search(self, name: bytes) -> None:
-        data = self._load(name)
-        if data is None:
+        """Search one file; most do not hold the literal, and cost reading them and no more."""
+        try:
+            descriptor = os.open(name, _READ)
+        except OSError:
             return
+        try:
+            size = os.readv(descriptor, self.into)
+            if size == _BUFFER_BYTES:
+                data = self.buffer + _rest(descriptor)
+            elif self._passes(size):
+                data = self.view[:size]
+            else:
+                return
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+        self._examine(name, bytes(data))
+
+    def _passes(self, size: int) -> bool:
+        """Whether the file in the buffer may match, as far as the literal tells."""
+        if not self.literal or self.buffer.startswith(_MARKS):
+            return True
+        if not self.job["ignore_case"]:
+            return self.buffer.find(self.literal, 0, size) >= 0
+        data = bytes(self.view[:size])
+        return not data.isascii() or self.literal in data.lower()  # outside of ASCII, letters have other cases
+
+    def _examine(self, name: bytes, data: bytes) -> None:
+        readable = self._sifted(data)
+        if readable is not None:
+            self._match(name, readable)
+
+    def _match(self, name: bytes, data: bytes) -> None:
         if b"\0" in data:
             if self.job["explicit"] and self.regex.search(data.decode("utf-8", "surrogateescape")):
                 self.parts.append(name + b': binary file matches (found "\\0" byte)\n')
@@ -109,30 +148,8 @@ class _Matcher:
         else:
             self._report(name, text)
 
-    def _load(self, name: bytes) -> bytes | None:
-        """Return a file's contents if it may match, as UTF-8."""
-        try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            size = os.readv(descriptor, [self.buffer])
-            whole = size < _BUFFER_BYTES
-            if self.literal and whole and not self._is_marked() and self.buffer.find(self.literal, 0, size) < 0:
-                return None
-            data = bytes(memoryview(self.buffer)[:size])
-            while not whole and (more := os.read(descriptor, 1 << 22)):
-                data += more
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
-        return self._sifted(data)
-
-    def _is_marked(self) -> bool:
-        return any(self.buffer.startswith(mark) for mark, _ in _ENCODINGS)
-
     def _sifted(self, data: bytes) -> bytes | None:
+        """Return contents as UTF-8; None where no match is in them."""
         for mark, encoding in _ENCODINGS:
             if data.startswith(mark):
                 return data[len(mark) :].decode(encoding, "replace").encode()
@@ -154,7 +171,7 @@ class _Matcher:
         if len(self.parts) > 1000:
             self.flush()
 
-    def _lines(self, text: str) -> Iterator[tuple[int, int]]:
+    def _lines(self, text: str) -> "Iterator[tuple[int, int]]":
         """Yield where each matching line, or run of lines, begins and ends."""
         place = 0
         while place <= len(text) and (found := self.regex.search(text, place)):
@@ -200,7 +217,14 @@ class _Matcher:
         return b"%b\0%d%b%b\n" % (name, number, mark, line.encode("utf-8", "surrogateescape"))
 
 
-def _numbers(text: str, spans: list[tuple[int, int]]) -> Iterator[int]:
+def _rest(descriptor: int) -> bytes:
+    parts: list[bytes] = []
+    while more := os.read(descriptor, 1 << 22):
+        parts.append(more)
+    return b"".join(parts)
+
+
+def _numbers(text: str, spans: list[tuple[int, int]]) -> "Iterator[int]":
     number, counted = 1, 0
     for start, end in spans:
         number += text.count("\n", counted, start)

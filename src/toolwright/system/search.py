@@ -1,7 +1,7 @@
 """Searching file contents: ripgrep where there is one, Python in worker processes where there is none."""
 
 import asyncio
-import json
+import marshal
 import os
 import re
 import sys
@@ -151,7 +151,7 @@ async def _job(query: Query, names: asyncio.Task[list[str]], share: slice) -> by
         "explicit": bool(query.name),
     }
     chosen = (await names)[share]
-    return json.dumps(job).encode() + b"\n" + b"\0".join(os.fsencode(name) for name in chosen)
+    return marshal.dumps((job, os.fsencode("\0".join(chosen))))
 
 
 async def _candidates(query: Query, typed: Globs) -> list[str]:

@@ -71,8 +71,8 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
 def walk_files(walk: Walk) -> Iterator[str]:
     """Yield regular files as paths relative to the root."""
     for folder in walk_folders(walk):
-        for name in folder.files:
-            yield folder.path + name
+        path = folder.path
+        yield from [path + name for name in folder.files]
 
 
 def _without_history(files: list[str], folders: list[str]) -> tuple[list[str], list[str]]:
