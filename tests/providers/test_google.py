@@ -54,7 +54,7 @@ async def test_a_request_has_everything_the_conversation_has(
 ) -> None:
     server.reply(Reply([recorded("google")]))
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    options = {"temperature": 0}
+    options: Chunk = {"generationConfig": {"temperature": 0}, "safetySettings": []}
     await _ask(gemini, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
     golden("google", server.received[0].json)
     assert server.received[0].headers["x-goog-api-key"] == "secret"
@@ -162,6 +162,21 @@ async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
     await _ask(provider, request_for(UserMessage("hi")))
     assert "thinkingConfig" not in server.received[0].json["generationConfig"]
     await provider.aclose()
+
+
+async def test_streams_side_by_side_are_closed_apart(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
+) -> None:
+    answer = recorded("google")
+    server.reply(Reply([answer]))
+    one: Any = gemini.stream(request_for(UserMessage("first")))
+    await anext(one)
+    other: Any = gemini.stream(request_for(UserMessage("second")))
+    await anext(other)
+    await one.aclose()
+    assert isinstance([event async for event in other][-1], MessageDone)
+    said = [each.json["contents"][0]["parts"][0]["text"] for each in server.received]
+    assert said == ["first", "second"]
 
 
 async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:

@@ -1,87 +1,75 @@
-"""Messages as Gemini's contents, in the SDK's own types: it takes them as they are, turn after turn."""
+"""Messages as Gemini's contents."""
 
-import json
-from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from base64 import b64encode
+from typing import Any
 
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.content import File, Part, Text
 from toolwright.core.message import AssistantMessage, Message, ToolMessage
 from toolwright.providers.edge import Edge
-from toolwright.providers.encoding import file_text, kept_by, to_bytes, wire_id
+from toolwright.providers.encoding import base64_text, file_text, kept_by, to_bytes, wire_id
 
-if TYPE_CHECKING:
-    from google.genai import types
+Wire = dict[str, Any]
 
 PROVIDER = "google"
 _SHOWN = ("application/pdf", "image/", "audio/", "video/")
-_UNSIGNED = b"skip_thought_signature_validator"
+_UNSIGNED = b64encode(b"skip_thought_signature_validator").decode()
 """What Google asks for in place of a signature on calls that no Gemini model made."""
 
 
-def encode(message: Message, edge: Edge) -> "types.Content":
-    """Make one message a content."""
-    from google.genai import types
-
+def encode(message: Message, edge: Edge) -> bytes:
+    """Encode one message."""
     if isinstance(message, ToolMessage):
-        parts = [part for outcome in message.outcomes for part in _outcome(outcome, edge)]
-        return types.Content(role="user", parts=parts)
+        return _written("user", [part for outcome in message.outcomes for part in _outcome(outcome, edge)])
     if isinstance(message, AssistantMessage):
-        return types.Content(role="model", parts=_assistant(message, edge) or [types.Part(text="(nothing)")])
+        return _written("model", _assistant(message, edge))
     content = (Text(message.content),) if isinstance(message.content, str) else message.content
-    return types.Content(role="user", parts=[_part(part) for part in content] or [types.Part(text="(nothing)")])
+    return _written("user", [_part(part) for part in content])
 
 
-def _part(part: Part) -> "types.Part":
-    from google.genai import types
+def _written(role: str, parts: list[Wire]) -> bytes:
+    return to_bytes({"role": role, "parts": parts or [{"text": "(nothing)"}]})
 
+
+def _part(part: Part) -> Wire:
     if isinstance(part, Text):
-        return types.Part(text=sayable(part.text))
+        return {"text": part.text}
     if isinstance(part, File) and not part.media_type.startswith(_SHOWN):
-        return types.Part(text=file_text(part))
-    return types.Part(inline_data=types.Blob(data=part.data, mime_type=part.media_type))
+        return {"text": file_text(part)}
+    return {"inlineData": {"mimeType": part.media_type, "data": base64_text(part)}}
 
 
-def sayable(text: str) -> str:
-    """Give text as the SDK takes it."""
-    return text.encode("utf-8", "replace").decode()  # the SDK refuses half a surrogate pair
-
-
-def _outcome(outcome: Completed | Failed, edge: Edge) -> list["types.Part"]:
-    from google.genai import types
-
-    said = {"error": sayable(outcome.text)} if isinstance(outcome, Failed) else {"output": sayable(outcome.text)}
-    named = types.FunctionResponse(id=wire_id(outcome.call.id), name=edge.outward_name(outcome.call), response=said)
+def _outcome(outcome: Completed | Failed, edge: Edge) -> list[Wire]:
+    said = {"error" if isinstance(outcome, Failed) else "output": outcome.text}
+    named = {"id": wire_id(outcome.call.id), "name": edge.outward_name(outcome.call)}
     shown = outcome.output.parts if isinstance(outcome, Completed) else ()
-    return [types.Part(function_response=named), *(_part(part) for part in shown if not isinstance(part, Text))]
+    pictures = [_part(part) for part in shown if not isinstance(part, Text)]
+    return [{"functionResponse": {**named, "response": said}}, *pictures]
 
 
-def _assistant(message: AssistantMessage, edge: Edge) -> list["types.Part"]:
-    from google.genai import types
-
-    parts: list[types.Part] = []
-    signature: bytes | None = None
+def _assistant(message: AssistantMessage, edge: Edge) -> list[Wire]:
+    parts: list[Wire] = []
+    signature: str | None = None
     foreign = not message.model.startswith("gemini")
     for part in message.parts:
         if isinstance(part, Text):
-            parts.append(types.Part(text=sayable(part.text), thought_signature=signature))
+            parts.append(_signed({"text": part.text}, signature))
         elif isinstance(part, ToolCall):
-            signature = signature or (_UNSIGNED if foreign else None)
-            parts.append(types.Part(function_call=_call(part, edge), thought_signature=signature))
+            parts.append(_signed({"functionCall": _call(part, edge)}, signature or (_UNSIGNED if foreign else None)))
             foreign = False  # the first of several calls speaks for them all
         else:
             value: Any = kept_by(PROVIDER, part)
-            signature = b64decode(value["signature"]) if value is not None and value.get("signature") else None
+            signature = None if value is None else value.get("signature")
             if value is None or not value.get("thought"):
                 continue  # it signs what comes next
-            parts.append(types.Part(text=sayable(part.text), thought=True, thought_signature=signature))
+            parts.append(_signed({"text": part.text, "thought": True}, signature))
         signature = None
     return parts
 
 
-def _call(call: ToolCall, edge: Edge) -> "types.FunctionCall":
-    from google.genai import types
+def _signed(part: Wire, signature: str | None) -> Wire:
+    return {**part, "thoughtSignature": signature} if signature else part
 
-    return types.FunctionCall(
-        id=wire_id(call.id), name=edge.outward_name(call), args=json.loads(to_bytes(edge.outward(call)))
-    )
+
+def _call(call: ToolCall, edge: Edge) -> Wire:
+    return {"id": wire_id(call.id), "name": edge.outward_name(call), "args": edge.outward(call)}

@@ -18,7 +18,7 @@ from toolwright.providers.google_messages import PROVIDER
 if TYPE_CHECKING:
     from google.genai import types
 
-_STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length"}
+_STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "paused"}
 _REFUSALS = frozenset(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"))
 _MALFORMED = frozenset(("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"))
 
