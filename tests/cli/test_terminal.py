@@ -258,6 +258,18 @@ def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(
     assert not (machine.project / "started").exists()
 
 
+def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tmux: Tmux) -> None:
+    paused = machine("-p", "go", machine.says(call("write", path="a.txt", content="x")), "--session-id", "s1")
+    assert paused.code == 4
+    hooked = '{"hooks": {"Notification": [{"hooks": [{"command": "touch rang"}]}]}}'
+    (machine.home / "bell.json").write_text(hooked)
+    tmux.start(machine.project, "--resume", "s1", machine.says("all done"), f"--settings {machine.home}/bell.json")
+    tmux.shows("allow? >")
+    tmux.type("y", "Enter")
+    tmux.shows("all done")
+    assert (machine.project / "a.txt").read_text() == "x" and (machine.project / "rang").exists()
+
+
 def test_without_a_terminal_there_is_no_conversation(machine: Any) -> None:
     ended = machine()
     assert ended.code == 2 and "use toolwright -p" in ended.err

@@ -48,6 +48,10 @@ class Conversation:
             async for event in events:
                 yield event
 
+    async def notify(self, message: str) -> None:
+        """Let the Notification hooks know that a person is being waited for."""
+        await self._fire("Notification", {"message": message, "notification_type": "permission_prompt"})
+
     async def end(self, reason: str = "other") -> None:
         """Let the SessionEnd hooks know."""
         await self._fire("SessionEnd", {"reason": reason})

@@ -3,14 +3,15 @@
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from toolwright.agent.result import Done, ModelRetried, Stopped, TurnEnded
+from toolwright.agent.result import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
 from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
 from toolwright.app.places import Places
 from toolwright.app.trust import Trust
+from toolwright.cli.answering import open_questions
 from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
@@ -28,7 +29,6 @@ from toolwright.providers.base import MessageDone, ModelEvent, Provider, TextDel
 from toolwright.tool.base import Cancellation
 
 _MODES = ("default", "auto", "plan")
-_MOST_REMEMBERED = 500
 _FAILED = 1
 
 
@@ -53,6 +53,7 @@ class Talker:
         """What the session's requests came to since it was opened here."""
         self.app: App
         self.conversation: Conversation
+        self.slash: Slash
         self._paint = terminal.palette.paint
         self._lines = CallLines(terminal.palette)
         self._cancellation: Cancellation | None = None
@@ -80,14 +81,13 @@ class Talker:
     async def _open(self, app: App) -> None:
         self.app = app
         app.agent.ask = self._ask
-        await self.begin(*await begin(self.options, app))
-        slash = Slash(self)
-        self.slash = slash
-        self.terminal.editor.complete = slash.complete
+        self.slash = Slash(self)
+        self.terminal.editor.complete = self.slash.complete
         if self._history.exists():
             self.terminal.editor.remember(restored(self._history.read_text("utf-8", errors="replace")))
         for problem in app.problems:
             self._notice(problem)
+        await self.begin(*await begin(self.options, app))
         if self.options.prompt:
             self.terminal.say(self.options.prompt)
         self.show_status()
@@ -99,6 +99,9 @@ class Talker:
         if source == "resume":
             for text in transcript(await self.app.agent.messages(session_id)):
                 self.terminal.show(*text.splitlines())
+            if await open_questions(self.app.agent.sessions, session_id):
+                self._cancellation = Cancellation()
+                await self._follow(self.conversation.go_on(cancellation=self._cancellation))
 
     async def _trusted(self) -> bool:
         """Ask about what the folder wants, if it wants something new; False if the person would rather leave."""
@@ -132,10 +135,13 @@ class Talker:
     async def say(self, prompt: str) -> None:
         """Say something to the agent and show what comes of it."""
         self._cancellation = Cancellation()
+        await self._follow(self.conversation.say(prompt, cancellation=self._cancellation))
+
+    async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
         self.terminal.busy = True
         self.show_status()
         try:
-            async with aclosing(self.conversation.say(prompt, cancellation=self._cancellation)) as events:
+            async with aclosing(stream) as events:
                 async for event in events:
                     self._heard(event)
         except ToolwrightError as error:
@@ -147,7 +153,7 @@ class Talker:
             self._cancellation = None
             self.show_status()
 
-    def _heard(self, event: object) -> None:
+    def _heard(self, event: AgentEvent) -> None:
         match event:
             case TurnEnded():
                 self.show_status()
@@ -190,6 +196,7 @@ class Talker:
 
     async def _ask(self, questions: Sequence[Question]) -> Answers:
         given: dict[str, Reply] = {}
+        await self.conversation.notify(questions[0].summary)
         for question in questions:
             self.terminal.show("", *dialog(question, self.terminal.palette, self.terminal.screen.width))
             given[question.id] = await self._reply(question)
