@@ -23,10 +23,6 @@ _READ_SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "r
 _LOOK_SCHEMA = {"type": "object", "properties": {"page": {"type": "integer"}}}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "model: asks a real model on this machine, which takes a while")
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[Loopback]:
     async with Loopback() as running:
