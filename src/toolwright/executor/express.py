@@ -16,7 +16,6 @@ from toolwright.core.errors import InvalidArguments
 from toolwright.core.value import maker
 from toolwright.executor.perform import being_cancelled, normalise, overdue
 from toolwright.executor.scope import Machine, TurnScope
-from toolwright.registry.catalog import Catalog
 from toolwright.stats import Tally
 from toolwright.tool.function import FunctionTool
 
@@ -46,20 +45,20 @@ class Express:
         self._scope = scope
         self._registry, self._policies = machine.registry, machine.gate.policies
         self._open = machine.observe is None and not machine.gate.hooks and not machine.runner.hooks
-        self._catalog: Catalog | None = None
+        self._changes = -1
         self._standing: str | None = None
         self._lanes: dict[str, ExpressLane] = {}
 
     def lane(self, name: str) -> ExpressLane | None:
         """The short way to a tool, once the long way has allowed it as such."""
+        if self._registry.changes != self._changes or self._policies.standing != self._standing:
+            self._changes, self._standing, self._lanes = self._registry.changes, self._policies.standing, {}
+        return self._lanes.get(name) or self._lay(name)
+
+    def _lay(self, name: str) -> ExpressLane | None:
         if not self._open:
             return None
-        catalog, standing = self._registry.snapshot(), self._policies.standing
-        if catalog is not self._catalog or standing != self._standing:
-            self._catalog, self._standing, self._lanes = catalog, standing, {}
-        return self._lanes.get(name) or self._lay(catalog, name)
-
-    def _lay(self, catalog: Catalog, name: str) -> ExpressLane | None:
+        catalog = self._registry.snapshot()
         tool = catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
