@@ -67,7 +67,7 @@ class Machine:
         (self.home / "settings.json").write_text(json.dumps(content))
 
 
-def call(name: str, **arguments: object) -> dict[str, object]:
+def call(name: str, /, **arguments: object) -> dict[str, object]:
     """A reply of the model that makes one call."""
     return {"calls": [{"name": name, "arguments": arguments}]}
 

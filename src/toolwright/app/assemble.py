@@ -26,6 +26,7 @@ from toolwright.hooks.shell_config import parse_shell_hooks
 from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Rules, standard_policies
 from toolwright.policy.places import Surroundings
 from toolwright.providers.base import Provider
+from toolwright.providers.clients import close_provider
 from toolwright.registry import Deferred, Registry, Toolset, filtered
 from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
 from toolwright.skills import Skills, SkillTool
@@ -103,6 +104,7 @@ class App:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._open.aclose()
+        await close_provider(self.agent.provider)
         self.close()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
 
+from toolwright.agent.recall import Recalled
 from toolwright.agent.result import AgentEvent, Done, Paused, Result, Stopped
 from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
@@ -68,6 +69,8 @@ class _Run:
     async def _all(self, app: App, conversation: Conversation, prompts: Iterator[str] | None) -> int:
         code = 0
         if prompts is None:
+            waiting = Recalled(await app.agent.sessions.read(self._session_id)).open
+            self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
             code = await self._one(app, conversation.go_on(await self._answers(app), **self._how()))
         for prompt in prompts or ():
             code = await self._one(app, conversation.say(prompt, **self._how()))

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from toolwright.providers.base import ModelEvent, ModelRequest, Provider
+from toolwright.providers.clients import close_provider
 
 
 class Overheard:
@@ -26,3 +27,7 @@ class Overheard:
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+    async def aclose(self) -> None:
+        """Close the model's connections."""
+        await close_provider(self._inner)

@@ -48,6 +48,10 @@ def open_model(choice: ModelChoice) -> Provider:
             return ScriptedProvider.from_file(rest)
         except (OSError, ValueError) as error:
             raise UsageError(f"--model {choice.name}: the script cannot be read: {error}") from None
+    if kind == "local":
+        from toolwright.app.local_model import local_provider
+
+        return local_provider(rest)
     from toolwright.providers.names import provider_for
 
     if not choice.base_url:

@@ -9,7 +9,7 @@ _ACTIONS = {
     "sessions": "list search show resume fork export delete",
     "permissions": "test explain",
     "skills": "list check",
-    "mcp": "list add remove test",
+    "mcp": "list call",
     "trust": "show give take",
     "tools": "search",
     "completion": "bash zsh fish",

