@@ -64,6 +64,11 @@ def test_a_complaint_names_the_file_and_the_line(places: Places, text: str, comp
     assert str(raised.value).startswith(f"{places.user_settings}{complaint}")
 
 
+def test_settings_of_the_command_line_that_are_not_there_are_named(places: Places) -> None:
+    with pytest.raises(UsageError, match=r"--settings nowhere\.json"):
+        load_settings(places, trusted=True, given=["nowhere.json"])
+
+
 def test_a_key_nobody_reads_is_told_with_the_one_that_was_meant() -> None:
     layer = parse_layer("user", "settings.json", '{\n  "modell": "x",\n  "statusLine": {}\n}')
     assert layer.problems[0].startswith("settings.json:2: 'modell'") and "did you mean 'model'?" in layer.problems[0]

@@ -247,6 +247,29 @@ def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Tmux)
     assert not (machine.project / "a.txt").exists()
 
 
+def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, tmux: Tmux) -> None:
+    both = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": name}} for name in ("one", "two")]
+    tmux.start(machine.project, machine.says({"calls": both}, "never said"))
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("Escape")
+    shown = tmux.shows("stopped: interrupted by the user")
+    assert shown.count("Allow write?") == 1 and "never said" not in shown
+    assert not list(machine.project.glob("*.txt"))
+
+
+def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machine: Any, tmux: Tmux) -> None:
+    tmux.start(machine.project, machine.says(call("bash", command="sleep 30")), "--allowedTools", "'Bash(sleep *)'")
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("● bash sleep 30")
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+    tmux.type("stty -a | grep -c ' echo '", "Enter")
+    tmux.shows("\n1")
+
+
 def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(machine: Any, tmux: Tmux) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     tmux.start(machine.project, machine.says("hello", "hello"))

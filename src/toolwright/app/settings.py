@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from toolwright.app.layer import Layer, parse_layer, read_layer
 from toolwright.app.places import Places
+from toolwright.core.errors import UsageError
 from toolwright.core.json import FrozenDict
 
 
@@ -94,7 +95,10 @@ def _servers(file: Path) -> Layer | None:
 def _given(text: str) -> Layer:
     if text.lstrip().startswith("{"):
         return parse_layer("command line", "--settings", text)
-    return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8"))
+    try:
+        return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--settings {text}: {error}") from None
 
 
 def grants(layer: Layer) -> Iterable[str]:

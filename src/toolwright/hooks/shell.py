@@ -115,6 +115,7 @@ class ShellHooks:
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
         """Let the PostToolUse hooks see what came of a call; they may add to it or replace it."""
         self._heard.pop(_key(pending), None)
+        self.allowed.discard(_mark(pending))
         if isinstance(outcome, Interrupted) or (isinstance(outcome, Failed) and not outcome.started):
             return None
         worked = isinstance(outcome, Completed)

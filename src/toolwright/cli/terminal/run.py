@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -26,6 +27,9 @@ async def _talk(options: argparse.Namespace, descriptor: int) -> int:
     terminal = Terminal(Screen(sys.stdout.fileno()), Palette.of(sys.stdout))
     loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, terminal.readable, descriptor)
+    loop.add_signal_handler(signal.SIGWINCH, terminal.refresh)
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # or the terminal would be left without echo
+        loop.add_signal_handler(ending, terminal.leave)
     terminal.draw()
     try:
         talk = await asyncio.to_thread(_load)

@@ -57,6 +57,7 @@ class Talker:
         self._paint = terminal.palette.paint
         self._lines = CallLines(terminal.palette)
         self._cancellation: Cancellation | None = None
+        self._asking = asyncio.Lock()
         self._context_tokens = 0
         self._history = self.places.record / "history.jsonl"
 
@@ -196,13 +197,16 @@ class Talker:
 
     async def _ask(self, questions: Sequence[Question]) -> Answers:
         given: dict[str, Reply] = {}
-        await self.conversation.notify(questions[0].summary)
-        for question in questions:
-            self.terminal.show("", *dialog(question, self.terminal.palette, self.terminal.screen.width))
-            given[question.id] = await self._reply(question)
+        async with self._asking:  # agents inside agents may have questions at the same time
+            await self.conversation.notify(questions[0].summary)
+            for question in questions:
+                given[question.id] = await self._reply(question)
         return Answers(given)
 
     async def _reply(self, question: Question) -> Reply:
+        if self._cancellation is not None and self._cancellation.requested:
+            return Decline("interrupted by the user")
+        self.terminal.show("", *dialog(question, self.terminal.palette, self.terminal.screen.width))
         while True:
             said = await self.terminal.ask("allow?")
             if said is None:

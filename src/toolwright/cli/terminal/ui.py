@@ -77,6 +77,8 @@ class Terminal:
 
     async def ask(self, hint: str, prefill: str = "") -> str | None:
         """Let the person answer on the input line; None if they turned away."""
+        if self.over.is_set():
+            return None
         draft = self.editor.text
         self.editor.set(prefill)
         self._hint = hint
@@ -105,6 +107,8 @@ class Terminal:
         """End the conversation: whoever waits for a prompt or an answer is told that there is none."""
         self.over.set()
         self._answer(None)
+        if self.busy:
+            self.on_interrupt()
         self._prompts.put_nowait(None)
 
     def refresh(self) -> None:
