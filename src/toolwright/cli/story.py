@@ -62,7 +62,7 @@ REPLIES: list[Any] = [
         "text": "It passes. The scratch notes can go.",
         "calls": [call("bash", command=f"rm {NOTES}", description="remove the scratch notes")],
     },
-    "Done: `words.py` counts words, `test_words.py` proves it, and the notes are gone.",
+    "Done: `words.py` counts words, and `test_words.py` proves it.",
 ]
 """What the model says, in order."""
 

@@ -31,10 +31,11 @@ as you would be for a real model; where stdin is no terminal, the answers are sc
 network."""
 _NEXT = """\
 next:
-  toolwright                          talk to a real model; toolwright doctor says which one
+  toolwright doctor         which model there is, and what to do for one
+  toolwright                talk to it
   toolwright call read '{"path": "README.md"}'
   toolwright permissions test bash 'git push --force'
-  toolwright demo --turn              one turn of five calls as a timeline"""
+  toolwright demo --turn    one turn of five calls as a timeline"""
 
 
 def run(arguments: list[str]) -> int:
@@ -80,9 +81,7 @@ class _Demo:
 
     def _epilogue(self, kept: int) -> None:
         left = sorted(path.name for path in self._project.iterdir() if path.is_file())
-        self._say(
-            f"\non disk: {', '.join(left)}; the session's {kept} records could be resumed after a crash\n\n{_NEXT}"
-        )
+        self._say(f"\non disk: {', '.join(left)}; {kept} records of the session\n\n{_NEXT}")
 
     def _overheard(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):
