@@ -19,7 +19,7 @@ from toolwright.core.errors import (
     UnknownTool,
 )
 from toolwright.core.json import FrozenDict, JsonObject
-from toolwright.core.spec import ToolSpec
+from toolwright.core.spec import Effect, ToolSpec
 from toolwright.executor.deadline import Deadlines
 from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Refuse, Rewrite, Verdict
 from toolwright.policy.decide import Policies
@@ -33,7 +33,7 @@ _SUMMARY_CHARS = 200
 class Lane:
     """What is known of a tool before any call of it: looked up once, not per call."""
 
-    __slots__ = ("annotations", "bind", "granted", "limits", "name", "spec", "use")
+    __slots__ = ("annotations", "bind", "free", "granted", "limits", "name", "spec", "use")
 
     def __init__(self, tool: Tool) -> None:
         self.spec = tool.spec
@@ -41,6 +41,8 @@ class Lane:
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits
+        self.free = self.annotations.effect is Effect.READ and self.annotations.parallel is not False
+        """Conflicts with nothing, unless a call of it declares accesses."""
         self.use: tuple[Access, ...] = (UseTool(self.name, self.annotations.effect),)
         self.granted: str | None = None
         """The policies' standing when they last allowed the tool as such."""

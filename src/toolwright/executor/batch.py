@@ -15,8 +15,9 @@ from toolwright.executor.schedule import waits
 Perform = Callable[[Admitted], Coroutine[Any, Any, Outcome]]
 Stopped = Callable[[Admitted, bool], Outcome]
 _GRACE_SECONDS = 5.0
-_harmless = Annotations(Effect.READ)
+_HARMLESS = Annotations(Effect.READ)
 """A call that failed in admission runs nothing, so it conflicts with nothing."""
+_NOBODY: set[int] = set()
 
 
 class Batch:
@@ -33,10 +34,7 @@ class Batch:
         self._held: dict[str, deque[int]] = {}
         self._busy: dict[str, int] = {}
         self._stopping = False
-        before = waits(
-            (_harmless if item.error or item.lane is None else item.lane.annotations, item.accesses)
-            for item in admitted
-        )
+        before = _conflicts(admitted)
         self._left = [len(others) for others in before]
         self._followers: list[list[int]] = [[] for _ in admitted]
         for place, others in enumerate(before):
@@ -120,3 +118,14 @@ class Batch:
             self._left[follower] -= 1
             if self._left[follower] == 0:
                 self._ready.append(follower)
+
+
+def _conflicts(admitted: Sequence[Admitted]) -> list[set[int]]:
+    """Who waits for whom; plain reads wait for nobody, and a turn of a thousand is worth asking."""
+    if all(
+        item.error is not None or (item.lane is not None and item.lane.free and not item.accesses) for item in admitted
+    ):
+        return [_NOBODY] * len(admitted)
+    return waits(
+        (_HARMLESS if item.error or item.lane is None else item.lane.annotations, item.accesses) for item in admitted
+    )

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -53,9 +54,9 @@ class Threads:
     def __init__(self, name: str = "toolwright-tool") -> None:
         self._name = name
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = 0
-        self._started = 0
+        # one token per waiting thread; a deque, because a thousand threads that end together would queue up for a lock
+        self._idle: deque[None] = deque()
+        self._started = count(1)
         self._boxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = WeakKeyDictionary()
 
     async def run(self, function: Callable[[], Result]) -> Result:
@@ -83,13 +84,11 @@ class Threads:
         return cast(Result, value)
 
     def _submit(self, work: Callable[[], None]) -> None:
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            else:
-                self._started += 1
-                # daemon: an abandoned tool must not keep the interpreter from ending
-                threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        try:
+            self._idle.pop()
+        except IndexError:
+            # daemon: an abandoned tool must not keep the interpreter from ending
+            threading.Thread(target=self._serve, name=f"{self._name}-{next(self._started)}", daemon=True).start()
         self._work.put(work)
 
     def _serve(self) -> None:
@@ -97,15 +96,14 @@ class Threads:
             try:
                 work = self._work.get(timeout=_IDLE_SECONDS)
             except Empty:
-                with self._lock:
-                    if self._idle == 0:
-                        continue  # somebody has just counted on this thread: its work is on the way
-                    self._idle -= 1
-                    return
+                try:
+                    self._idle.pop()
+                except IndexError:
+                    continue  # somebody has just counted on this thread: its work is on the way
+                return
             work()
             del work
-            with self._lock:
-                self._idle += 1
+            self._idle.append(None)
 
 
 threads = Threads()
