@@ -48,7 +48,7 @@ async def test_a_small_model_talks_and_calls_a_tool(address: str) -> None:
     talk = [event async for event in provider.stream(ModelRequest([UserMessage("Say hello.")], max_tokens=6))]
     assert isinstance(talk[0], TextDelta)
     asked = UserMessage("What is 2 + 3? Use a tool.")
-    message = await _asked(provider, ModelRequest([asked], tools=(_ADD,), max_tokens=60))
+    message = await _asked(provider, ModelRequest([asked], tools=(_ADD,), max_tokens=200))
     assert message.stop == "calls"
     assert message.calls[0].name == "add"
     assert message.usage.output_tokens > 0
