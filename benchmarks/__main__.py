@@ -5,12 +5,13 @@ from importlib import import_module
 
 TABLES = {
     "runtime": "one call, wide turns, definitions, payloads, import",
+    "shell": "analysis of ordinary, long and hostile shell lines",
     "search": "tool retrieval on external sets (TOOLWRIGHT_CASES)",
     "files": "grep and file listing against ripgrep and git",
     "agent": "loop overhead, long conversations, stores",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",
 }
-_MODULES = {"search": "search_tools", "files": "search_files"}
+_MODULES = {"search": "search_tools", "files": "search_files", "shell": "shell_lines"}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,60 @@
+"""What analysing and judging shell lines costs: ordinary ones, very long ones, hostile ones."""
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.measure import table
+from toolwright.policy import judge_command
+from toolwright.shell import analyse
+
+TYPICAL = (
+    "git status",
+    "ls -la src",
+    "grep -rn 'def main' src | head -20",
+    "cat README.md | wc -l",
+    "find . -name '*.py' -not -path './.venv/*'",
+    "cd src && ls",
+    "npm test > out.log 2>&1",
+    "sed -n '1,40p' src/main.py",
+)
+HOSTILE = {
+    "10 MB of words": "echo " + "a " * 5_000_000,
+    "200 nested substitutions": "echo " + "$(echo " * 200 + "x" + ")" * 200,
+    "5,000 open backticks": "`a " * 5_000,
+    "5,000 open quotes": "'\"" * 5_000,
+    "5,000 heredocs": "cat <<A " * 5_000,
+    "5,000 open braces": "{ ( " * 5_000,
+    "lone surrogates and NUL": "rm \udc80\x00" * 1_000,
+}
+
+
+def best(work: object, repeats: int) -> float:
+    """CPU seconds, best of several."""
+    found = float("inf")
+    for _ in range(repeats):
+        began = time.process_time()
+        work()  # type: ignore[operator] - any function
+        found = min(found, time.process_time() - began)
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    rows: list[tuple[str, str, str, bool]] = []
+    with TemporaryDirectory() as folder:
+        place = Path(folder).resolve()
+        each = [best(lambda line=line: analyse(line, str(place)), 200) * 1e6 for line in TYPICAL]
+        typical = sorted(each)[len(each) // 2]
+        rows.append(("analysis of a typical line (median)", f"{typical:.0f} µs", "<= 150 µs", typical <= 150))
+        rows.append(("the slowest of the typical ones", f"{max(each):.0f} µs", "<= 150 µs", max(each) <= 150))
+        judged = best(lambda: judge_command(TYPICAL[0], cwd=place, workspace=place), 200) * 1e6
+        rows.append(("judge_command of one line, policies built each time", f"{judged:.0f} µs", "-", True))
+        same = best(lambda: analyse("; ".join(["ls -l"] * 3_000), str(place)), 3) * 1e3
+        rows.append(("3,000 commands, all the same", f"{same:.0f} ms", "<= 60 ms", same <= 60))
+        different = best(lambda: analyse("; ".join(f"ls -l f{n}" for n in range(3_000)), str(place)), 3) * 1e3
+        rows.append(("3,000 commands, all different", f"{different:.0f} ms", "<= 60 ms", different <= 60))
+        for name, line in HOSTILE.items():
+            hostile = best(lambda line=line: analyse(line, str(place)), 3) * 1e3
+            rows.append((f"hostile: {name}", f"{hostile:.0f} ms", "<= 50 ms", hostile <= 50))
+    table("shell lines (CPU time)", rows)
