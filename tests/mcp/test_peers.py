@@ -1,5 +1,6 @@
 """The official reference servers, each started and used through our client."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import AsyncGenerator
@@ -56,7 +57,7 @@ async def test_the_time_server_tells_the_time():
 
 
 async def test_the_git_server_reads_a_repository(tmp_path: Path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("x")
     program = peers.python_program("mcp-server-git")
     async with connected(ServerConfig("git", program, ("--repository", str(tmp_path)))) as executor:

@@ -18,6 +18,12 @@ from toolwright.policy import ByMode, Policy
 from toolwright.serve import Gateway, HttpOptions, Shown
 from toolwright.serve.http import listening
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Known here until it stands in the project's own list."""
+    config.addinivalue_line("markers", "conformance: the official MCP conformance suite, installed from npm")
+
+
 Action = Literal["accept", "decline", "cancel"]
 TOKEN = "sesame"
 
