@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -288,8 +288,13 @@ class Connection:
             return await client.session.send_request(
                 types.CallToolRequest(params=params), RESULT, progress_callback=progress
             )
-        given = params.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return RESULT.validate_python(await lane.request("tools/call", given, progress), by_name=False)
+        given: dict[str, Any] = {"name": params.name, "arguments": params.arguments or {}}
+        if params.request_state is not None or params.input_responses is not None:
+            given = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        result = await lane.request("tools/call", given, progress)
+        if result.get("resultType") == "input_required":
+            return types.InputRequiredResult.model_validate(result, by_name=False)
+        return types.CallToolResult.model_validate(result, by_name=False)
 
     async def responses(self, requests: types.InputRequests, context: ToolContext) -> types.InputResponses:
         """Get everything a server wants to know before it goes on."""

@@ -1,6 +1,7 @@
 """Who makes a call, as the gateway sees them: what they can be asked, and how."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -8,6 +9,21 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 Context = ServerRequestContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a client wants called; with a state it goes on with a call that it was asked something about."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    state: str | None = None
+    responses: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def wanted(params: types.CallToolRequestParams) -> Wanted:
+    """Read a request of the SDK's."""
+    return Wanted(params.name, params.arguments or {}, params.request_state, params.input_responses or {})
 
 
 class Caller(Protocol):
@@ -21,6 +37,11 @@ class Caller(Protocol):
     @property
     def modern(self) -> bool:
         """Whether the client is answered with questions (2026-07-28), not asked them during the call."""
+        ...
+
+    @property
+    def watches(self) -> bool:
+        """Whether it wants to hear of progress."""
         ...
 
     @property
@@ -50,6 +71,7 @@ class ContextCaller:
         headers: Mapping[str, str] = getattr(context.request, "headers", {})
         self.key = headers.get("mcp-session-id", "")
         self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self.watches = bool(context.meta)
 
     @property
     def reachable(self) -> bool:

@@ -2,51 +2,49 @@
 
 import base64
 from contextlib import suppress
+from typing import Any
 from urllib.parse import quote
-
-import mcp_types as types
 
 from toolwright.core.call import Completed, Failed, Outcome
 from toolwright.core.content import File, Image, Part, Text
 from toolwright.core.json import thaw
 
 
-def result_of(outcome: Outcome, *, any_value: bool) -> types.CallToolResult:
+def payload_of(outcome: Outcome, *, any_value: bool) -> dict[str, Any]:
     """Make MCP's result of an outcome; `any_value` says that structured content need not be an object."""
     match outcome:
         case Completed(output=output):
+            payload = {"content": [_block(part) for part in output.parts], "resultType": "complete"}
             structured = thaw(output.structured)
-            if not isinstance(structured, dict) and not (any_value and structured is not None):
-                return types.CallToolResult(content=[block_of(part) for part in output.parts])
-            return types.CallToolResult(
-                content=[block_of(part) for part in output.parts], structured_content=structured
-            )
+            if isinstance(structured, dict) or (any_value and structured is not None):
+                payload["structuredContent"] = structured
+            return payload
         case Failed(error=error):
-            return types.CallToolResult(content=[types.TextContent(text=error.message)], is_error=True)
+            said = error.message
         case _:
             said = "a person has to decide, and nobody was asked"
-            return types.CallToolResult(content=[types.TextContent(text=said)], is_error=True)
+    return {"content": [{"type": "text", "text": said}], "isError": True, "resultType": "complete"}
 
 
-def block_of(part: Part) -> types.ContentBlock:
-    """Make MCP's content block of a part."""
+def _block(part: Part) -> dict[str, Any]:
     match part:
         case Text(text=text):
-            return types.TextContent(text=text)
+            return {"type": "text", "text": text}
         case Image(data=data, media_type=kind):
-            return types.ImageContent(data=_base64(data), mime_type=kind)
+            return {"type": "image", "data": _base64(data), "mimeType": kind}
         case File(data=data, media_type=kind) if kind.startswith("audio/"):
-            return types.AudioContent(data=_base64(data), mime_type=kind)
+            return {"type": "audio", "data": _base64(data), "mimeType": kind}
         case File():
-            return types.EmbeddedResource(resource=_resource(part))
+            return {"type": "resource", "resource": _resource(part)}
 
 
-def _resource(file: File) -> types.TextResourceContents | types.BlobResourceContents:
+def _resource(file: File) -> dict[str, Any]:
     uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
+    about = {"uri": uri, "mimeType": file.media_type}
     if file.media_type.startswith("text/") or file.media_type == "application/json":
         with suppress(UnicodeDecodeError):  # what calls itself text and is none goes as it is
-            return types.TextResourceContents(uri=uri, mime_type=file.media_type, text=file.data.decode())
-    return types.BlobResourceContents(uri=uri, mime_type=file.media_type, blob=_base64(file.data))
+            return {**about, "text": file.data.decode()}
+    return {**about, "blob": _base64(file.data)}
 
 
 def _base64(data: bytes) -> str:

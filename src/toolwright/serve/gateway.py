@@ -16,16 +16,16 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 
 from toolwright.core.call import Answers, Failed, Outcome, Reply, ToolCall
 from toolwright.core.errors import UnknownTool
-from toolwright.core.json import canonical, thaw
+from toolwright.core.json import thaw
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson, Turn
 from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
-from toolwright.registry.catalog import Catalog, Toolset, session_catalog
+from toolwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
 from toolwright.registry.deferral import Deferred
 from toolwright.serve.ask import can_show, declined, form_of, keys_of, reply_to
-from toolwright.serve.caller import Caller, Context, ContextCaller
-from toolwright.serve.content import result_of
+from toolwright.serve.caller import Caller, Context, ContextCaller, Wanted, wanted
+from toolwright.serve.content import payload_of
 from toolwright.serve.conversation import Conversation, Waiting
 from toolwright.serve.progress import ProgressPump
 from toolwright.tool.base import State
@@ -159,35 +159,37 @@ class Gateway:
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await self.call(ContextCaller(context), params)
+        result = await self.call(ContextCaller(context), wanted(params))
+        return result if isinstance(result, types.InputRequiredResult) else types.CallToolResult.model_validate(result)
 
-    async def call(
-        self, caller: Caller, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def call(self, caller: Caller, call: Wanted) -> dict[str, Any] | types.InputRequiredResult:
         """Make one call for a client, or go on with one that it was asked something about."""
         catalog, state = self._catalog(caller.key)
-        about = canonical([caller.key, params.name, params.arguments or {}])
-        conversation = self._resumed(params, about, catalog)
+        about = (caller.key, call.name, call.arguments)
+        conversation = self._resumed(call, about, catalog)
         if conversation is None:
-            conversation = Conversation(about, self._begin(caller, params, catalog, state))
+            conversation = Conversation(about, self._begin(caller, call, catalog, state))
         outcome = await conversation.step()
         while outcome is None:
             if caller.modern and _askable(caller, conversation, catalog):
                 return await self._put_aside(conversation, catalog)
             conversation.answer(await _ask(caller, conversation, catalog))
             outcome = await conversation.step()
-        if session_catalog(self._tools, state) is not catalog:
+        if call.name == SEARCH_NAME:
             self._news.set()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
-        return result_of(outcome, any_value=caller.modern)
+        return payload_of(outcome, any_value=caller.modern)
 
     def _begin(
-        self, caller: Caller, params: types.CallToolRequestParams, catalog: Catalog, state: State
+        self, caller: Caller, wanted: Wanted, catalog: Catalog, state: State
     ) -> Callable[[AskPerson], Awaitable[Outcome]]:
-        call = ToolCall(f"mcp-{next(self._numbers)}", params.name, params.arguments or {})
+        call = ToolCall(f"mcp-{next(self._numbers)}", wanted.name, wanted.arguments)
 
         async def run(ask: AskPerson) -> Outcome:
+            if not caller.watches:
+                turn = Turn(caller.key, call.id, state, catalog, ask=ask)
+                return (await self._executor.execute((call,), turn=turn))[0]
             async with ProgressPump(caller) as observe:
                 turn = Turn(caller.key, call.id, state, catalog, ask=ask, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
@@ -203,16 +205,15 @@ class Gateway:
         state = await self._waiting.keep(conversation)
         return types.InputRequiredResult(input_requests={**requests}, request_state=state)
 
-    def _resumed(self, params: types.CallToolRequestParams, about: object, catalog: Catalog) -> Conversation | None:
-        if params.request_state is None:
+    def _resumed(self, call: Wanted, about: object, catalog: Catalog) -> Conversation | None:
+        if call.state is None:
             return None
-        conversation = self._waiting.take(params.request_state, about)
+        conversation = self._waiting.take(call.state, about)
         if conversation is None:
             raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
-        given = params.input_responses or {}
         replies: dict[str, Reply] = {}
         for key, question in keys_of(conversation.questions, catalog).items():
-            result = given.get(key)
+            result = call.responses.get(key)
             shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
             replies[question.id] = reply_to(question, catalog, shown)
         conversation.answer(Answers(replies))

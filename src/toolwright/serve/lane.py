@@ -12,6 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from toolwright.mcp.lane import Lane
+from toolwright.serve.caller import Wanted, wanted
 from toolwright.serve.gateway import Gateway
 
 
@@ -21,15 +22,24 @@ class PipeCaller:
     key = ""
     reachable = True
 
-    def __init__(self, lane: Lane, meta: Mapping[str, Any], capabilities: types.ClientCapabilities | None) -> None:
+    def __init__(self, lane: Lane, meta: Mapping[str, Any], greeted: types.ClientCapabilities | None) -> None:
         self._lane = lane
+        self._meta = meta
+        self._greeted = greeted
         self._token: object = meta.get("progressToken")
+        self.watches = self._token is not None
         self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
-        self.capabilities = capabilities
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities | None:
+        """Read only when something has to be asked: most calls ask nothing."""
+        said = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
+        try:
+            return types.ClientCapabilities.model_validate(said) if self.modern else self._greeted
+        except ValidationError:
+            return None
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
-        if self._token is None:
-            return
         said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
         params = {name: value for name, value in said.items() if value is not None}
         self._lane.send({"method": "notifications/progress", "params": params})
@@ -85,23 +95,20 @@ class CallLane:
             return False
         if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._greeted):
             return False
-        try:
-            capabilities = self._capabilities
-            if version is not None:
-                capabilities = types.ClientCapabilities.model_validate(stamps.get(CLIENT_CAPABILITIES_META_KEY) or {})
-            call = types.CallToolRequestParams.model_validate(params, by_name=False)
-        except ValidationError:
+        call = _read(params)
+        if call is None:
             return False
-        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._lane, stamps, capabilities)))
+        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._lane, stamps, self._capabilities)))
         self._running[number] = task
         task.add_done_callback(lambda _: self._running.pop(number, None))
         return True
 
-    async def _answer(self, number: Any, call: types.CallToolRequestParams, caller: PipeCaller) -> None:
+    async def _answer(self, number: Any, call: Wanted, caller: PipeCaller) -> None:
         try:
             result = await self._gateway.call(caller, call)
-            said = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            self._lane.send({"id": number, "result": said})
+            if isinstance(result, types.InputRequiredResult):
+                result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            self._lane.send({"id": number, "result": result})
         except MCPError as error:
             self._lane.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
 
@@ -118,3 +125,14 @@ class CallLane:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._lane.close()
+
+
+def _read(params: dict[str, Any]) -> Wanted | None:
+    """What is wanted; None for what only the SDK knows how to refuse."""
+    name, arguments = params.get("name"), params.get("arguments")
+    if "requestState" not in params and isinstance(name, str) and (arguments is None or isinstance(arguments, dict)):
+        return Wanted(name, cast("dict[str, Any]", arguments or {}))
+    try:
+        return wanted(types.CallToolRequestParams.model_validate(params, by_name=False))
+    except ValidationError:
+        return None
