@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from toolwright.hooks.cache import Cache as Cache
     from toolwright.hooks.gate import PermissionGate as PermissionGate
     from toolwright.hooks.redact import Redact as Redact
+    from toolwright.hooks.shell import ShellHooks as ShellHooks
+    from toolwright.hooks.shell_config import ShellHook as ShellHook
+    from toolwright.hooks.shell_config import parse_shell_hooks as parse_shell_hooks
 
 __all__ = [
     "Answer",
@@ -29,7 +32,10 @@ __all__ = [
     "Redact",
     "Refuse",
     "Rewrite",
+    "ShellHook",
+    "ShellHooks",
     "Verdict",
+    "parse_shell_hooks",
 ]
 
 _HOMES = {
@@ -37,6 +43,8 @@ _HOMES = {
     "cache": "Cache",
     "gate": "PermissionGate",
     "redact": "Redact",
+    "shell": "ShellHooks",
+    "shell_config": "ShellHook parse_shell_hooks",
 }
 
 __getattr__ = loader(__name__, _HOMES)

@@ -4,10 +4,13 @@ from toolwright.core.lazy import loader
 
 TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
+    from toolwright.testing.cassettes import Recording as Recording
+    from toolwright.testing.cassettes import Replay as Replay
     from toolwright.testing.checks import check_tool as check_tool
     from toolwright.testing.checks import check_toolset as check_toolset
     from toolwright.testing.clock import FakeClock as FakeClock
     from toolwright.testing.hooks import ScriptedHook as ScriptedHook
+    from toolwright.testing.loopback import Loopback as Loopback
     from toolwright.testing.provider import BrokenOff as BrokenOff
     from toolwright.testing.provider import ScriptedProvider as ScriptedProvider
     from toolwright.testing.providers import check_provider as check_provider
@@ -22,7 +25,10 @@ __all__ = [
     "FakeClock",
     "Flaky",
     "Gauge",
+    "Loopback",
     "Recorder",
+    "Recording",
+    "Replay",
     "ScriptedHook",
     "ScriptedProvider",
     "check_provider",
@@ -41,6 +47,8 @@ _HOMES = {
     "skills": "check_skill",
     "stores": "check_store",
     "tools": "Flaky Gauge Recorder",
+    "cassettes": "Recording Replay",
+    "loopback": "Loopback",
 }
 
 __getattr__ = loader(__name__, _HOMES)
