@@ -8,13 +8,12 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext, IncomingMessage
 from mcp.client.auth import TokenStorage
-from mcp.shared.dispatcher import ProgressFnT
 from pydantic import TypeAdapter
 
 from toolwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
@@ -41,6 +40,14 @@ _CHANGES = (
     types.PromptListChangedNotification,
     types.ResourceListChangedNotification,
 )
+
+
+class Reporter(Protocol):
+    """Where the progress of a call goes."""
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def reported(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
 class Connection:
@@ -281,12 +288,12 @@ class Connection:
             return types.ElicitResult(action="cancel")
         return await ask_person(params, self._underway[-1], self._answerer)
 
-    async def call(self, client: Client, params: types.CallToolRequestParams, progress: ProgressFnT) -> Result:
+    async def call(self, client: Client, params: types.CallToolRequestParams, progress: Reporter) -> Result:
         """Send one call: the short way over a pipe, else the SDK's."""
         lane = self._process.lane if self._process is not None else None
         if lane is None:
             return await client.session.send_request(
-                types.CallToolRequest(params=params), RESULT, progress_callback=progress
+                types.CallToolRequest(params=params), RESULT, progress_callback=progress.reported
             )
         given: dict[str, Any] = {"name": params.name, "arguments": params.arguments or {}}
         if params.request_state is not None or params.input_responses is not None:

@@ -7,13 +7,13 @@ else (the handshake, listings, notifications) is the SDK's. A call costs a third
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
 
 from mcp import MCPError
-from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+Watcher: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the numbers the SDK gives out, and still an int anywhere
 
 
@@ -24,7 +24,7 @@ class Lane:
         self._writer = writer
         self._numbers = itertools.count(_FIRST_NUMBER)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._watched: dict[int, ProgressFnT] = {}
+        self._watched: dict[int, Watcher] = {}
         self.meta: Mapping[str, Any] = {}
         """What the SDK sends along with each request, and so must we."""
 
@@ -37,9 +37,7 @@ class Lane:
         """Write one message; it goes out with what is written next to it."""
         self._writer.write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n")
 
-    async def request(
-        self, method: str, params: Mapping[str, Any], progress: ProgressFnT | None = None
-    ) -> dict[str, Any]:
+    async def request(self, method: str, params: Mapping[str, Any], progress: Watcher | None = None) -> dict[str, Any]:
         """Ask the other side and wait for its answer; stopping to wait tells it to stop."""
         number = next(self._numbers)
         meta = dict(self.meta)
@@ -64,12 +62,12 @@ class Lane:
         except (ConnectionError, RuntimeError, OSError) as error:
             raise MCPError(CONNECTION_CLOSED, f"the pipe is closed: {error}") from error
 
-    async def take(self, message: Any) -> bool:
+    def take(self, message: Any) -> bool:
         """Take a message that is meant for us; False leaves it to the SDK."""
         said = _table(message)
         number = said.get("id")
         if "method" in said:
-            return said["method"] == "notifications/progress" and await self._progressed(said.get("params"))
+            return said["method"] == "notifications/progress" and self._progressed(said.get("params"))
         if not isinstance(number, int) or number < _FIRST_NUMBER:
             return False
         answer = self._waiting.get(number)
@@ -77,13 +75,13 @@ class Lane:
             _settle(answer, said)
         return True
 
-    async def _progressed(self, params: Any) -> bool:
+    def _progressed(self, params: Any) -> bool:
         said = _table(params)
         token, done = said.get("progressToken"), said.get("progress")
         watcher = self._watched.get(token) if isinstance(token, int) else None
         if watcher is None or not isinstance(done, (int, float)):
             return False
-        await watcher(done, said.get("total"), said.get("message"))
+        watcher(done, said.get("total"), said.get("message"))
         return True
 
     def close(self) -> None:

@@ -16,12 +16,18 @@ class Pace:
         self._left = burst
         self._stamp = time.monotonic()
 
-    async def keep(self) -> None:
-        """Count one message; wait if there have been too many."""
+    def allows(self) -> bool:
+        """Count one message, unless there have been too many."""
         if self._left < 1:
             now = time.monotonic()
             self._left = min(self._burst, self._left + (now - self._stamp) * self._per_second)
             self._stamp = now
             if self._left < 1:
-                await asyncio.sleep((1 - self._left) / self._per_second)
+                return False
         self._left -= 1
+        return True
+
+    async def keep(self) -> None:
+        """Count one message; wait if there have been too many."""
+        while not self.allows():  # noqa: ASYNC110 - what is waited for is the clock
+            await asyncio.sleep((1 - self._left) / self._per_second)

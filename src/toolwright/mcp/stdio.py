@@ -5,10 +5,10 @@ import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -18,8 +18,8 @@ from mcp.shared.message import SessionMessage
 from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.lane import Lane
 from toolwright.mcp.pace import Pace
+from toolwright.mcp.tap import Take, TappedProcess
 
-Take: TypeAlias = Callable[[bytes], Awaitable[bool]]
 _GRACE_SECONDS = 2.0
 _LAST_WORDS = 2_000
 
@@ -66,7 +66,7 @@ class LineReader(_Stream):
             if line.isspace():
                 continue
             try:
-                if self._take is not None and await self._take(line):
+                if self._take is not None and self._take(line):
                     continue
                 return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
             except ValueError:  # a server that prints to its output is common, and no reason to give up on it
@@ -137,8 +137,8 @@ class ServerProcess:
                 hearing.cancel()
                 self._code = process.returncode
 
-    async def _taken(self, line: bytes) -> bool:
-        return self.lane is not None and self.lane.busy and await self.lane.take(json.loads(line))
+    def _taken(self, line: bytes) -> bool:
+        return self.lane is not None and self.lane.busy and self.lane.take(json.loads(line))
 
     def _overheard(self, item: SessionMessage) -> None:
         """Learn from a request of the SDK's what has to be sent along with each."""
@@ -148,8 +148,10 @@ class ServerProcess:
             self.lane.meta = {key: value for key, value in meta.items() if key != "progressToken"}
 
     async def _start(self) -> Process:
-        config = self._config
-        return await asyncio.create_subprocess_exec(
+        """As `create_subprocess_exec` does it, with its output tapped."""
+        config, loop = self._config, asyncio.get_running_loop()
+        transport, protocol = await loop.subprocess_exec(
+            lambda: TappedProcess(config.message_bytes, loop, self._taken),
             config.command,
             *config.args,
             cwd=config.cwd or None,
@@ -158,8 +160,8 @@ class ServerProcess:
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,
-            limit=config.message_bytes,
         )
+        return Process(transport, protocol, loop)
 
     async def _hear(self, process: Process) -> None:
         """Keep the end of what it says beside the protocol: that is where it tells why it fails."""

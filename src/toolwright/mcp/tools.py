@@ -149,7 +149,11 @@ class _Progress:
         self._context = context
         self._next = 0.0
 
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+    async def reported(self, progress: float, total: float | None, message: str | None) -> None:
+        """The same, as the SDK wants it."""
+        self(progress, total, message)
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         now = time.monotonic()
         if now < self._next and progress != total:
             return

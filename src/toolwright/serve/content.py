@@ -14,8 +14,8 @@ def payload_of(outcome: Outcome, *, any_value: bool) -> dict[str, Any]:
     """Make MCP's result of an outcome; `any_value` says that structured content need not be an object."""
     match outcome:
         case Completed(output=output):
-            payload = {"content": [_block(part) for part in output.parts], "resultType": "complete"}
-            structured = thaw(output.structured)
+            payload: dict[str, Any] = {"content": [_block(part) for part in output.parts], "resultType": "complete"}
+            structured: Any = thaw(output.structured)
             if isinstance(structured, dict) or (any_value and structured is not None):
                 payload["structuredContent"] = structured
             return payload

@@ -59,7 +59,7 @@ class CallLane:
         self._capabilities: types.ClientCapabilities | None = None
         self._greeted = False
 
-    async def take(self, line: bytes) -> bool:
+    def take(self, line: bytes) -> bool:
         """Take a line that is for us; False leaves it to the SDK."""
         message = json.loads(line)
         if not isinstance(message, dict):
@@ -76,7 +76,7 @@ class CallLane:
                 self._greet(given)
                 return False
             case None:
-                return self._lane.busy and await self._lane.take(said)
+                return self._lane.busy and self._lane.take(said)
             case _:
                 return False
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from mcp.server.stdio import stdio_server
 
 from toolwright.mcp.stdio import LineReader, LineWriter
+from toolwright.mcp.tap import TappedPipe
 from toolwright.serve.gateway import Gateway
 from toolwright.serve.lane import CallLane
 
@@ -42,12 +43,12 @@ async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWrite
     os.dup2(2, 1)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_MESSAGE_BYTES)
-    incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(wire_in, "rb"))
     outgoing, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb")
     )
     writer = asyncio.StreamWriter(outgoing, protocol, None, loop)
     lane = CallLane(gateway, writer)
+    incoming, _ = await loop.connect_read_pipe(lambda: TappedPipe(reader, lane.take), os.fdopen(wire_in, "rb"))
     try:
         yield LineReader(reader, lane.take), LineWriter(writer)
     finally:

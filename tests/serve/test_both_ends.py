@@ -1,0 +1,111 @@
+"""Our client and our server at the two ends of HTTP: a gateway in front of a gateway."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from toolwright import Answers, Completed, Executor, Failed, Registry
+from toolwright.cli.commands import mcp
+from toolwright.core.call import Question
+from toolwright.executor.turn import Turn
+from toolwright.mcp import McpServers, ServerConfig
+from toolwright.policy import AllowEverything
+
+if TYPE_CHECKING:
+    from tests.serve.conftest import Desk, OpenDesk
+
+PROGRAM = str(Path(__file__).parent / "gateway_program.py")
+
+
+@asynccontextmanager
+async def client_of(desk: "Desk", token: str = "sesame") -> AsyncGenerator[tuple[Executor, McpServers], None]:
+    registry = Registry()
+    config = ServerConfig("desk", url=desk.url, headers={"Authorization": f"Bearer {token}"}, connect_seconds=10)
+    async with McpServers([config], registry) as servers:
+        yield Executor(registry, AllowEverything()), servers
+
+
+async def test_a_tool_behind_two_executors_answers_like_one_behind_one(desk: "Desk"):
+    async with client_of(desk) as (executor, _):
+        outcome = await executor.run("mcp__desk__add", {"a": 2, "b": 3})
+        assert isinstance(outcome, Completed)
+        assert outcome.output.structured == {"sum": 5}
+
+
+async def test_an_approval_is_asked_for_at_the_far_end(desk: "Desk"):
+    asked: list[str] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.reason for question in questions)
+        [question] = questions
+        return Answers().approve(question, arguments={**question.arguments, "answer": {"decision": "yes"}})
+
+    async with client_of(desk) as (executor, _):
+        outcome = await executor.run("mcp__desk__save", {"text": "it"}, turn=Turn(ask=ask))
+        assert isinstance(outcome, Completed), outcome
+        assert outcome.text == "saved it"
+        assert "Allow save: text='it'?" in asked[0]
+        refused = await executor.run("mcp__desk__save", {"text": "it"})
+        assert isinstance(refused, Failed)
+
+
+async def test_tools_that_come_later_reach_the_far_end(desk: "Desk", open_desk: "OpenDesk"):
+    async with client_of(desk) as (executor, _):
+        desk.registry.remove("picture")
+        async with asyncio.timeout(5):
+            while "mcp__desk__picture" in executor.registry.snapshot():  # noqa: ASYNC110 - has no event
+                await asyncio.sleep(0.01)
+
+
+async def test_a_door_that_stays_closed_is_a_reason_not_a_crash(desk: "Desk"):
+    async with client_of(desk, "wrong") as (executor, servers):
+        [status] = servers.status()
+        assert status.condition == "waiting"
+        assert len(executor.registry.snapshot()) == 0
+
+
+async def test_an_address_where_nobody_is_costs_nothing_else():
+    registry = Registry()
+    config = ServerConfig("gone", url="http://127.0.0.1:9/mcp", connect_seconds=5)
+    async with McpServers([config], registry) as servers:
+        assert servers.status()[0].condition == "waiting"
+        assert servers.status()[0].reason
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    file = tmp_path / "servers.json"
+    entry: dict[str, Any] = {"command": sys.executable, "args": [PROGRAM]}
+    file.write_text(json.dumps({"mcpServers": {"desk": entry}}))
+    return file
+
+
+def test_the_command_line_lists_servers_and_calls_tools(configuration: Path, capsys: pytest.CaptureFixture[str]):
+    assert mcp.run(["list", "--config", str(configuration)]) == 0
+    assert "desk: ready" in capsys.readouterr().out
+    assert mcp.run(["call", "mcp__desk__add", '{"a": 1, "b": 2}', "--config", str(configuration)]) == 0
+    assert capsys.readouterr().out == '{"sum":3}\n'
+    assert mcp.run(["call", "mcp__desk__ad", "{}", "--config", str(configuration)]) == 1
+    assert "did you mean" in capsys.readouterr().err
+    assert mcp.run(["list", "--config", str(configuration.with_name("none"))]) == 2
+
+
+async def test_one_command_is_a_gateway(configuration: Path):
+    program = "from toolwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
+    arguments = ("-c", program, "--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
+    registry = Registry()
+    async with McpServers([ServerConfig("outer", sys.executable, arguments)], registry) as servers:
+        assert servers.status()[0].condition == "ready", servers.status()
+        executor = Executor(registry, AllowEverything())
+        allowed = await executor.run("mcp__outer__mcp__desk__add", {"a": 1, "b": 2})
+        assert isinstance(allowed, Completed), allowed
+        assert allowed.output.structured == {"sum": 3}
+        denied = await executor.run("mcp__outer__mcp__desk__save", {"text": "x"})
+        assert isinstance(denied, Failed)
+        assert "never asks" in denied.text
