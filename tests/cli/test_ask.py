@@ -22,25 +22,25 @@ def shown(asked: Question, width: int = 80) -> str:
 
 
 def test_a_command_is_shown_with_its_folder_and_everything_it_touches() -> None:
-    text = shown(question(RunCommand("rm -rf build", "/work"), DeletePath("/work/build"), command="rm -rf build"))
-    assert "  rm -rf build\n" in text and "in /work" in text and "deletes /work/build" in text
+    text = shown(question(RunCommand("rm -rf build", "/srv"), DeletePath("/srv/build"), command="rm -rf build"))
+    assert "  rm -rf build\n" in text and "in /srv" in text and "deletes /srv/build" in text
     assert "because it may destroy something" in text
 
 
 def test_nothing_in_a_question_can_hide_or_draw_over_itself() -> None:
-    text = shown(question(RunCommand("ls\x1b[2K\r rm\u202e -rf\u200b ~", "/work"), command="x"))
+    text = shown(question(RunCommand("ls\x1b[2K\r rm\u202e -rf\u200b ~", "/srv"), command="x"))
     assert "\\x1b[2K\\r rm\\u202e -rf\\u200b ~" in text
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
 def test_the_end_of_a_long_command_is_seen_as_well_as_its_beginning() -> None:
     line = "\n".join([f"echo {number}" for number in range(200)] + ["rm -rf ~"])
-    text = shown(question(RunCommand(line, "/work"), command=line))
+    text = shown(question(RunCommand(line, "/srv"), command=line))
     assert "echo 0" in text and "rm -rf ~" in text and "more lines" in text
 
 
 def test_no_line_is_wider_than_the_screen() -> None:
-    asked = question(RunCommand("echo " + "x" * 300, "/work"), command="x")
+    asked = question(RunCommand("echo " + "x" * 300, "/srv"), command="x")
     assert all(len(line) <= 60 for line in dialog(asked, PLAIN, 60) if "always" not in line and "e edit" not in line)
 
 

@@ -100,32 +100,32 @@ _REMOTE = [
 
 @pytest.mark.parametrize("line", _LOCAL, ids=repr)
 def test_looking_around_is_proven_read_only(line: str) -> None:
-    plan = analyse(line, "/work/project")
+    plan = analyse(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READ_ONLY), plan.reason
 
 
 @pytest.mark.parametrize("line", _REMOTE, ids=repr)
 def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
-    plan = analyse(line, "/work/project")
+    plan = analyse(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READS_NETWORK), plan.reason
 
 
 @pytest.mark.parametrize(
     ("line", "path"),
     [
-        ("cat a", "/work/project/a"),
-        ("cat ./a/../b", "/work/project/b"),
+        ("cat a", "/srv/project/a"),
+        ("cat ./a/../b", "/srv/project/b"),
         ("cat ../../x", "/x"),
-        ("cd src && cat a", "/work/project/src/a"),
+        ("cd src && cat a", "/srv/project/src/a"),
         ("cd /etc; cat passwd", "/etc/passwd"),
         ("grep -f /etc/x y", "/etc/x"),
         ("grep --file=/etc/x y", "/etc/x"),
-        ("grep -r foo", "/work/project"),
+        ("grep -r foo", "/srv/project"),
         ("git diff --no-index a /etc/shadow", "/etc/shadow"),
-        ("git diff --no-index a b", "/work/project/b"),
-        ("sort < in", "/work/project/in"),
-        ("cat $PWD/a", "/work/project/a"),
-        ("cat src/*.py", "/work/project/src/*.py"),
+        ("git diff --no-index a b", "/srv/project/b"),
+        ("sort < in", "/srv/project/in"),
+        ("cat $PWD/a", "/srv/project/a"),
+        ("cat src/*.py", "/srv/project/src/*.py"),
         ("find /etc -name x | xargs cat", "/etc"),
         ("echo /etc/shadow | xargs cat", "/etc/shadow"),
         ("env -C /etc cat passwd", "/etc/passwd"),
@@ -136,7 +136,7 @@ def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
     ],
 )
 def test_what_is_read_is_said_with_its_whole_path(line: str, path: str) -> None:
-    assert ReadPath(path) in analyse(line, "/work/project").accesses
+    assert ReadPath(path) in analyse(line, "/srv/project").accesses
 
 
 def test_a_cd_that_may_fail_leaves_both_folders_possible() -> None:

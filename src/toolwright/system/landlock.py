@@ -1,6 +1,6 @@
 """Landlock, run as a script: give up writing outside some folders and the network, then become the command.
 
-    python landlock.py '{"writable": ["/work"], "network": false}' program argument…
+    python landlock.py '{"writable": ["/srv"], "network": false}' program argument…
 
 The kernel holds what is given up for this process and everything it starts. Where something cannot be given
 up, the command does not run.
