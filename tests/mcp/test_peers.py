@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib import util
@@ -92,3 +93,15 @@ async def test_the_memory_server_remembers(tmp_path: Path):
         entity = {"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}
         await text(executor, "mcp__memory__create_entities", entities=[entity])
         assert "wrote programs" in await text(executor, "mcp__memory__read_graph")
+
+
+async def test_the_official_inspector_uses_our_gateway():
+    script = peers.node_script("@modelcontextprotocol/inspector", "cli/build/cli.js")
+    program = Path(__file__).parents[1] / "serve" / "gateway_program.py"
+    process = await asyncio.create_subprocess_exec(
+        *(peers.node(), script, "--cli", sys.executable, str(program)),
+        *("--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=2", "--tool-arg", "b=3"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said = (await process.communicate())[0]
+    assert json.loads(said)["structuredContent"] == {"sum": 5}

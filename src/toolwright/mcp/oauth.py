@@ -87,7 +87,7 @@ class SignIn:
             OAuthClientMetadata(redirect_uris=[AnyUrl(address)], client_name="toolwright"),
             tokens,
             redirect_handler=self._send_away,
-            callback_handler=self._wait,
+            callback_handler=self.returned,
             client_metadata_url=config.client_metadata_url or None,
         )
 
@@ -99,7 +99,7 @@ class SignIn:
         self.url = url
         self._changed()
 
-    async def _wait(self) -> AuthorizationCodeResult:
+    async def returned(self) -> AuthorizationCodeResult:
         """Listen until the browser comes back; nothing listens at any other time."""
         back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
         server = await asyncio.start_server(lambda r, w: _answer(r, w, back), sock=self._door.dup())

@@ -1,7 +1,7 @@
 """`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-from toolwright.core.call import Answers, Failed, Outcome, Reply, ToolCall
+from toolwright.core.call import Answers, Failed, Outcome, Question, Reply, ToolCall
 from toolwright.core.errors import UnknownTool
 from toolwright.core.json import thaw
 from toolwright.executor.executor import Executor
@@ -165,21 +165,32 @@ class Gateway:
     async def call(self, caller: Caller, call: Wanted) -> dict[str, Any] | types.InputRequiredResult:
         """Make one call for a client, or go on with one that it was asked something about."""
         catalog, state = self._catalog(caller.key)
-        about = (caller.key, call.name, call.arguments)
-        conversation = self._resumed(call, about, catalog)
-        if conversation is None:
-            conversation = Conversation(about, self._begin(caller, call, catalog, state))
-        outcome = await conversation.step()
-        while outcome is None:
-            if caller.modern and _askable(caller, conversation, catalog):
-                return await self._put_aside(conversation, catalog)
-            conversation.answer(await _ask(caller, conversation, catalog))
-            outcome = await conversation.step()
+        run = self._begin(caller, call, catalog, state)
+        if caller.modern and (call.state is not None or _elicits(caller)):
+            outcome = await self._converse(caller, call, catalog, run)
+        else:
+            outcome = await run(lambda questions: _ask(caller, questions, catalog))
+        if isinstance(outcome, types.InputRequiredResult):
+            return outcome
         if call.name == SEARCH_NAME:
             self._news.set()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
         return payload_of(outcome, any_value=caller.modern)
+
+    async def _converse(
+        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Outcome]]
+    ) -> Outcome | types.InputRequiredResult:
+        """Let a call run in a task of its own, which can wait until the client comes back with answers."""
+        about = (caller.key, call.name, call.arguments)
+        conversation = self._resumed(call, about, catalog) or Conversation(about, run)
+        outcome = await conversation.step()
+        while outcome is None:
+            if _askable(caller, conversation.questions, catalog):
+                return await self._put_aside(conversation, catalog)
+            conversation.answer(declined(conversation.questions))
+            outcome = await conversation.step()
+        return outcome
 
     def _begin(
         self, caller: Caller, wanted: Wanted, catalog: Catalog, state: State
@@ -220,17 +231,22 @@ class Gateway:
         return conversation
 
 
-def _askable(caller: Caller, conversation: Conversation, catalog: Catalog) -> bool:
+def _elicits(caller: Caller) -> bool:
     can = caller.capabilities
-    return all(can_show(can, form_of(question, catalog)) for question in conversation.questions)
+    return can is not None and can.elicitation is not None
 
 
-async def _ask(caller: Caller, conversation: Conversation, catalog: Catalog) -> Answers:
+def _askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:
+    can = caller.capabilities
+    return all(can_show(can, form_of(question, catalog)) for question in questions)
+
+
+async def _ask(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> Answers:
     """Ask the client in the middle of the call, where it can be."""
-    if not (caller.reachable and _askable(caller, conversation, catalog)):
-        return declined(conversation.questions)
+    if caller.modern or not (caller.reachable and _askable(caller, questions, catalog)):
+        return declined(questions)
     replies: dict[str, Reply] = {}
-    for question in conversation.questions:
+    for question in questions:
         result = types.ElicitResult(action="cancel")
         with suppress(MCPError):
             result = await caller.elicit(form_of(question, catalog))
