@@ -6,12 +6,12 @@ else (the handshake, listings, notifications) is the SDK's. A call costs a third
 
 import asyncio
 import itertools
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+from pydantic_core import to_json
 
 Watcher: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the numbers the SDK gives out, and still an int anywhere
@@ -35,7 +35,7 @@ class Lane:
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Write one message; it goes out with what is written next to it."""
-        self._writer.write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n")
+        self._writer.write(to_json({"jsonrpc": "2.0", **message}) + b"\n")
 
     async def request(self, method: str, params: Mapping[str, Any], progress: Watcher | None = None) -> dict[str, Any]:
         """Ask the other side and wait for its answer; stopping to wait tells it to stop."""

@@ -1,7 +1,6 @@
 """A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send."""
 
 import asyncio
-import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
@@ -14,6 +13,7 @@ import anyio
 import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
+from pydantic_core import from_json
 
 from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.lane import Lane
@@ -138,7 +138,7 @@ class ServerProcess:
                 self._code = process.returncode
 
     def _taken(self, line: bytes) -> bool:
-        return self.lane is not None and self.lane.busy and self.lane.take(json.loads(line))
+        return self.lane is not None and self.lane.busy and self.lane.take(from_json(line))
 
     def _overheard(self, item: SessionMessage) -> None:
         """Learn from a request of the SDK's what has to be sent along with each."""

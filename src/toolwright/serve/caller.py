@@ -50,6 +50,11 @@ class Caller(Protocol):
         ...
 
     @property
+    def elicits(self) -> bool:
+        """Whether it says it can ask its person anything."""
+        ...
+
+    @property
     def capabilities(self) -> types.ClientCapabilities | None:
         """What it says it can do."""
         ...
@@ -76,6 +81,11 @@ class ContextCaller:
     @property
     def reachable(self) -> bool:
         return self._context.session.can_send_request
+
+    @property
+    def elicits(self) -> bool:
+        can = self.capabilities
+        return can is not None and can.elicitation is not None
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:

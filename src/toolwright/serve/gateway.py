@@ -166,7 +166,7 @@ class Gateway:
         """Make one call for a client, or go on with one that it was asked something about."""
         catalog, state = self._catalog(caller.key)
         run = self._begin(caller, call, catalog, state)
-        if caller.modern and (call.state is not None or _elicits(caller)):
+        if caller.modern and (call.state is not None or caller.elicits):
             outcome = await self._converse(caller, call, catalog, run)
         else:
             outcome = await run(lambda questions: _ask(caller, questions, catalog))
@@ -229,11 +229,6 @@ class Gateway:
             replies[question.id] = reply_to(question, catalog, shown)
         conversation.answer(Answers(replies))
         return conversation
-
-
-def _elicits(caller: Caller) -> bool:
-    can = caller.capabilities
-    return can is not None and can.elicitation is not None
 
 
 def _askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:

@@ -1,7 +1,6 @@
 """The short way for calls that come over a pipe, past the SDK's layers; everything else stays the SDK's."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from mcp import MCPError
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from toolwright.mcp.lane import Lane
 from toolwright.serve.caller import Wanted, wanted
@@ -29,6 +29,11 @@ class PipeCaller:
         self._token: object = meta.get("progressToken")
         self.watches = self._token is not None
         self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def elicits(self) -> bool:
+        said = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
+        return isinstance(said, dict) and "elicitation" in said
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
@@ -61,7 +66,7 @@ class CallLane:
 
     def take(self, line: bytes) -> bool:
         """Take a line that is for us; False leaves it to the SDK."""
-        message = json.loads(line)
+        message: object = from_json(line)
         if not isinstance(message, dict):
             return False
         said = cast("dict[str, Any]", message)
