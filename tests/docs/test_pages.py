@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RUNNABLE = ("tools", "registry", "executor", "testing")
+RUNNABLE = ("tools", "registry", "executor", "testing", "mcp", "gateway")
 PAGES = [ROOT / "docs" / "tutorial.md", *(ROOT / "docs" / "howto" / f"{name}.md" for name in RUNNABLE)]
 
 

@@ -7,9 +7,14 @@ from typing import cast
 
 from toolwright.tool.base import ToolContext
 
+# asked first, because finding out that a value is neither awaitable nor a stream costs more than a thread hop's share
+_PLAIN: frozenset[type] = frozenset({str, int, float, bool, dict, list, tuple, type(None)})
+
 
 async def settle(value: object, context: ToolContext) -> object:
     """Await or exhaust what a call gave, whichever it wants; a plain value is returned as it is."""
+    if type(value) in _PLAIN:
+        return value
     if inspect.isawaitable(value):
         value = await cast("Awaitable[object]", value)
     if inspect.isasyncgen(value):
@@ -30,7 +35,7 @@ async def _last(stream: AsyncGenerator[object, None], context: ToolContext) -> o
 
 def exhaust(value: object, context: ToolContext) -> object:
     """The same for a plain generator, on the thread it runs in; what it returns at the end beats what it yielded."""
-    if not inspect.isgenerator(value):
+    if type(value) in _PLAIN or not inspect.isgenerator(value):
         return value
     stream = cast("Generator[object, None, object]", value)
     last: object = None
