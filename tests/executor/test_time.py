@@ -166,6 +166,24 @@ async def test_the_short_way_ends_like_the_long_way() -> None:
     assert executor.stats["moody"].outcomes == recorded.stats["moody"].outcomes
 
 
+async def test_a_tool_removed_while_it_fails_the_short_way_still_has_its_outcome() -> None:
+    registry = Registry()
+
+    @tool(effect=Effect.READ)
+    async def leaving(fail: bool) -> str:
+        """Disappear, then fail."""
+        if fail:
+            registry.remove("leaving")
+            raise ToolFailed("gone")
+        return "here"
+
+    registry.add(leaving)
+    executor = Executor(registry)
+    assert isinstance(await executor.run("leaving", {"fail": False}), Completed)
+    outcome = await executor.run("leaving", {"fail": True})
+    assert isinstance(outcome, Failed) and outcome.error.code == "tool_failed" and outcome.started
+
+
 def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:  # noqa: PTH123 - a process, not a path

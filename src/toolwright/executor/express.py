@@ -14,6 +14,7 @@ from toolwright.core.call import Completed, Outcome, ToolCall
 from toolwright.core.content import Output
 from toolwright.core.errors import InvalidArguments
 from toolwright.core.value import maker
+from toolwright.executor.admit import Admitted, Lane
 from toolwright.executor.perform import being_cancelled, normalise, overdue
 from toolwright.executor.scope import Machine, TurnScope
 from toolwright.stats import Tally
@@ -26,15 +27,22 @@ _output = maker(Output)
 class ExpressLane:
     """What the short way needs to know of a tool."""
 
-    __slots__ = ("function", "output_chars", "parse", "seconds", "strictly", "tally")
+    __slots__ = ("_lane", "function", "output_chars", "parse", "seconds", "strictly", "tally")
 
     def __init__(self, tool: FunctionTool, function: Callable[..., Coroutine[Any, Any, object]], tally: Tally) -> None:
+        self._lane = Lane(tool)
         self.parse = tool.contract.parser.parse
         self.strictly = tool.contract.parser.strictly
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
         self.tally = tally
+
+    def admitted(self, call: ToolCall) -> Admitted:
+        """The call as the long way knows it: of this tool, whatever the registry has become meanwhile."""
+        item = Admitted(call, self._lane, "")
+        item.bind(call.arguments)
+        return item
 
 
 class Express:
@@ -84,18 +92,19 @@ class Express:
             value = await lane.function(**values)
         except asyncio.CancelledError as stopped:
             if deadline is not None and deadline.caused():
-                return await self._scope.go_on_alone(call, (overdue(lane.seconds), began))
+                return await self._scope.go_on(lane.admitted(call), (overdue(lane.seconds), began))
             if being_cancelled():
-                raise self._scope.cancelled_alone(call) from None
-            return await self._scope.go_on_alone(call, (normalise(stopped), began))
+                raise self._scope.cancelled_alone(lane.admitted(call)) from None
+            return await self._scope.go_on(lane.admitted(call), (normalise(stopped), began))
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
-            return await self._scope.go_on_alone(call, (normalise(raised), began))
+            return await self._scope.go_on(lane.admitted(call), (normalise(raised), began))
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
         seconds = perf_counter() - began
         if type(value) is not str or len(value) > lane.output_chars or not value.isascii():
-            return self._scope.finish_alone(call, value, seconds)
+            runner = self._machine.runner
+            return runner.finish(lane.admitted(call), runner.rendered(call, value, seconds), None)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
         lane.tally.note("completed", 1, seconds, chars_in, len(value))
         return _completed(call, _output(value, None), seconds, 1)

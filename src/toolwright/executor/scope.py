@@ -96,28 +96,16 @@ class TurnScope:
         try:
             return await machine.runner.perform(item, self, local.deadlines, self._observe)
         except asyncio.CancelledError:
-            raise self._cancelled(item) from None
+            raise self.cancelled_alone(item) from None
 
-    def cancelled_alone(self, call: ToolCall) -> TurnCancelled:
-        """The end of a lone call that was stopped from outside."""
-        return self._cancelled(self._bound(call))
-
-    def finish_alone(self, call: ToolCall, value: object, seconds: float) -> Outcome:
-        """The outcome of a lone call that gave something other than a short text."""
-        runner = self._machine.runner
-        return runner.finish(self._bound(call), runner.rendered(call, value, seconds), None)
-
-    async def go_on_alone(self, call: ToolCall, failed: tuple[ToolError, float]) -> Outcome:
+    async def go_on(self, item: Admitted, failed: tuple[ToolError, float]) -> Outcome:
         """The outcome of a lone call whose first attempt failed."""
-        machine, item = self._machine, self._bound(call)
+        machine = self._machine
         try:
             outcome = await machine.runner.attempt(item, self, machine.local().deadlines, failed=failed)
         except asyncio.CancelledError:
-            raise self._cancelled(item) from None
+            raise self.cancelled_alone(item) from None
         return machine.runner.finish(item, outcome, None)
-
-    def _bound(self, call: ToolCall) -> Admitted:
-        return self._machine.gate.bind(call, self._machine.registry.snapshot(), self.session_id)
 
     def _catalog(self) -> Catalog:
         return self._machine.registry.snapshot() if self._turn.catalog is None else self._turn.catalog
@@ -185,9 +173,10 @@ class TurnScope:
         try:
             return await self._one(item, local, parent)
         except asyncio.CancelledError:
-            raise self._cancelled(item) from None
+            raise self.cancelled_alone(item) from None
 
-    def _cancelled(self, item: Admitted) -> TurnCancelled:
+    def cancelled_alone(self, item: Admitted) -> TurnCancelled:
+        """The end of a lone call that was stopped from outside."""
         return TurnCancelled([self._machine.runner.cancelled(item, started=True, observe=self._observe)])
 
     async def _together(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
