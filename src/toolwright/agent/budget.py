@@ -9,27 +9,7 @@ from toolwright.agent.result import StopKind
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.errors import UsageError
 from toolwright.core.message import Usage
-
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What a million tokens cost, in one currency."""
-
-    input: float
-    output: float
-    cache_read: float = 0.0
-    cache_write: float = 0.0
-
-    def cost(self, usage: Usage) -> float:
-        """What that many tokens cost."""
-        return (
-            usage.input_tokens * self.input
-            + usage.output_tokens * self.output
-            + usage.cache_read_tokens * self.cache_read
-            + usage.cache_write_tokens * self.cache_write
-        ) / _MILLION
+from toolwright.providers.prices import Prices
 
 
 @dataclass(frozen=True, slots=True)
