@@ -17,3 +17,27 @@ def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         return value
 
     return load
+
+
+def loader_for_extra(package: str, homes: Mapping[str, str], *, needs: str, extra: str) -> Callable[[str], object]:
+    """Make the `__getattr__` of a package behind an extra: what is not installed is a `UsageError` that names the fix.
+
+    `needs` lists the top-level packages the extra brings, separated by spaces.
+    """
+    load, optional = loader(package, homes), frozenset(needs.split())
+
+    def load_or_tell(name: str) -> object:
+        try:
+            return load(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] not in optional:
+                raise
+            from toolwright.core.errors import (
+                UsageError,
+            )  # here, because importing any package passes through this file
+
+            raise UsageError(
+                f"{package} needs the package {error.name}, which is not installed: pip install 'toolwright[{extra}]'"
+            ) from error
+
+    return load_or_tell

@@ -1,7 +1,6 @@
 """Other programs' tools: MCP servers whose tools are called like our own. Needs the extra `toolwright[mcp]`."""
 
-from toolwright.core.errors import UsageError
-from toolwright.core.lazy import loader
+from toolwright.core.lazy import loader_for_extra
 
 TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
@@ -33,16 +32,4 @@ _HOMES = {
     "seen": "Seen SeenFile",
     "toolset": "McpServers ServerStatus",
 }
-_OPTIONAL = frozenset({"mcp", "mcp_types", "anyio", "httpx2"})
-_load = loader(__name__, _HOMES)
-
-
-def __getattr__(name: str) -> object:
-    try:
-        return _load(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _OPTIONAL:
-            raise
-        raise UsageError(
-            f"MCP needs the package {error.name}, which is not installed: pip install 'toolwright[mcp]'"
-        ) from error
+__getattr__ = loader_for_extra(__name__, _HOMES, needs="mcp mcp_types anyio httpx2", extra="mcp")
