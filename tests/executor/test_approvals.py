@@ -12,6 +12,7 @@ from toolwright import (
     ApprovalRequired,
     Approve,
     Arguments,
+    Ask,
     AuthRequired,
     ByMode,
     Completed,
@@ -33,6 +34,7 @@ from toolwright import (
 )
 from toolwright.core.call import GrantScope
 from toolwright.executor import Bounds
+from toolwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
 from toolwright.testing import Recorder
 
 paid: list[int] = []
@@ -61,6 +63,8 @@ class SaveArguments(Arguments):
 
     path: str
     """Where to save."""
+    content: str = ""
+    """What to save."""
 
 
 class Save(TypedTool[SaveArguments]):
@@ -181,6 +185,80 @@ async def test_patched_arguments_that_a_rule_denies_stay_denied() -> None:
     (question,) = questions_of(await executor.execute([call]))
     (denied,) = await executor.execute([call], answers=Answers().approve(question, arguments={"path": "/etc/x"}))
     assert isinstance(denied, Failed) and "only /tmp" in denied.text
+
+
+class Watching(Hook):
+    """Sees what would run, and refuses what it is told to."""
+
+    def __init__(self, *refused: object) -> None:
+        self.seen: list[object] = []
+        self._refused = refused
+
+    async def before(self, pending: PendingCall) -> Verdict | None:
+        self.seen.append(dict(pending.arguments))
+        return Refuse("not that one") if pending.arguments.get("amount") in self._refused else None
+
+
+async def test_hooks_see_the_arguments_a_person_changed_and_may_refuse_them() -> None:
+    hook = Watching(13)
+    executor = Executor(Registry(pay), hooks=[hook])
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    (refused,) = await executor.execute([call], answers=Answers().approve(question, arguments={"amount": 13}))
+    assert hook.seen[-1] == {"amount": 13}
+    assert isinstance(refused, Failed) and refused.text == "not that one" and paid == []
+
+
+async def test_a_hooks_cached_answer_for_the_old_arguments_is_not_given_for_the_new_ones(tmp_path: Path) -> None:
+    class Cache(Hook):
+        async def before(self, pending: PendingCall) -> Verdict | None:
+            return Answer("cached a") if pending.arguments["content"] == "a" else None
+
+    executor = Executor(Registry(Save()), hooks=[Cache()])
+    call = ToolCall("1", "save", {"path": str(tmp_path / "x"), "content": "a"})
+    (question,) = questions_of(await executor.execute([call]))
+    changed = Answers().approve(question, arguments={"path": str(tmp_path / "x"), "content": "b"})
+    (outcome,) = await executor.execute([call], answers=changed)
+    assert isinstance(outcome, Completed) and outcome.text != "cached a"
+
+
+async def test_a_hooks_new_objection_to_changed_arguments_is_asked_about() -> None:
+    class Wary(Hook):
+        async def before(self, pending: PendingCall) -> Verdict | None:
+            return Ask("it holds a secret") if pending.arguments["content"] == "key" else None
+
+    executor = Executor(Registry(Save()), hooks=[Wary()])
+    call = ToolCall("1", "save", {"path": "/tmp/a", "content": "a"})
+    (question,) = questions_of(await executor.execute([call]))
+    changed = Answers().approve(question, arguments={"path": "/tmp/a", "content": "key"})
+    (again,) = await executor.execute([call], answers=changed)
+    assert isinstance(again, Interrupted) and "it holds a secret" in again.questions[0].reason
+
+
+async def test_a_person_on_the_spot_is_asked_again_about_what_they_changed() -> None:
+    asked: list[int] = []
+    replies = iter([{"amount": 6}, {"amount": 5}, {"amount": 6}, None])
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        (question,) = questions
+        asked.append(int(str(question.arguments["amount"])))
+        return Answers().approve(question, arguments=next(replies))
+
+    (outcome,) = await Executor(Registry(pay)).execute([ToolCall("1", "pay", {"amount": 5})], turn=Turn(ask=ask))
+    assert isinstance(outcome, Completed)
+    assert asked == [5, 6, 5, 6] and paid == [6]
+
+
+async def test_answers_to_both_the_question_and_the_changed_one_can_be_given_at_once() -> None:
+    executor = Executor(Registry(pay))
+    call = ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    answers = Answers().approve(question, arguments={"amount": 6})
+    (again,) = questions_of(await executor.execute([call], answers=answers))
+    answers.approve(again)
+    assert isinstance((await executor.execute([call], answers=answers))[0], Completed)
+    assert isinstance((await executor.execute([call], answers=answers))[0], Interrupted)  # each counts once
+    assert paid == [6]
 
 
 async def test_a_question_shows_what_would_happen_and_hides_no_characters() -> None:

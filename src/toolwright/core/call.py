@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, TypeAlias
@@ -148,10 +148,14 @@ class Answers:
         self._given[question.id] = Decline(reason)
         return self
 
-    def find(self, digest: str, call_id: str, *, now: float | None = None) -> tuple[str, Reply] | None:
-        """Look up the unexpired answer given for exactly this digest and call, with its question's id."""
+    def find(
+        self, digest: str, call_id: str, *, besides: Container[str] = (), now: float | None = None
+    ) -> tuple[str, Reply] | None:
+        """Look up the last unexpired answer given for exactly this digest and call, with its question's id."""
         stamp = time.time() if now is None else now
-        for question_id, answer in self._given.items():
+        for question_id, answer in reversed(self._given.items()):
+            if question_id in besides:
+                continue
             bound, _, rest = question_id.partition(".")
             about, _, tail = rest.rpartition(".")[0].rpartition(".")
             if bound == digest and about == call_id and (int(tail, 16) == 0 or stamp < int(tail, 16)):

@@ -59,8 +59,10 @@ class Admitted:
     """A hook's output: only the run is skipped."""
     error: ToolError | None = None
     questions: tuple[Question, ...] = ()
-    spent: str = ""
-    """The question whose answer let this call through."""
+    spent: tuple[str, ...] = ()
+    """The questions whose answers were heeded on the way; used up when the call runs."""
+    shown: tuple[frozenset[Access], frozenset[str]] | None = None
+    """What the question named, accesses and reasons, where its answer changed the arguments."""
     lasting: tuple[Question, Approve] | None = None
     """A yes for this session or always, to be remembered when the call runs."""
     _digest: str = ""
@@ -175,23 +177,26 @@ class Gate:
             case _:
                 pass
 
-    def judge(self, admitted: Admitted, answers: Answers | None) -> None:
-        """Hear the policies on everything the final arguments would touch, then the person's answers."""
+    def judge(self, admitted: Admitted, answers: Answers | None) -> bool:
+        """Hear the policies on everything the final arguments would touch, then the person's answers.
+
+        True if an answer changed the arguments: then they are not final, and hooks and policies are to be heard again.
+        """
         if admitted.error is not None or admitted.questions:
-            return
+            return False
         try:
             asks = self._decide(admitted)
-            if asks:
-                self._settle(admitted, asks, answers)
+            return bool(asks) and self._settle(admitted, asks, answers)
         except AuthRequired as error:
             self._sign_in(admitted, error, answers)
         except Exception as error:  # noqa: BLE001 - a tool that fails to say what it touches fails its own call only
             admitted.error = error if isinstance(error, ToolError) else _crash(error)
+        return False
 
     def spend(self, admitted: Sequence[Admitted]) -> None:
         """Use up the answers that let these calls through: each counts once, unless it was given for longer."""
-        self._spent.update(item.spent for item in admitted if item.spent)
         for item in admitted:
+            self._spent.update(item.spent)
             if item.lasting is not None:
                 self.policies.remember(*item.lasting, session=item.session_id)
 
@@ -222,33 +227,28 @@ class Gate:
             lane.granted = self.policies.standing
         return asks
 
-    def _settle(self, admitted: Admitted, asks: Sequence[Ask], answers: Answers | None) -> None:
+    def _settle(self, admitted: Admitted, asks: Sequence[Ask], answers: Answers | None) -> bool:
         """A person's answer settles an ask, if it was given for exactly this; else the question is raised."""
-        found = None if answers is None else answers.find(admitted.digest, admitted.call.id)
+        found = None if answers is None else answers.find(admitted.digest, admitted.call.id, besides=admitted.spent)
         if found is None or found[0] in self._spent:
-            admitted.questions = (self._question(admitted, asks),)
-            return
+            if not _covered(admitted, asks):
+                admitted.questions = (self._question(admitted, asks),)
+            return False
         question_id, reply = found
-        admitted.spent = question_id
+        admitted.spent = (*admitted.spent, question_id)
         match reply:
             case Decline(reason):
                 admitted.error = Denied(f"declined: {reason}" if reason else "declined by the user")
             case Approve(arguments=patched) if patched is not None:
-                self._patch(admitted, patched)
+                admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
+                admitted.asks, admitted.accesses, admitted.answered = (), (), None
+                admitted.bind(patched)
+                return True
             case Approve(scope="once"):
                 pass
             case Approve():
                 admitted.lasting = (self._question(admitted, asks), reply)
-
-    def _patch(self, admitted: Admitted, arguments: JsonObject) -> None:
-        """Other arguments are judged again; what was not in the question needs a question of its own."""
-        shown = set(admitted.accesses)
-        admitted.asks, admitted.accesses = (), ()
-        admitted.bind(arguments)
-        asks = self._decide(admitted)
-        if asks and not (admitted.accesses and shown.issuperset(admitted.accesses)):
-            admitted.spent = ""
-            admitted.questions = (self._question(admitted, asks),)
+        return False
 
     def _sign_in(self, admitted: Admitted, error: AuthRequired, answers: Answers | None) -> None:
         found = None if answers is None else answers.find(admitted.digest, admitted.call.id)
@@ -272,6 +272,14 @@ class Gate:
             url=auth.url if auth else "",
             expires_at=0 if seconds is None else int(time.time() + seconds) + 1,
         )
+
+
+def _covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:
+    """Whether changed arguments touch, and are asked about for, nothing but what the question already showed."""
+    if admitted.shown is None or not admitted.accesses:
+        return False
+    accesses, reasons = admitted.shown
+    return accesses.issuperset(admitted.accesses) and reasons.issuperset(ask.reason for ask in asks)
 
 
 def pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:

@@ -18,6 +18,9 @@ from toolwright.executor.turn import Bounds, Turn, TurnCancelled
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import State, ToolContext
 
+_MOST_EDITS = 20
+"""How often in a row a person may change what they are asked about."""
+
 
 @dataclass(slots=True)
 class LoopParts:
@@ -86,7 +89,8 @@ class TurnScope:
         item = gate.bind(call, self._catalog(), self.session_id)
         if gate.hooks:
             await gate.consult(item, self.turn_id, local.deadlines)
-        gate.judge(item, answers)
+        while gate.judge(item, answers):  # a person changed the arguments, and hooks have a say in what will run
+            await gate.consult(item, self.turn_id, local.deadlines)
         if item.questions or item.spent or self._eventful:
             return (await self._proceed((item,), answers, None))[0]
         if self._observe is not None:
@@ -124,7 +128,8 @@ class TurnScope:
         for item in admitted:
             if gate.hooks:
                 await gate.consult(item, self.turn_id, local.deadlines)
-            gate.judge(item, answers)
+            while gate.judge(item, answers):
+                await gate.consult(item, self.turn_id, local.deadlines)
         halted = next((item.error for item in admitted if isinstance(item.error, Halted)), None)
         if halted is not None:
             for item in admitted:
@@ -144,9 +149,14 @@ class TurnScope:
         return await self._perform(admitted, parent)
 
     async def _answered(self, admitted: Sequence[Admitted], answers: Answers) -> Sequence[Admitted]:
-        """Admit again with the answers; a question that was answered by nobody counts as declined."""
+        """Admit again with the answers; what somebody changed may be asked about again, silence is a no."""
         calls = [item.call for item in admitted]
-        admitted = await self._admit(calls, answers)
+        for _ in range(_MOST_EDITS):
+            admitted = await self._admit(calls, answers)
+            changed = [question for item in admitted if item.shown is not None for question in item.questions]
+            if not changed or self._turn.ask is None:
+                break
+            answers = _joined(answers, await self._turn.ask(changed))
         unanswered: list[Question] = [question for item in admitted for question in item.questions]
         for question in unanswered:
             answers.decline(question, "nobody answered")
