@@ -1,18 +1,19 @@
 """Claude, through Anthropic's Messages API."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from toolwright.core.message import AssistantMessage
 from toolwright.core.spec import ToolSpec
+from toolwright.providers.answer import answer
 from toolwright.providers.anthropic_messages import PROVIDER, encode, marked
 from toolwright.providers.anthropic_stream import AnthropicDraft
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.base import ModelEvent, ModelRequest
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
 from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_anthropic
-from toolwright.providers.vendor import vendor_errors
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -40,22 +41,30 @@ class AnthropicMessages:
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
         edge = self._edges.of(request)
-        draft = AnthropicDraft(edge)
-        async with vendor_errors(key="ANTHROPIC_API_KEY"):
-            events = await _open(await self._clients.get(), self._body(request, edge))
-            async with events:
-                async for event in events:
-                    news = draft.take(cast("dict[str, Any]", event))
-                    if news is not None:
-                        yield news
-        yield MessageDone(draft.message())
+        return answer(AnthropicDraft(edge), self._open(request, edge), key="ANTHROPIC_API_KEY")
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
+
+    @asynccontextmanager
+    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncIterator[AsyncIterator[Any]]:
+        from anthropic import AsyncStream
+
+        client = await self._clients.get()
+        # the body is ours, bytes and all: the typed call would walk through every old message on every turn
+        posted = client.post(
+            "/v1/messages",
+            cast_to=object,
+            content=self._body(request, edge),
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
+        async with await posted as events:
+            yield events
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
         fields: dict[str, bytes | Pieces] = {
@@ -100,10 +109,3 @@ def _client(api_key: str | None, base_url: str | None) -> "AsyncAnthropic":
 
 async def _close(client: "AsyncAnthropic") -> None:
     await client.close()
-
-
-async def _open(client: "AsyncAnthropic", body: bytes) -> Any:
-    from anthropic import AsyncStream
-
-    # the body is ours, bytes and all: the typed call would walk through every old message on every turn
-    return await client.post("/v1/messages", cast_to=object, content=body, stream=True, stream_cls=AsyncStream[object])

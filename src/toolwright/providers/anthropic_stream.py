@@ -37,7 +37,7 @@ class AnthropicDraft:
         self._counts: dict[str, int] = {}
         self._finished = False
 
-    def take(self, event: Event) -> ModelEvent | None:
+    def take(self, event: Event) -> list[ModelEvent]:
         """Take in one event; say what of it is news."""
         match event.get("type"):
             case "message_start":
@@ -54,7 +54,7 @@ class AnthropicDraft:
                 self._finished = True
             case _:  # pings, and kinds that are not there yet
                 pass
-        return None
+        return []
 
     def message(self) -> AssistantMessage:
         """The whole message; raises if the stream ended without saying so."""
@@ -70,28 +70,28 @@ class AnthropicDraft:
             if value is not None:
                 self._counts[name] = value
 
-    def _started(self, index: int, block: Event) -> ModelEvent | None:
+    def _started(self, index: int, block: Event) -> list[ModelEvent]:
         self._blocks[index] = {**block, "_json": ""}
         if block.get("type") == "tool_use":
-            return CallDelta(block["id"], self._edge.inward_name(block["name"]), "")
+            return [CallDelta(block["id"], self._edge.inward_name(block["name"]), "")]
         if block.get("type") == "text" and block.get("text"):
-            return TextDelta(block["text"])
-        return None
+            return [TextDelta(block["text"])]
+        return []
 
-    def _grown(self, index: int, delta: Event) -> ModelEvent | None:
+    def _grown(self, index: int, delta: Event) -> list[ModelEvent]:
         block, kind = self._blocks[index], delta.get("type", "")
         if kind == "input_json_delta":
             block["_json"] += delta["partial_json"]
             if block.get("type") == "tool_use" and delta["partial_json"]:
-                return CallDelta(block["id"], self._edge.inward_name(block["name"]), delta["partial_json"])
+                return [CallDelta(block["id"], self._edge.inward_name(block["name"]), delta["partial_json"])]
         elif kind in _GROWING:
             field = _GROWING[kind]
             block[field] = (block.get(field) or "") + delta[field]
             if kind != "signature_delta" and delta[field]:
-                return TextDelta(delta[field]) if kind == "text_delta" else ThinkingDelta(delta[field])
+                return [TextDelta(delta[field]) if kind == "text_delta" else ThinkingDelta(delta[field])]
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
-        return None
+        return []
 
     def _part(self, block: Event) -> AssistantPart:
         text: str = block.pop("_json")

@@ -1,22 +1,20 @@
 """Gemini, through Google's GenAI SDK."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
 
 from toolwright.core.spec import ToolSpec
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.answer import answer
+from toolwright.providers.base import ModelEvent, ModelRequest
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
 from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_gemini
-from toolwright.providers.google_client import Connection, Exchange, connect, current, disconnect
+from toolwright.providers.google_client import Exchange, connect, current, disconnect
 from toolwright.providers.google_messages import PROVIDER, encode
 from toolwright.providers.google_stream import GoogleDraft
-from toolwright.providers.vendor import vendor_errors
-
-if TYPE_CHECKING:
-    from google.genai import types
 
 _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
 """Models that do not think, and that refuse a request which asks for their thoughts."""
@@ -46,36 +44,32 @@ class GoogleGemini:
         options = {"api_key": api_key} if client_options is None else client_options
         self._clients = Clients(lambda: connect(options, base_url), disconnect)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
         edge = self._edges.of(request)
-        draft = GoogleDraft(edge)
-        exchange = Exchange(self._body(request, edge))
-        async with vendor_errors(key="GEMINI_API_KEY"):
-            chunks = await self._open(await self._clients.get())
-            current.set(exchange)  # the request is sent when the first chunk is asked for
-            try:
-                async for chunk in chunks:
-                    for news in draft.take(chunk):
-                        yield news
-            finally:
-                await chunks.aclose()
-                if exchange.answer is not None:  # the SDK would leave this to the garbage collector
-                    await exchange.answer.aclose()
-        yield MessageDone(draft.message())
+        return answer(GoogleDraft(edge), self._open(request, edge), key="GEMINI_API_KEY")
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
-    async def _open(self, connection: Connection) -> "AsyncGenerator[types.GenerateContentResponse, None]":
+    @asynccontextmanager
+    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncIterator[AsyncIterator[Any]]:
         from google.genai import types
 
+        connection = await self._clients.get()
         # tools are run and answers continued by the loop above us, not by the SDK
         off = types.AutomaticFunctionCallingConfig(disable=True)
         config = types.GenerateContentConfig(automatic_function_calling=off, automatic_continuation=False)
         ask = cast("Any", connection.client.aio.models).generate_content_stream  # its types name packages nobody has
-        return await ask(model=self.model, contents="(sent as bytes)", config=config)
+        exchange = Exchange(self._body(request, edge))
+        try:
+            async with aclosing(await ask(model=self.model, contents="(sent as bytes)", config=config)) as chunks:
+                current.set(exchange)  # the request is sent when the first chunk is asked for
+                yield chunks
+        finally:
+            if exchange.answer is not None:  # the SDK would leave this to the garbage collector
+                await exchange.answer.aclose()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
         fields: dict[str, bytes | Pieces] = {}

@@ -4,15 +4,14 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 
 from toolwright.core.spec import ToolSpec
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
-from toolwright.providers.clients import Clients, require
+from toolwright.providers.answer import answer
+from toolwright.providers.base import ModelEvent, ModelRequest
 from toolwright.providers.edge import Edge, Edges
 from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_chat
 from toolwright.providers.openai_chat_messages import PROVIDER, encode
 from toolwright.providers.openai_chat_stream import ChatDraft
-from toolwright.providers.openai_client import answer_format, close_client, make_client, open_stream
-from toolwright.providers.vendor import vendor_errors
+from toolwright.providers.openai_client import answer_format, openai_clients, opened
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,23 +30,16 @@ class OpenAIChat:
         strict: bool = False,
     ) -> None:
         """`strict` has tools enforced by the server, where their schemas lose nothing by it and the server can."""
-        require("openai", "openai")
         self.model = model
         self._edges = Edges(PROVIDER, _shape, strict=strict)
         self._limit = "max_completion_tokens" if base_url is None else "max_tokens"  # the old name is known everywhere
-        self._clients = Clients(lambda: client or make_client(api_key, base_url), close_client)
+        self._clients = openai_clients(client, api_key, base_url)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
         edge = self._edges.of(request)
-        draft = ChatDraft(edge)
-        async with vendor_errors(key="OPENAI_API_KEY"):
-            chunks = await open_stream(await self._clients.get(), "/chat/completions", self._body(request, edge))
-            async with chunks:
-                async for chunk in chunks:
-                    for news in draft.take(cast("dict[str, Any]", chunk)):
-                        yield news
-        yield MessageDone(draft.message())
+        sent = opened(self._clients, "/chat/completions", lambda: self._body(request, edge))
+        return answer(ChatDraft(edge), sent, key="OPENAI_API_KEY")
 
     async def calls_tools(self) -> bool | None:
         """Ask a llama.cpp server whether its model was taught to call tools; None where nobody can tell."""

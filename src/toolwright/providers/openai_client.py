@@ -1,9 +1,12 @@
 """OpenAI's client as both of its APIs use it."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from toolwright.core.json import JsonObject
 from toolwright.core.message import Usage
+from toolwright.providers.clients import Clients, require
 from toolwright.providers.encoding import nested
 from toolwright.providers.strict import strict_form
 
@@ -14,8 +17,13 @@ _NO_KEY = "none"
 """What servers that want no key are sent; the client refuses to be made without one."""
 
 
-def make_client(api_key: str | None, base_url: str | None) -> "AsyncOpenAI":
-    """Make a client that leaves trying again to us."""
+def openai_clients(client: "AsyncOpenAI | None", api_key: str | None, base_url: str | None) -> "Clients[AsyncOpenAI]":
+    """Hand out the given client, or clients made with the key and address; raises where the package is missing."""
+    require("openai", "openai")
+    return Clients(lambda: client or _made(api_key, base_url), _close)
+
+
+def _made(api_key: str | None, base_url: str | None) -> "AsyncOpenAI":
     from openai import AsyncOpenAI
 
     if api_key is None and base_url is not None:
@@ -23,23 +31,28 @@ def make_client(api_key: str | None, base_url: str | None) -> "AsyncOpenAI":
     return AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0)
 
 
-async def close_client(client: "AsyncOpenAI") -> None:
-    """Close a client's connections."""
+async def _close(client: "AsyncOpenAI") -> None:
     await client.close()
 
 
-async def open_stream(client: "AsyncOpenAI", path: str, body: bytes) -> Any:
+@asynccontextmanager
+async def opened(
+    clients: "Clients[AsyncOpenAI]", path: str, body: Callable[[], bytes]
+) -> AsyncIterator[AsyncIterator[Any]]:
     """Send a request; the body is ours, because the typed call would walk through every old message on every turn."""
     from openai import AsyncStream
 
-    return await client.post(
+    client = await clients.get()
+    posted = client.post(
         path,
         cast_to=object,
-        content=body,
+        content=body(),
         options={"headers": {"content-type": "application/json"}},
         stream=True,
         stream_cls=AsyncStream[object],
     )
+    async with await posted as events:
+        yield events
 
 
 def answer_format(schema: JsonObject) -> JsonObject:

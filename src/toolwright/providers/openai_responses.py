@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from toolwright.core.spec import ToolSpec
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
-from toolwright.providers.clients import Clients, require
+from toolwright.providers.answer import answer
+from toolwright.providers.base import ModelEvent, ModelRequest
 from toolwright.providers.edge import Edge, Edges
 from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_responses
-from toolwright.providers.openai_client import answer_format, close_client, make_client, open_stream
+from toolwright.providers.openai_client import answer_format, openai_clients, opened
 from toolwright.providers.openai_responses_messages import PROVIDER, encode
 from toolwright.providers.openai_responses_stream import ResponsesDraft
-from toolwright.providers.vendor import vendor_errors
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -35,23 +34,15 @@ class OpenAIResponses:
         strict: bool = True,
     ) -> None:
         """`strict` has tools enforced by the server, where their schemas lose nothing by it."""
-        require("openai", "openai")
         self.model = model
         self._edges = Edges(PROVIDER, _shape, strict=strict)
-        self._clients = Clients(lambda: client or make_client(api_key, base_url), close_client)
+        self._clients = openai_clients(client, api_key, base_url)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
         edge = self._edges.of(request)
-        draft = ResponsesDraft(edge)
-        async with vendor_errors(key="OPENAI_API_KEY"):
-            events = await open_stream(await self._clients.get(), "/responses", self._body(request, edge))
-            async with events:
-                async for event in events:
-                    news = draft.take(cast("dict[str, Any]", event))
-                    if news is not None:
-                        yield news
-        yield MessageDone(draft.message())
+        sent = opened(self._clients, "/responses", lambda: self._body(request, edge))
+        return answer(ResponsesDraft(edge), sent, key="OPENAI_API_KEY")
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""

@@ -26,7 +26,7 @@ class ResponsesDraft:
         self._items: dict[int, Event] = {}
         self._response: Event | None = None
 
-    def take(self, event: Event) -> ModelEvent | None:
+    def take(self, event: Event) -> list[ModelEvent]:
         """Take in one event; say what of it is news."""
         kind = event.get("type", "")
         if kind == "response.output_item.added":
@@ -36,16 +36,16 @@ class ResponsesDraft:
         elif kind == "response.function_call_arguments.delta":
             item = self._items[event["output_index"]]
             item["arguments"] = item.get("arguments", "") + event["delta"]
-            return CallDelta(item["call_id"], self._edge.inward_name(item["name"]), event["delta"])
+            return [CallDelta(item["call_id"], self._edge.inward_name(item["name"]), event["delta"])]
         elif kind in _TEXT and event["delta"]:
-            return TextDelta(event["delta"])
+            return [TextDelta(event["delta"])]
         elif kind in _THOUGHT and event["delta"]:
-            return ThinkingDelta(event["delta"])
+            return [ThinkingDelta(event["delta"])]
         elif kind in _LAST:
             self._response = event["response"]
         elif kind in ("response.failed", "error"):
             raise status_failure(200, nested(event, "response") or event, {})
-        return None
+        return []
 
     def message(self) -> AssistantMessage:
         """The whole message; raises if the stream ended without saying so."""
@@ -61,11 +61,11 @@ class ResponsesDraft:
         usage = openai_usage(nested(response, "usage"), "input", "output")
         return AssistantMessage(tuple(parts), stop_for(stop, tuple(parts)), usage, response.get("model", ""))
 
-    def _added(self, index: int, item: Event) -> ModelEvent | None:
+    def _added(self, index: int, item: Event) -> list[ModelEvent]:
         self._items[index] = item
         if item.get("type") == "function_call":
-            return CallDelta(item["call_id"], self._edge.inward_name(item["name"]), "")
-        return None
+            return [CallDelta(item["call_id"], self._edge.inward_name(item["name"]), "")]
+        return []
 
     def _stop(self, response: Event, items: list[Event]) -> Stop:
         why = nested(response, "incomplete_details").get("reason")
