@@ -18,13 +18,13 @@ from toolwright.cli import wire
 from toolwright.cli.answering import open_questions, read_answers
 from toolwright.cli.exits import exit_code
 from toolwright.cli.given import messages_on_stdin, prompt_with_stdin
-from toolwright.cli.overhear import Overheard
 from toolwright.cli.session import begin
 from toolwright.cli.start import start
 from toolwright.core.call import Answers, Completed, Failed
 from toolwright.core.errors import UsageError
 from toolwright.core.event import CallEnded, Event
 from toolwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
+from toolwright.providers.overhear import Overheard
 from toolwright.tool.base import Cancellation
 
 _TERMINATED = 143

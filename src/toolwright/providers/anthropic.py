@@ -25,6 +25,8 @@ _LOOSE = 4
 class AnthropicMessages:
     """A Claude model. What is stable is marked for the prompt cache; thoughts go back as they came."""
 
+    vendor = "anthropic"
+
     def __init__(
         self,
         model: str,

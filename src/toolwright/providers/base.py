@@ -82,3 +82,8 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
         ...
+
+
+def vendor_of(provider: Provider) -> str:
+    """Whose API a provider speaks, as telemetry names it; empty where it does not say (`vendor`)."""
+    return str(getattr(provider, "vendor", ""))

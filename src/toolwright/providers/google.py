@@ -24,6 +24,8 @@ _SHAPE = "generationConfig"
 class GoogleGemini:
     """A Gemini model. Thoughts and their signatures go back as they came."""
 
+    vendor = "gcp.gemini"
+
     def __init__(
         self,
         model: str,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class OpenAIChat:
     """A model that speaks Chat Completions."""
 
+    vendor = "openai"
+
     def __init__(
         self,
         model: str,

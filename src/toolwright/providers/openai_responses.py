@@ -24,6 +24,8 @@ _THOUGHTLESS = re.compile(r"(?:chat)?gpt-[34]")
 class OpenAIResponses:
     """An OpenAI model. Nothing is stored with OpenAI: thoughts come encrypted and go back as they came."""
 
+    vendor = "openai"
+
     def __init__(
         self,
         model: str,

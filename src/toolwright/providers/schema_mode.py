@@ -26,6 +26,7 @@ from toolwright.providers.base import (
     ProviderError,
     TextDelta,
     ThinkingDelta,
+    vendor_of,
 )
 from toolwright.providers.clients import close_provider
 from toolwright.providers.encoding import Kept, call_arguments, parsed_object
@@ -55,6 +56,11 @@ class SchemaActions:
     def model(self) -> str:
         """The model's name as the provider knows it."""
         return self._provider.model
+
+    @property
+    def vendor(self) -> str:
+        """Whose API it is."""
+        return vendor_of(self._provider)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`. Text comes whole, once it is clear that it is no call."""
@@ -110,6 +116,11 @@ class AdaptiveTools:
     def model(self) -> str:
         """The model's name as the provider knows it."""
         return self._native.model
+
+    @property
+    def vendor(self) -> str:
+        """Whose API it is."""
+        return vendor_of(self._native)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model; raises `ProviderError`."""

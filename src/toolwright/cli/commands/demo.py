@@ -15,13 +15,13 @@ from toolwright.app.settings import load_settings
 from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
-from toolwright.cli.overhear import Overheard
 from toolwright.cli.palette import Palette
 from toolwright.cli.story import ANSWERS, NOTES, REPLIES, TASK
 from toolwright.core.call import Answers, Approve, Decline, Question, Reply
 from toolwright.core.event import CallEnded, Event
 from toolwright.core.json import compact
 from toolwright.providers.base import ModelEvent, TextDelta
+from toolwright.providers.overhear import Overheard
 from toolwright.testing.provider import ScriptedProvider
 
 _DESCRIPTION = """\

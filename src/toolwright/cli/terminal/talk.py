@@ -15,7 +15,6 @@ from toolwright.cli.answering import open_questions
 from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
-from toolwright.cli.overhear import Overheard
 from toolwright.cli.session import begin
 from toolwright.cli.show import one_line, transcript, visible
 from toolwright.cli.start import start
@@ -26,6 +25,7 @@ from toolwright.core.errors import ToolwrightError
 from toolwright.core.event import CallBegan, CallEnded, CallProgressed, Event
 from toolwright.core.message import Usage
 from toolwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
+from toolwright.providers.overhear import Overheard
 from toolwright.tool.base import Cancellation
 
 _MODES = ("default", "auto", "plan")

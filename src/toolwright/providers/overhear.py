@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-from toolwright.providers.base import ModelEvent, ModelRequest, Provider
+from toolwright.providers.base import ModelEvent, ModelRequest, Provider, vendor_of
 from toolwright.providers.clients import close_provider
 
 
@@ -16,6 +16,10 @@ class Overheard:
     @property
     def model(self) -> str:
         return self._inner.model
+
+    @property
+    def vendor(self) -> str:
+        return vendor_of(self._inner)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model, and tell what it said before the agent goes on."""
