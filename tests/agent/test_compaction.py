@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,3 +151,27 @@ def test_a_cut_never_parts_a_call_from_its_outcome(history: list[Message], keep:
 @given(histories, st.integers(0, 20))
 def test_dropping_outputs_keeps_every_pair(history: list[Message], before: int) -> None:
     assert unanswered(dropped(history, before, Outputs(), readable=False)) == []
+
+
+async def test_a_person_may_have_a_session_summarised_with_what_matters_to_them() -> None:
+    model = ScriptedProvider("first answer", "the summary", "second answer")
+    agent = Agent(model, [], sessions=MemoryStore())
+    await agent.run("hello", session="s")
+    before, after = await agent.compact("s", "the file names")
+    assert before > 0 and after > 0
+    wish = model.requests[1].messages[-1]
+    assert isinstance(wish, UserMessage) and str(wish.content).endswith("keep what concerns: the file names")
+    assert isinstance(await agent.run("and now?", session="s"), Done)
+    (summary, prompt) = model.requests[2].messages
+    assert isinstance(summary, UserMessage) and "the summary" in str(summary.content)
+    assert prompt == UserMessage("and now?")
+
+
+@pytest.mark.parametrize("reply", [ProviderError("no", fault="invalid"), " "])
+async def test_a_summary_that_cannot_be_had_leaves_the_session_as_it_was(reply: Line) -> None:
+    agent = Agent(ScriptedProvider("first answer", reply), [], sessions=MemoryStore())
+    await agent.run("hello", session="s")
+    kept = await agent.messages("s")
+    with pytest.raises(ProviderError):
+        await agent.compact("s")
+    assert await agent.messages("s") == kept

@@ -129,6 +129,32 @@ class Agent:
         """As `run`, blocking."""
         return blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
 
+    async def compact(
+        self, session: str, focus: str = "", *, cancellation: Cancellation | None = None
+    ) -> tuple[int, int]:
+        """Put a summary in the place of a session, keeping `focus` above all; returns its tokens before and after.
+
+        Happens by itself when a session grows too long. Raises `ProviderError` where the model cannot be asked and
+        `SessionError` where the session waits for an answer: then it is as it was.
+        """
+        hold = await self.sessions.hold(session)
+        spending = Spending(self.limits)
+        watch = Watch(cancellation, spending.deadline, self.limits.seconds)
+        try:
+            talk = Talk(hold, spending, watch, None)
+            if not hold.records:
+                raise no_such_session(session)
+            if talk.open is not None:
+                raise SessionError(f"session {session} waits for an answer; answer before it is made shorter")
+            before = talk.tokens
+            await Loop(self._machinery(Order(session), talk), talk, None).summarise(focus)
+            return before, talk.tokens
+        except TimeoutError:
+            raise SessionError(f"session {session} is as it was: {(watch.stopped() or ('', 'stopped'))[1]}") from None
+        finally:
+            watch.end()
+            await asyncio.shield(asyncio.ensure_future(hold.release()))
+
     async def messages(self, session: str) -> list[Message]:
         """The conversation so far, as the model would be shown it."""
         return list(Recalled(await self.sessions.read(session)).history)
@@ -202,11 +228,10 @@ class Agent:
         executor = self.executor
         if lineage is not None:
             executor, ask = inherited(executor, lineage), lineage.ask or ask or nobody
-        known = order.session_id in self._states
-        state = self._state(order.session_id)
-        if not known:  # taken up after a restart: what earlier searches revealed is shown again
-            recall_reveals(state, (o for m in talk.history if isinstance(m, ToolMessage) for o in m.outcomes))
+        state = self.state(order.session_id)
         handed = state.get(Lineage)
+        if handed.executor is None:  # taken up after a restart: what earlier searches revealed is shown again
+            recall_reveals(state, (o for m in talk.history if isinstance(m, ToolMessage) for o in m.outcomes))
         handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
         handed.depth = 0 if lineage is None else lineage.depth + 1
         return Machinery(
@@ -221,10 +246,10 @@ class Agent:
             self.compaction,
         )
 
-    def _state(self, session_id: str) -> State:
+    def state(self, session: str) -> State:
         """What the session's tools share, for as long as it is among the last used ones."""
-        state = self._states.pop(session_id, None) or self.executor.state.copy()
-        self._states[session_id] = state
+        state = self._states.pop(session, None) or self.executor.state.copy()
+        self._states[session] = state
         if len(self._states) > _REMEMBERED_STATES:
             self._states.popitem(last=False)
         return state

@@ -49,15 +49,23 @@ async def compacted(
     cut = tail_start(history, plan.keep_tokens)
     if plan.way == "drop":
         return History(dropped(history, cut, outputs, readable=READER in catalog)), Usage()
-    head, tail = history[:cut], history[cut:]
-    if not head:
+    if not cut:
         return History(dropped(history, len(history), outputs, readable=READER in catalog)), Usage()
     try:
-        summary = await summarise([*head, UserMessage(SUMMARY_WISH)])
-    except ProviderError:
-        return History([UserMessage(_LEFT_OUT), *tail]), Usage()
-    opening = f"{_SUMMARY_HEAD}{summary.text}" if summary.text.strip() else _LEFT_OUT
-    return History([UserMessage(opening), *tail]), summary.usage
+        return await summarised(history, cut, summarise)
+    except ProviderError:  # it must become shorter, with a summary or without
+        return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
+
+
+async def summarised(
+    history: Sequence[Message], cut: int, summarise: Summarise, *, focus: str = ""
+) -> tuple[History, Usage]:
+    """Return the history with a summary instead of its first messages, and what it cost; raises `ProviderError`."""
+    wish = f"{SUMMARY_WISH} Above all keep what concerns: {focus}" if focus else SUMMARY_WISH
+    summary = await summarise([*history[:cut], UserMessage(wish)])
+    if not summary.text.strip():
+        raise ProviderError("the model gave an empty summary", fault="invalid")
+    return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), summary.usage
 
 
 def tail_start(history: Sequence[Message], keep_tokens: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from toolwright.agent.calls import Circumstances, make_calls
-from toolwright.agent.compact import Compaction, compacted
+from toolwright.agent.compact import Compaction, compacted, summarised
 from toolwright.agent.model import Requests, ask_model
 from toolwright.agent.recall import OpenTurn
 from toolwright.agent.result import Paused, Result, Stopped, TurnEnded
@@ -152,6 +152,14 @@ class Loop:
             parts.requests.options,
         )
         return await ask_model(parts.provider, request, parts.requests, talk)
+
+    async def summarise(self, focus: str) -> None:
+        """Put a summary in the place of everything said so far; raises `ProviderError`, with nothing changed."""
+        talk, catalog = self._talk, session_catalog(self._with.registry, self._with.state)
+        history, usage = await summarised(
+            talk.history, len(talk.history), lambda messages: self._ask(talk, catalog, messages), focus=focus
+        )
+        await talk.compact(history, usage)
 
     async def _compact(self, talk: Talk, catalog: Catalog) -> None:
         plan, self._due = self._due or self._with.compaction or Compaction(), None
