@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolwright.skills.scalars import Value
 from toolwright.skills.yaml import Document
+from toolwright.system.globs import BadGlob, compile_glob
 
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0"})
@@ -112,6 +113,16 @@ class Fields:
                 self.refuse(name, f"{rule!r} is not a rule of the form Tool or Tool(specifier)")
         return found
 
+    def globs(self, name: str) -> tuple[str, ...]:
+        """Patterns for paths, such as `src/**/*.{ts,tsx}`, parted by spaces, commas or as a list."""
+        found = tuple(item.removeprefix("./") for item in self._items(name))
+        for pattern in found:
+            try:
+                compile_glob(pattern)
+            except BadGlob as error:
+                self.refuse(name, f"{name}: {error}")
+        return found
+
     def _items(self, name: str) -> Iterator[str]:
         value = self._given(name)
         items = value if isinstance(value, list) else [value]
@@ -126,10 +137,10 @@ class Fields:
 
 
 def split_outside(text: str) -> list[str]:
-    """Split at spaces and commas that do not stand inside parentheses."""
+    """Split at spaces and commas that do not stand inside parentheses or braces."""
     items, depth, current = list[str](), 0, ""
     for char in text:
-        depth += (char == "(") - (char == ")")
+        depth += (char in "({") - (char in ")}")
         if depth <= 0 and (char == "," or char.isspace()):
             items.append(current)
             current = ""

@@ -1,7 +1,7 @@
 """`Skills`: the skills and commands of a project and of its user, found where programs of this kind keep them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,11 @@ FOLDERS = (".toolwright", ".agents", ".claude")
 _FILE = "SKILL.md"
 _MOST = 1_000
 _DEEPEST_COMMANDS = 4
+_MOST_STACKED = 6
+_MOST_NESTED = 100
+_FOREIGN = frozenset({"node_modules", "site-packages", "vendor", "third_party"})
+"""Folders of code others wrote: what they would like an agent to do is not part of the project."""
+_KINDS: tuple[tuple[Kind, str], ...] = (("skill", "skills"), ("command", "commands"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class _Place:
     kind: Kind
     scope: Scope
     within: Path | None
+    base: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,25 @@ class Skills:
         self._cwd = Path(cwd).resolve()
         self._home = Path.home().resolve() if home is None else Path(home).resolve()
         self._more = [Path(folder).resolve() for folder in more]
+        self._nested: dict[Path, None] = {}
         self._skills: dict[str, Skill] = {}
         self.problems: tuple[Problem, ...] = ()
         """What is wrong with files that were found, the unusable ones included."""
         self.reload()
+
+    @property
+    def cwd(self) -> Path:
+        """The folder they are for."""
+        return self._cwd
+
+    def visit(self, path: str | PathLike[str]) -> tuple[Skill, ...]:
+        """Look for skills in the folders between the working folder and a file; returns those that are new."""
+        folders = [folder for folder in _between(self._cwd, Path(path)) if folder not in self._nested]
+        fresh = [folder for folder in folders if any((folder / each).is_dir() for each in FOLDERS)]
+        if not fresh or len(self._nested) >= _MOST_NESTED:
+            return ()
+        self._nested.update(dict.fromkeys(fresh))
+        return tuple(self._skills[name] for name in self.reload().added)
 
     def reload(self) -> Reloaded:
         """Look again; skills that are being used are not disturbed."""
@@ -87,6 +108,14 @@ class Skills:
         skill = self.get(name) if name.startswith("/") else None
         return (skill, "".join(arguments)) if skill is not None and skill.user_invocable else None
 
+    def stacked(self, text: str) -> tuple[tuple[Skill, ...], str]:
+        """Read `/name /other arguments`: the skills a person calls in one line, and what all of them are told."""
+        called, rest = list[Skill](), text
+        while len(called) < _MOST_STACKED and (found := self.slash(rest)) is not None:
+            called.append(found[0])
+            rest = found[1]
+        return tuple(called), rest
+
     def __iter__(self) -> Iterator[Skill]:
         return iter(list(self._skills.values()))
 
@@ -98,13 +127,27 @@ class Skills:
 
     def _places(self) -> Iterator[_Place]:
         for folder in self._more:
-            yield from (_Place(folder, "skill", "user", None), _Place(folder, "command", "user", None))
-        kinds: tuple[tuple[Kind, str], ...] = (("skill", "skills"), ("command", "commands"))
+            yield from (_Place(folder, kind, "user", None, self._cwd) for kind, _ in _KINDS)
         above = _up_to_the_repository(self._cwd, self._home)
-        for kind, name in kinds:
+        within = above[-1] if above else self._cwd
+        for kind, name in _KINDS:
             for base in above:
-                yield from (_Place(base / each / name, kind, "project", above[-1]) for each in FOLDERS)
-            yield from (_Place(self._home / each / name, kind, "user", None) for each in FOLDERS)
+                yield from (_Place(base / each / name, kind, "project", within, base) for each in FOLDERS)
+            yield from (_Place(self._home / each / name, kind, "user", None, self._cwd) for each in FOLDERS)
+        for base in self._nested:  # last: what turns up while people work replaces nothing they know
+            for kind, name in _KINDS:
+                yield from (_Place(base / each / name, kind, "project", within, base) for each in FOLDERS)
+
+
+def _between(cwd: Path, path: Path) -> list[Path]:
+    """The folders below the working one that a file is in, nearest to the file first."""
+    real = path.resolve()
+    if not real.is_relative_to(cwd):
+        return []
+    inner = real.relative_to(cwd).parts[:-1]
+    if any(part.startswith(".") or part in _FOREIGN for part in inner):
+        return []
+    return [cwd.joinpath(*inner[:count]) for count in range(len(inner), 0, -1)]
 
 
 def _up_to_the_repository(cwd: Path, home: Path) -> list[Path]:
@@ -130,7 +173,7 @@ def _found(place: _Place, problems: list[Problem]) -> Iterator[Skill]:
         skill, wrong = read_skill(seen, kind=place.kind, scope=place.scope, name=name)
         problems.extend(wrong)
         if skill is not None:
-            yield skill
+            yield replace(skill, base=place.base)
 
 
 def _files(place: _Place) -> Iterator[tuple[str, Path]]:

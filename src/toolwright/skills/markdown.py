@@ -24,7 +24,7 @@ def markdown_tool(
     skill: Skill, subagent: SubAgent | str, *, activate: Activate | None = None, project: Path | None = None
 ) -> Tool:
     """Make a skill a tool of its own that takes one text and answers with what its agent said."""
-    use, name = Use(subagent, activate, project), tool_name(skill)
+    use, name = Use(subagent, activate=activate, project=project), tool_name(skill)
 
     async def run(arguments: JsonObject, context: ToolContext) -> str:
         return await use.answer(skill, str(arguments["input"]), context)

@@ -1,6 +1,7 @@
 """The list of skills a prompt carries: enough to choose by, within a budget."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from toolwright.core.tokens import estimate_tokens
 from toolwright.skills.skill import Skill
@@ -9,9 +10,14 @@ _LONGEST_ENTRY = 1536
 _SHORTEST_ENTRY = 40
 
 
-def listing(skills: Iterable[Skill], *, budget_tokens: int = 2_000) -> str:
-    """Name the skills a model may load, one line each; too many for the budget are described more and more briefly."""
-    offered = sorted((skill for skill in skills if skill.model_invocable), key=lambda skill: skill.name)
+def listing(skills: Iterable[Skill], *, budget_tokens: int = 2_000, touched: Iterable[Path] = ()) -> str:
+    """Name the skills a model may load, one line each; too many for the budget are described more and more briefly.
+
+    Skills that are for certain `paths` are left out until a file that fits was `touched`.
+    """
+    files = list(touched)
+    fitting = (skill for skill in skills if not skill.paths or any(map(skill.fits, files)))
+    offered = sorted((skill for skill in fitting if skill.model_invocable), key=lambda skill: skill.name)
     if not offered:
         return ""
     chars = _LONGEST_ENTRY

@@ -1,32 +1,59 @@
 """From a skill and its arguments to the text a model is given: expanded, its commands run by whoever may run them."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from toolwright.core.errors import ToolFailed
 from toolwright.skills.expand import Request, expanded
+from toolwright.skills.reference import attachment, references
 from toolwright.skills.skill import Skill
 
 RunLine: TypeAlias = Callable[[str], Awaitable[str]]
 """Runs one shell line where permissions are asked for, and returns its output or why there is none."""
+ReadFile: TypeAlias = Callable[[Path], Awaitable[str]]
+"""Reads one file where permissions are asked for, and returns what it holds or why that is not to be had."""
 
 DISABLED = "[shell command execution disabled by policy]"
 _MOST_COMMANDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a skill is used, and who does for it what it may not do itself."""
+
+    project: Path | None = None
+    cwd: Path | None = None
+    """The folder `@files` are taken from; without one the project's."""
+    session: str = ""
+    run: RunLine | None = None
+    read: ReadFile | None = None
 
 
 async def prepare(
     skill: Skill, arguments: str = "", *, run: RunLine | None = None, project: Path | None = None, session: str = ""
 ) -> str:
     """Return the instructions for these arguments; without `run` no command is run, and the text says so."""
+    return await prepared(skill, arguments, Around(project, session=session, run=run))
+
+
+async def prepared(skill: Skill, arguments: str, around: Around) -> str:
+    """Return the instructions for these arguments, followed by the files they name as `@path`."""
     if "\0" in arguments:
         raise ToolFailed("the arguments hold a NUL character; leave it out")
-    values = _values(skill, project or Path.cwd(), session)
-    expansion = expanded(skill.body(), arguments, names=skill.arguments, values=values)
+    project = around.project or Path.cwd()
+    expansion = expanded(
+        skill.body(), arguments, names=skill.arguments, values=_values(skill, project, around.session)
+    )
     count = len(expansion.requests)
     if count > _MOST_COMMANDS:
         raise ToolFailed(f"the skill {skill.name} wants to run {count} commands; at most {_MOST_COMMANDS} are allowed")
-    return expansion.assembled([await _output(request, run) for request in expansion.requests])
+    text = expansion.assembled([await _output(request, around.run) for request in expansion.requests])
+    if around.read is not None:
+        for path in references(expansion, around.cwd or project):
+            text += attachment(path, await around.read(path))
+    return text
 
 
 async def _output(request: Request, run: RunLine | None) -> str:

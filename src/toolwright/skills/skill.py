@@ -11,6 +11,7 @@ from toolwright.skills.fields import Fields, Problem
 from toolwright.skills.files import read_inside
 from toolwright.skills.scalars import Value, YamlError
 from toolwright.skills.yaml import Document, read_yaml
+from toolwright.system.globs import matches
 
 Kind: TypeAlias = Literal["skill", "command"]
 Scope: TypeAlias = Literal["project", "user"]
@@ -49,6 +50,10 @@ class Skill:
     model: str = ""
     model_invocable: bool = True
     user_invocable: bool = True
+    paths: tuple[str, ...] = ()
+    """Globs; with any, the skill is offered once a file that fits one of them was touched."""
+    base: Path = Path()
+    """The folder the globs start from."""
     more: Mapping[str, Value] = field(default_factory=dict[str, Value])
     """Every field as it was written."""
 
@@ -56,6 +61,16 @@ class Skill:
     def folder(self) -> Path:
         """Where its files are."""
         return self.file.parent
+
+    def fits(self, path: Path) -> bool:
+        """Whether a file is one the skill is for; a glob without a slash is compared with the file's name."""
+        within = path.relative_to(self.base).as_posix() if path.is_relative_to(self.base) else None
+        return any(
+            within is not None and matches(pattern.removeprefix("/"), within)
+            if "/" in pattern
+            else matches(pattern, path.name)
+            for pattern in self.paths
+        )
 
     def body(self) -> str:
         """The instructions, read when they are needed, so that an edit counts at once."""
@@ -116,6 +131,7 @@ def _skill(fields: Fields, body: str, named: str, kind: Kind, scope: Scope) -> S
         model=fields.text("model"),
         model_invocable=not fields.flag("disable-model-invocation", default=False),
         user_invocable=fields.flag("user-invocable", default=True),
+        paths=fields.globs("paths"),
         more=fields.document.fields,
     )
 

@@ -8,7 +8,7 @@ from toolwright.core.spec import Effect
 from toolwright.skills.files import files_of, inside, read_inside
 from toolwright.skills.load import Skills
 from toolwright.skills.skill import Skill
-from toolwright.skills.use import ANNOTATIONS, LIMITS, Activate, SubAgent, Use
+from toolwright.skills.use import ANNOTATIONS, LIMITS, Activate, Fork, SubAgent, Use
 from toolwright.tool.base import ToolContext
 from toolwright.tool.schema import Arguments
 from toolwright.tool.typed import TypedTool, describe
@@ -43,13 +43,17 @@ class SkillTool(TypedTool[SkillArguments]):
         skills: Skills,
         *,
         subagent: SubAgent | str | None = None,
+        fork: Fork | None = None,
         commands: bool = True,
         activate: Activate | None = None,
         project: Path | None = None,
     ) -> None:
-        """`subagent` runs skills that want an agent of their own: a function, or the name of a tool that is one."""
+        """`subagent` runs skills that want an agent of their own: a function, or the name of a tool that is one.
+
+        `fork` does it in its place where the skill itself matters, for its model or its kind of agent.
+        """
         self._skills = skills
-        self._use = Use(subagent, activate, project, commands=commands)
+        self._use = Use(subagent, fork, activate, project, skills.cwd, commands)
 
     def accesses(self, arguments: SkillArguments) -> tuple[Access, ...]:
         """Loading a skill reads, as does a file of it; what it runs is judged call by call."""
@@ -66,7 +70,7 @@ class SkillTool(TypedTool[SkillArguments]):
             raise ToolFailed(f"{skill.name} is a single file; load it without naming one")
         if arguments.file:
             return read_inside(skill.folder, arguments.file)
-        if skill.fork and self._use.subagent is not None:
+        if self._use.forks(skill):
             return await self._use.answer(skill, arguments.arguments, context)
         return await self._use.prompt(skill, arguments.arguments, context) + _footer(skill)
 
