@@ -1,44 +1,22 @@
 """Claude through Anthropic's own SDK, against a server on this machine."""
 
-import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from toolwright.core.call import ToolCall
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Thinking, Usage, UserMessage
+from toolwright.core.message import UserMessage
 from toolwright.providers.anthropic import AnthropicMessages
 from toolwright.providers.base import (
-    CallDelta,
-    MessageDone,
-    ModelEvent,
-    ModelRequest,
     ProviderError,
-    TextDelta,
-    ThinkingDelta,
 )
 from toolwright.testing.loopback import Loopback, Reply
 
-Requests = Callable[..., ModelRequest]
-Recorded = Callable[[str], bytes]
-Event = dict[str, Any]
+from .vendors import Event, Recorded, Requests, asked, said_by, sse
 
 _START: Event = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 5, "output_tokens": 1}}}
 _STOP: Event = {"type": "message_stop"}
-_MESSAGE = AssistantMessage(
-    (
-        Thinking("hm…", {"provider": "anthropic", "value": {"type": "thinking", "signature": "c2ln"}}),
-        Thinking("", {"provider": "anthropic", "value": {"type": "redacted_thinking", "data": "ZGF0YQ"}}),
-        Text("Grüße 🌍"),
-        ToolCall("toolu_1", "fs.read", '{"path": "ä.txt"}'),
-        ToolCall("toolu_2", "look"),
-    ),
-    "calls",
-    Usage(5, 42, 70, 9),
-    "claude-test-1",
-)
+_MESSAGE = said_by("anthropic")
 
 
 @pytest.fixture
@@ -46,10 +24,6 @@ async def claude(server: Loopback) -> AsyncIterator[AnthropicMessages]:
     provider = AnthropicMessages("claude-test", api_key="secret", base_url=server.url)
     yield provider
     await provider.aclose()
-
-
-def _sse(*events: Event) -> bytes:
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 def _block(index: int, block: Event, *deltas: Event) -> list[Event]:
@@ -69,51 +43,11 @@ def _end(reason: str) -> Event:
     return {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 42}}
 
 
-async def _ask(provider: AnthropicMessages, request: ModelRequest) -> AssistantMessage:
-    last = [event async for event in provider.stream(request)][-1]
-    assert isinstance(last, MessageDone)
-    return last.message
-
-
-async def test_a_request_has_everything_the_conversation_has(
-    server: Loopback,
-    claude: AnthropicMessages,
-    request_for: Requests,
-    recorded: Recorded,
-    conversation: tuple[Any, ...],
-    golden: Callable[[str, Any], None],
-) -> None:
-    server.reply(Reply([recorded("anthropic")]))
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    options = {"service_tier": "auto"}
-    await _ask(claude, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
-    golden("anthropic", server.received[0].json)
-    assert server.received[0].headers["authorization"] == "Bearer secret"
-    assert server.received[0].path == "/v1/messages"
-
-
-async def test_deltas_come_as_the_stream_does(
-    server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
-) -> None:
-    server.reply(Reply([recorded("anthropic")]))
-    events: list[ModelEvent] = [event async for event in claude.stream(request_for(UserMessage("hi")))]
-    assert events == [
-        ThinkingDelta("hm…"),
-        TextDelta("Grüße "),
-        TextDelta("🌍"),
-        CallDelta("toolu_1", "fs.read", ""),
-        CallDelta("toolu_1", "fs.read", '{"path": "ä'),
-        CallDelta("toolu_1", "fs.read", '.txt"}'),
-        CallDelta("toolu_2", "look", ""),
-        MessageDone(_MESSAGE),
-    ]
-
-
 async def test_thoughts_and_calls_go_back_as_they_came(
     server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(Reply([recorded("anthropic")]))
-    await _ask(claude, request_for(UserMessage("hi"), _MESSAGE, UserMessage("go on")))
+    await asked(claude, request_for(UserMessage("hi"), _MESSAGE, UserMessage("go on")))
     assert server.received[0].json["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "hm…", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "ZGF0YQ"},
@@ -129,10 +63,10 @@ async def test_a_tool_the_api_runs_itself_goes_back_whole(
     search: Event = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     found: Event = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"url": {"a": 1}}]}
     delta = {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
-    server.reply(Reply([_sse(_START, *_block(0, search, delta), *_block(1, found), _end("pause_turn"), _STOP)]))
-    message = await _ask(claude, request_for(UserMessage("hi")))
+    server.reply(Reply([sse(_START, *_block(0, search, delta), *_block(1, found), _end("pause_turn"), _STOP)]))
+    message = await asked(claude, request_for(UserMessage("hi")))
     assert message.stop == "paused"
-    await _ask(claude, request_for(UserMessage("hi"), message))
+    await asked(claude, request_for(UserMessage("hi"), message))
     assert server.received[1].json["messages"][1]["content"] == [{**search, "input": {"query": "x"}}, found]
 
 
@@ -140,8 +74,8 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     calls = [*_call(0, "toolu_1", '{"page": 1}'), *_call(1, "toolu_2", '{"page": ')]
-    server.reply(Reply([_sse(_START, *calls, _end("max_tokens"), _STOP)]))
-    message = await _ask(claude, request_for(UserMessage("hi")))
+    server.reply(Reply([sse(_START, *calls, _end("max_tokens"), _STOP)]))
+    message = await asked(claude, request_for(UserMessage("hi")))
     assert message.stop == "length"
     assert message.calls == (ToolCall("toolu_1", "look", '{"page": 1}'), ToolCall("toolu_2", "look", '{"page": '))
 
@@ -150,15 +84,15 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     error: Event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    server.reply(Reply([_sse(_START, *_block(0, {"type": "text", "text": "Hal"}), error)]))
+    server.reply(Reply([sse(_START, *_block(0, {"type": "text", "text": "Hal"}), error)]))
     with pytest.raises(ProviderError, match="Overloaded") as caught:
-        await _ask(claude, request_for(UserMessage("hi")))
+        await asked(claude, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
 
 
 async def test_without_a_cache_nothing_is_marked(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
     server.reply(Reply([recorded("anthropic")]))
     provider = AnthropicMessages("claude-test", api_key="k", base_url=server.url, cache=False)
-    await _ask(provider, request_for(UserMessage("hi")))
+    await asked(provider, request_for(UserMessage("hi")))
     assert b"cache_control" not in server.received[0].body
     await provider.aclose()

@@ -2,49 +2,30 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Any, Protocol, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from toolwright.core.call import ToolCall
 from toolwright.core.history import History
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
-from toolwright.providers.google import GoogleGemini
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.openai_responses import OpenAIResponses
+from toolwright.core.message import AssistantMessage, AssistantPart, ToolMessage, UserMessage
+from toolwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+)
 from toolwright.testing.loopback import Loopback, Reply
 
-Requests = Callable[..., ModelRequest]
-Recorded = Callable[[str], bytes]
+from .vendors import VENDORS, Closable, Recorded, Requests, asked, said_by
 
 
-class Closable(Protocol):
-    """A provider that holds connections."""
-
-    model: str
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
-
-    async def aclose(self) -> None: ...
-
-
-_MAKERS: dict[str, Callable[[str], Closable]] = {
-    "anthropic": lambda url: AnthropicMessages("claude-test", api_key="k", base_url=url),
-    "openai_chat": lambda url: OpenAIChat("gpt-test", api_key="k", base_url=url),
-    "openai_responses": lambda url: OpenAIResponses("gpt-test", api_key="k", base_url=url),
-    "google": lambda url: GoogleGemini("gemini-test", api_key="k", base_url=url),
-}
-_LAST_EVENT = {
-    "anthropic": b"event: message_stop",
-    "openai_chat": b'"finish_reason"',
-    "openai_responses": b"event: response.completed",
-    "google": b"finishReason",
-}
-
-
-@pytest.fixture(params=list(_MAKERS))
+@pytest.fixture(params=list(VENDORS))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -56,20 +37,14 @@ def answer(name: str, recorded: Recorded) -> bytes:
 
 @pytest.fixture
 async def provider(name: str, server: Loopback) -> AsyncIterator[Closable]:
-    made = _MAKERS[name](server.url)
+    made = VENDORS[name].make(server.url)
     yield made
     await made.aclose()
 
 
-async def _ask(provider: Closable, request: ModelRequest) -> AssistantMessage:
-    last = [event async for event in provider.stream(request)][-1]
-    assert isinstance(last, MessageDone)
-    return last.message
-
-
 async def _failure(provider: Closable, request: ModelRequest) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
-        await _ask(provider, request)
+        await asked(provider, request)
     return caught.value
 
 
@@ -79,17 +54,63 @@ def _same(one: AssistantMessage, other: AssistantMessage) -> bool:
     return one.text == other.text and written[0] == written[1] and (one.stop, one.usage) == (other.stop, other.usage)
 
 
+async def test_a_request_has_everything_the_conversation_has(
+    server: Loopback,
+    provider: Closable,
+    name: str,
+    answer: bytes,
+    request_for: Requests,
+    conversation: tuple[Any, ...],
+    golden: Callable[[str, Any], None],
+) -> None:
+    vendor = VENDORS[name]
+    server.reply(Reply([answer]))
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
+    await asked(provider, request_for(*conversation, output_schema=schema, options=vendor.options, max_tokens=99))
+    golden(name, server.received[0].json)
+    assert server.received[0].path.endswith(vendor.path)
+    assert vendor.headers.items() <= server.received[0].headers.items()
+
+
+async def test_deltas_come_as_the_stream_does_and_the_message_says_it_all(
+    server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
+) -> None:
+    server.reply(Reply([answer]))
+    *deltas, last = [event async for event in provider.stream(request_for(UserMessage("hi")))]
+    expected = said_by(name)
+    assert isinstance(last, MessageDone)
+    ids = [call.id for call in last.message.calls]
+    assert last == MessageDone(replace(expected, parts=tuple(_with_ids(expected.parts, ids))))
+    assert deltas[:3] == [ThinkingDelta("hm…"), TextDelta("Grüße "), TextDelta("🌍")]
+    calls = [delta for delta in deltas[3:] if isinstance(delta, CallDelta)]
+    assert len(calls) == len(deltas) - 3
+    for call in last.message.calls:
+        pieces = [delta.arguments for delta in calls if (delta.call_id, delta.name) == (call.id, call.name)]
+        assert ("".join(pieces) or "{}") == (call.arguments or "{}")
+
+
+def _with_ids(parts: Iterable[AssistantPart], ids: list[str]) -> Iterator[AssistantPart]:
+    """The parts with an id made here where the server gave none."""
+    given = iter(ids)
+    for part in parts:
+        if isinstance(part, ToolCall):
+            made = next(given)
+            yield part if part.id else replace(part, id=made)
+        else:
+            yield part
+
+
 async def test_it_does_not_matter_where_a_stream_is_cut(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     request = request_for(UserMessage("hi"))
     server.reply(Reply([answer]))
-    whole = await _ask(provider, request)
+    whole = await asked(provider, request)
     server.reply(Reply([bytes([byte]) for byte in answer]))
-    assert _same(await _ask(provider, request), whole)
+    assert _same(await asked(provider, request), whole)
     server.reply(*(Reply([answer[:place], answer[place:]]) for place in range(1, len(answer), 11)))
     for _ in range(1, len(answer), 11):
-        assert _same(await _ask(provider, request), whole)
+        assert _same(await asked(provider, request), whole)
 
 
 @pytest.mark.slow
@@ -98,10 +119,10 @@ async def test_a_stream_may_be_cut_at_any_byte(
 ) -> None:
     request = request_for(UserMessage("hi"))
     server.reply(Reply([answer]))
-    whole = await _ask(provider, request)
+    whole = await asked(provider, request)
     for place in range(1, len(answer)):
         server.reply(Reply([answer[:place], answer[place:]]))
-        assert _same(await _ask(provider, request), whole)
+        assert _same(await asked(provider, request), whole)
 
 
 @pytest.mark.parametrize("ending", ["whole", "broken"])
@@ -109,7 +130,7 @@ async def test_half_a_stream_is_never_a_message(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests, ending: Any
 ) -> None:
     request = request_for(UserMessage("hi"))
-    for place in range(0, answer.rindex(_LAST_EVENT[name]), 37):
+    for place in range(0, answer.rindex(VENDORS[name].last_event), 37):
         server.reply(Reply([answer[:place]], ending=ending))
         assert (await _failure(provider, request)).fault == "transient"
 
@@ -117,7 +138,7 @@ async def test_half_a_stream_is_never_a_message(
 async def test_deltas_that_came_before_a_break_are_given(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer[: answer.rindex(_LAST_EVENT[name])]], ending="broken"))
+    server.reply(Reply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="broken"))
     events: list[ModelEvent] = []
     with pytest.raises(ProviderError):
         async for event in provider.stream(request_for(UserMessage("hi"))):
@@ -160,7 +181,7 @@ async def test_a_page_of_html_is_a_refusal_too(server: Loopback, provider: Closa
 
 
 async def test_nobody_there_is_not_worth_another_try(name: str, request_for: Requests) -> None:
-    provider = _MAKERS[name]("http://127.0.0.1:9")
+    provider = VENDORS[name].make("http://127.0.0.1:9")
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "unavailable"
     await provider.aclose()
 
@@ -169,7 +190,7 @@ async def test_cancelling_closes_the_connection(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     server.reply(Reply([answer[:20]], ending="held"))
-    task = asyncio.create_task(_ask(provider, request_for(UserMessage("hi"))))
+    task = asyncio.create_task(asked(provider, request_for(UserMessage("hi"))))
     await server.arrived.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -180,7 +201,7 @@ async def test_cancelling_closes_the_connection(
 async def test_leaving_the_stream_closes_the_connection(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer[: answer.rindex(_LAST_EVENT[name])]], ending="held"))
+    server.reply(Reply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="held"))
     stream = cast("AsyncGenerator[ModelEvent, None]", provider.stream(request_for(UserMessage("hi"))))
     await anext(stream)
     await stream.aclose()
@@ -193,11 +214,11 @@ async def test_an_old_message_is_not_encoded_again(
     server.reply(Reply([answer]))
     history = History(conversation)
     request = request_for(messages=history)
-    await _ask(provider, request)
+    await asked(provider, request)
     assert isinstance(conversation[2], ToolMessage)
     outcome = conversation[2].outcomes[0]
     object.__setattr__(outcome, "output", None)  # whoever looks at it again will fail
     history.append(UserMessage("more"))
-    await _ask(provider, request)
+    await asked(provider, request)
     assert b"hello" in server.received[1].body
     assert b"more" in server.received[1].body

@@ -1,7 +1,7 @@
 """Gemini through Google's own SDK, against a server on this machine."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,21 +9,16 @@ import pytest
 from toolwright.core.call import Failed, ToolCall
 from toolwright.core.content import Text
 from toolwright.core.errors import ToolFailed
-from toolwright.core.message import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
+from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
 from toolwright.providers.base import (
-    CallDelta,
     MessageDone,
-    ModelEvent,
-    ModelRequest,
     ProviderError,
-    TextDelta,
-    ThinkingDelta,
 )
 from toolwright.providers.google import GoogleGemini
 from toolwright.testing.loopback import Loopback, Reply
 
-Requests = Callable[..., ModelRequest]
-Recorded = Callable[[str], bytes]
+from .vendors import Recorded, Requests, asked, sse
+
 Chunk = dict[str, Any]
 
 
@@ -34,70 +29,12 @@ async def gemini(server: Loopback) -> AsyncIterator[GoogleGemini]:
     await provider.aclose()
 
 
-def _sse(*chunks: Chunk) -> bytes:
-    return b"".join(f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks)
-
-
-async def _ask(provider: GoogleGemini, request: ModelRequest) -> AssistantMessage:
-    last = [event async for event in provider.stream(request)][-1]
-    assert isinstance(last, MessageDone)
-    return last.message
-
-
-async def test_a_request_has_everything_the_conversation_has(
-    server: Loopback,
-    gemini: GoogleGemini,
-    request_for: Requests,
-    recorded: Recorded,
-    conversation: tuple[Any, ...],
-    golden: Callable[[str, Any], None],
-) -> None:
-    server.reply(Reply([recorded("google")]))
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    options: Chunk = {"generationConfig": {"temperature": 0}, "safetySettings": []}
-    await _ask(gemini, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
-    golden("google", server.received[0].json)
-    assert server.received[0].headers["x-goog-api-key"] == "secret"
-    assert server.received[0].path.endswith("/models/gemini-test:streamGenerateContent?alt=sse")
-
-
-async def test_deltas_come_as_the_stream_does_and_the_message_says_it_all(
-    server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
-) -> None:
-    server.reply(Reply([recorded("google")]))
-    events: list[ModelEvent] = [event async for event in gemini.stream(request_for(UserMessage("hi")))]
-    *deltas, last = events
-    assert isinstance(last, MessageDone)
-    second = last.message.calls[1].id  # older models give none
-    assert deltas == [
-        ThinkingDelta("hm…"),
-        TextDelta("Grüße "),
-        TextDelta("🌍"),
-        CallDelta("call_a", "fs.read", '{"path":"ä.txt"}'),
-        CallDelta(second, "look", "{}"),
-    ]
-    assert last.message == AssistantMessage(
-        (
-            Thinking("hm…", {"provider": "google", "value": {"thought": True}}),
-            Text("Grüße 🌍"),
-            Thinking("", {"provider": "google", "value": {"signature": "c2ln"}}),
-            ToolCall("call_a", "fs.read", '{"path":"ä.txt"}'),
-            ToolCall(second, "look", "{}"),
-            Thinking("", {"provider": "google", "value": {"signature": "ZW5k"}}),
-            Text(""),
-        ),
-        "calls",
-        Usage(5, 42, 70),
-        "gemini-test-1",
-    )
-
-
 async def test_signatures_go_back_on_the_parts_they_came_on(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(Reply([recorded("google")]))
-    message = await _ask(gemini, request_for(UserMessage("hi")))
-    await _ask(gemini, request_for(UserMessage("hi"), message))
+    message = await asked(gemini, request_for(UserMessage("hi")))
+    await asked(gemini, request_for(UserMessage("hi"), message))
     second = message.calls[1].id
     assert server.received[1].json["contents"][1]["parts"] == [
         {"text": "hm…", "thought": True},
@@ -113,7 +50,7 @@ async def test_a_call_of_another_model_says_that_it_is_not_signed(
 ) -> None:
     server.reply(Reply([recorded("google")]))
     calls = (Text("I look."), ToolCall("a", "look"), ToolCall("b", "look"))
-    await _ask(gemini, request_for(UserMessage("hi"), AssistantMessage(calls, "calls", model="claude")))
+    await asked(gemini, request_for(UserMessage("hi"), AssistantMessage(calls, "calls", model="claude")))
     _, first, other = server.received[0].json["contents"][1]["parts"]
     assert first["thoughtSignature"] == "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
     assert "thoughtSignature" not in other
@@ -123,23 +60,23 @@ async def test_a_call_of_another_model_says_that_it_is_not_signed(
 async def test_how_a_model_stopped_is_told(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, reason: str, stop: str
 ) -> None:
-    server.reply(Reply([_sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})]))
-    assert (await _ask(gemini, request_for(UserMessage("hi")))).stop == stop
+    server.reply(Reply([sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})]))
+    assert (await asked(gemini, request_for(UserMessage("hi")))).stop == stop
 
 
 async def test_a_prompt_that_is_blocked_is_a_refusal(
     server: Loopback, gemini: GoogleGemini, request_for: Requests
 ) -> None:
-    server.reply(Reply([_sse({"promptFeedback": {"blockReason": "SAFETY"}})]))
-    assert (await _ask(gemini, request_for(UserMessage("hi")))).stop == "refusal"
+    server.reply(Reply([sse({"promptFeedback": {"blockReason": "SAFETY"}})]))
+    assert (await asked(gemini, request_for(UserMessage("hi")))).stop == "refusal"
 
 
 async def test_a_malformed_call_may_be_asked_for_again(
     server: Loopback, gemini: GoogleGemini, request_for: Requests
 ) -> None:
-    server.reply(Reply([_sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]))
+    server.reply(Reply([sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]))
     with pytest.raises(ProviderError) as caught:
-        await _ask(gemini, request_for(UserMessage("hi")))
+        await asked(gemini, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
 
 
@@ -150,7 +87,7 @@ async def test_half_a_character_stops_nobody(
     half = "x\ud83d"
     call = ToolCall("a", "look", {"page": half})
     failed = ToolMessage((Failed(call, ToolFailed(half)),))
-    await _ask(gemini, request_for(UserMessage(half), AssistantMessage((Text(half), call)), failed, system=half))
+    await asked(gemini, request_for(UserMessage(half), AssistantMessage((Text(half), call)), failed, system=half))
     assert server.received[0].body.count(b"x?") == 5
 
 
@@ -159,7 +96,7 @@ async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
 ) -> None:
     server.reply(Reply([recorded("google")]))
     provider = GoogleGemini("gemini-2.0-flash", api_key="k", base_url=server.url)
-    await _ask(provider, request_for(UserMessage("hi")))
+    await asked(provider, request_for(UserMessage("hi")))
     assert "thinkingConfig" not in server.received[0].json["generationConfig"]
     await provider.aclose()
 
@@ -184,7 +121,7 @@ async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleG
     body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [retry]}}
     server.reply(Reply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
     with pytest.raises(ProviderError) as caught:
-        await _ask(gemini, request_for(UserMessage("hi")))
+        await asked(gemini, request_for(UserMessage("hi")))
     assert (caught.value.fault, caught.value.retry_after) == ("transient", 31.0)
 
 
@@ -192,5 +129,5 @@ async def test_a_missing_key_is_named(request_for: Requests, monkeypatch: pytest
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ProviderError, match="set GEMINI_API_KEY or pass api_key=") as caught:
-        await _ask(GoogleGemini("gemini-test"), request_for(UserMessage("hi")))
+        await asked(GoogleGemini("gemini-test"), request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"

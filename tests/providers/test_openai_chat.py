@@ -1,42 +1,26 @@
 """Chat Completions through OpenAI's own SDK: the standard, and what servers make of it."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from toolwright.core.call import ToolCall
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Thinking, Usage, UserMessage
+from toolwright.core.message import AssistantMessage, UserMessage
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import (
-    CallDelta,
-    MessageDone,
-    ModelEvent,
     ModelRequest,
     ProviderError,
-    TextDelta,
-    ThinkingDelta,
 )
 from toolwright.providers.openai_chat import OpenAIChat
 from toolwright.testing.loopback import Loopback, Reply
 
-Requests = Callable[..., ModelRequest]
-Recorded = Callable[[str], bytes]
+from .vendors import Recorded, Requests, asked, said_by
+
 Delta = dict[str, Any]
 
-_MESSAGE = AssistantMessage(
-    (
-        Thinking("hm…", {"provider": "openai_chat", "value": "reasoning_content"}),
-        Text("Grüße 🌍"),
-        ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
-        ToolCall("call_b", "look"),
-    ),
-    "calls",
-    Usage(5, 42, 70),
-    "gpt-test-1",
-)
+_MESSAGE = said_by("openai_chat")
 
 
 @pytest.fixture
@@ -56,53 +40,12 @@ def _call(text: object, **fields: object) -> Delta:
     return {"tool_calls": [{**fields, "function": {"name": "look", "arguments": text}}]}
 
 
-async def _ask(provider: OpenAIChat, request: ModelRequest) -> AssistantMessage:
-    last = [event async for event in provider.stream(request)][-1]
-    assert isinstance(last, MessageDone)
-    return last.message
-
-
-async def test_a_request_has_everything_the_conversation_has(
-    server: Loopback,
-    chat: OpenAIChat,
-    request_for: Requests,
-    recorded: Recorded,
-    conversation: tuple[Any, ...],
-    golden: Callable[[str, Any], None],
-) -> None:
-    server.reply(Reply([recorded("openai_chat")]))
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    options = {"temperature": 0, "tool_choice": "required"}
-    await _ask(chat, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
-    golden("openai_chat", server.received[0].json)
-    assert server.received[0].headers["authorization"] == "Bearer secret"
-    assert server.received[0].headers["content-type"] == "application/json"
-    assert server.received[0].path == "/chat/completions"
-
-
-async def test_deltas_come_as_the_stream_does(
-    server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
-) -> None:
-    server.reply(Reply([recorded("openai_chat")]))
-    events: list[ModelEvent] = [event async for event in chat.stream(request_for(UserMessage("hi")))]
-    assert events == [
-        ThinkingDelta("hm…"),
-        TextDelta("Grüße "),
-        TextDelta("🌍"),
-        CallDelta("call_a", "fs.read", ""),
-        CallDelta("call_a", "fs.read", '{"path": "ä'),
-        CallDelta("call_a", "fs.read", '.txt"}'),
-        CallDelta("call_b", "look", ""),
-        MessageDone(_MESSAGE),
-    ]
-
-
 async def test_thoughts_behind_calls_go_back_under_their_own_name(
     server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(Reply([recorded("openai_chat")]))
     spoken = AssistantMessage(_MESSAGE.parts[:2])
-    await _ask(chat, request_for(UserMessage("hi"), _MESSAGE, spoken))
+    await asked(chat, request_for(UserMessage("hi"), _MESSAGE, spoken))
     _, _, called, said = server.received[0].json["messages"]
     assert called["reasoning_content"] == "hm…"
     assert said == {"role": "assistant", "content": "Grüße 🌍"}
@@ -121,7 +64,7 @@ async def test_servers_that_bend_the_standard_are_understood(
     server: Loopback, chat: OpenAIChat, request_for: Requests, deltas: list[Delta]
 ) -> None:
     server.reply(Reply([_sse(*deltas)]))
-    message = await _ask(chat, request_for(UserMessage("hi")))
+    message = await asked(chat, request_for(UserMessage("hi")))
     assert [call.arguments for call in message.calls] == ['{"page": 1}', '{"page": 2}']
     assert len({call.id for call in message.calls}) == 2
     assert message.stop == "calls"
@@ -131,13 +74,13 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     server: Loopback, chat: OpenAIChat, request_for: Requests
 ) -> None:
     server.reply(Reply([_sse(_call('{"page": ', index=0, id="a"), reason="length")]))
-    message = await _ask(chat, request_for(UserMessage("hi")))
+    message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
 
 
 async def test_a_refusal_is_text_and_a_stop(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(Reply([_sse({"refusal": "I cannot "}, {"refusal": "do that"})]))
-    message = await _ask(chat, request_for(UserMessage("hi")))
+    message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.text) == ("refusal", "I cannot do that")
 
 
@@ -146,7 +89,7 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
 ) -> None:
     server.reply(Reply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n']))
     with pytest.raises(ProviderError, match="the engine died") as caught:
-        await _ask(chat, request_for(UserMessage("hi")))
+        await asked(chat, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
 
 
@@ -154,7 +97,7 @@ async def test_an_empty_purse_is_not_waited_for(server: Loopback, chat: OpenAICh
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     server.reply(Reply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
     with pytest.raises(ProviderError) as caught:
-        await _ask(chat, request_for(UserMessage("hi")))
+        await asked(chat, request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"
 
 
@@ -168,9 +111,9 @@ async def test_strict_mode_is_undone_on_the_way_back_and_redone_on_the_way_out(s
     provider = OpenAIChat("m", base_url=server.url, strict=True)
     tools = (ToolSpec("look", "The weather.", schema),)
     server.reply(Reply([_sse(_call('{"city": "Rome", "unit": null}', index=0, id="a"))]))
-    message = await _ask(provider, ModelRequest([UserMessage("hi")], tools=tools))
+    message = await asked(provider, ModelRequest([UserMessage("hi")], tools=tools))
     assert message.calls == (ToolCall("a", "look", '{"city":"Rome"}'),)
-    await _ask(provider, ModelRequest([UserMessage("hi"), message], tools=tools))
+    await asked(provider, ModelRequest([UserMessage("hi"), message], tools=tools))
     sent = server.received[1].json
     assert sent["tools"][0]["function"]["strict"] is True
     assert json.loads(sent["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"city": "Rome", "unit": None}
@@ -180,5 +123,5 @@ async def test_strict_mode_is_undone_on_the_way_back_and_redone_on_the_way_out(s
 async def test_a_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ProviderError, match="set OPENAI_API_KEY or pass api_key=") as caught:
-        await _ask(OpenAIChat("gpt-test"), request_for(UserMessage("hi")))
+        await asked(OpenAIChat("gpt-test"), request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"

@@ -1,48 +1,20 @@
 """OpenAI's Responses API through its own SDK, against a server on this machine."""
 
-import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from toolwright.core.call import ToolCall
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Thinking, Usage, UserMessage
+from toolwright.core.message import AssistantMessage, UserMessage
 from toolwright.providers.base import (
-    CallDelta,
-    MessageDone,
-    ModelEvent,
-    ModelRequest,
     ProviderError,
-    TextDelta,
-    ThinkingDelta,
 )
 from toolwright.providers.openai_responses import OpenAIResponses
 from toolwright.testing.loopback import Loopback, Reply
 
-Requests = Callable[..., ModelRequest]
-Recorded = Callable[[str], bytes]
-Event = dict[str, Any]
+from .vendors import REASONING, Event, Recorded, Requests, asked, said_by, sse
 
-_REASONING: Event = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [{"type": "summary_text", "text": "hm…"}],
-    "encrypted_content": "ZW5j",
-}
-_MESSAGE = AssistantMessage(
-    (
-        Thinking("hm…", {"provider": "openai", "value": _REASONING}),
-        Thinking("", {"provider": "openai", "value": {"phase": "commentary"}}),
-        Text("Grüße 🌍"),
-        ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
-        ToolCall("call_b", "look", "{}"),
-    ),
-    "calls",
-    Usage(5, 42, 70, 9),
-    "gpt-test-1",
-)
+_MESSAGE = said_by("openai_responses")
 
 
 @pytest.fixture
@@ -52,57 +24,13 @@ async def openai(server: Loopback) -> AsyncIterator[OpenAIResponses]:
     await provider.aclose()
 
 
-def _sse(*events: Event) -> bytes:
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
-
-
-async def _ask(provider: OpenAIResponses, request: ModelRequest) -> AssistantMessage:
-    last = [event async for event in provider.stream(request)][-1]
-    assert isinstance(last, MessageDone)
-    return last.message
-
-
-async def test_a_request_has_everything_the_conversation_has(
-    server: Loopback,
-    openai: OpenAIResponses,
-    request_for: Requests,
-    recorded: Recorded,
-    conversation: tuple[Any, ...],
-    golden: Callable[[str, Any], None],
-) -> None:
-    server.reply(Reply([recorded("openai_responses")]))
-    schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    options = {"reasoning": {"effort": "low"}}
-    await _ask(openai, request_for(*conversation, output_schema=schema, options=options, max_tokens=99))
-    golden("openai_responses", server.received[0].json)
-    assert server.received[0].headers["authorization"] == "Bearer secret"
-    assert server.received[0].path == "/responses"
-
-
-async def test_deltas_come_as_the_stream_does(
-    server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
-) -> None:
-    server.reply(Reply([recorded("openai_responses")]))
-    events: list[ModelEvent] = [event async for event in openai.stream(request_for(UserMessage("hi")))]
-    assert events == [
-        ThinkingDelta("hm…"),
-        TextDelta("Grüße "),
-        TextDelta("🌍"),
-        CallDelta("call_a", "fs.read", ""),
-        CallDelta("call_a", "fs.read", '{"path": "ä'),
-        CallDelta("call_a", "fs.read", '.txt"}'),
-        CallDelta("call_b", "look", ""),
-        MessageDone(_MESSAGE),
-    ]
-
-
 async def test_thoughts_phases_and_calls_go_back_as_they_came(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(Reply([recorded("openai_responses")]))
-    await _ask(openai, request_for(UserMessage("hi"), _MESSAGE))
+    await asked(openai, request_for(UserMessage("hi"), _MESSAGE))
     assert server.received[0].json["input"][1:] == [
-        _REASONING,
+        REASONING,
         {"role": "assistant", "content": "Grüße 🌍", "phase": "commentary"},
         {"type": "function_call", "call_id": "call_a", "name": "fs_read", "arguments": '{"path":"ä.txt"}'},
         {"type": "function_call", "call_id": "call_b", "name": "look", "arguments": "{}"},
@@ -117,7 +45,7 @@ async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_
     if closed:
         schema["additionalProperties"] = False
     server.reply(Reply([recorded("openai_responses")]))
-    await _ask(openai, request_for(UserMessage("hi"), output_schema=schema))
+    await asked(openai, request_for(UserMessage("hi"), output_schema=schema))
     sent = server.received[0].json["text"]["format"]
     assert (sent["strict"], sent["schema"]) == (closed, schema)
 
@@ -126,7 +54,7 @@ async def test_a_thought_that_led_to_nothing_is_not_sent(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(Reply([recorded("openai_responses")]))
-    await _ask(openai, request_for(UserMessage("hi"), AssistantMessage(_MESSAGE.parts[:1], "length")))
+    await asked(openai, request_for(UserMessage("hi"), AssistantMessage(_MESSAGE.parts[:1], "length")))
     assert b"rs_1" not in server.received[0].body
 
 
@@ -140,8 +68,8 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
         {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"page": '},
         {"type": "response.incomplete", "response": ended},
     ]
-    server.reply(Reply([_sse(*events)]))
-    message = await _ask(openai, request_for(UserMessage("hi")))
+    server.reply(Reply([sse(*events)]))
+    message = await asked(openai, request_for(UserMessage("hi")))
     assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
 
 
@@ -153,9 +81,9 @@ async def test_a_response_that_failed_says_what_to_do_about_it(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, code: str, fault: str
 ) -> None:
     failed = {"status": "failed", "error": {"code": code, "message": "it went wrong"}}
-    server.reply(Reply([_sse({"type": "response.failed", "response": failed})]))
+    server.reply(Reply([sse({"type": "response.failed", "response": failed})]))
     with pytest.raises(ProviderError, match="it went wrong") as caught:
-        await _ask(openai, request_for(UserMessage("hi")))
+        await asked(openai, request_for(UserMessage("hi")))
     assert caught.value.fault == fault
 
 
@@ -164,6 +92,6 @@ async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
 ) -> None:
     server.reply(Reply([recorded("openai_responses")]))
     provider = OpenAIResponses("gpt-4.1", base_url=server.url)
-    await _ask(provider, request_for(UserMessage("hi")))
+    await asked(provider, request_for(UserMessage("hi")))
     assert "include" not in server.received[0].json
     await provider.aclose()

@@ -1,6 +1,6 @@
 """Claude, through Anthropic's Messages API."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ class AnthropicMessages:
         await self._clients.close()
 
     @asynccontextmanager
-    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncIterator[AsyncIterator[Any]]:
+    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncGenerator[AsyncIterator[Any]]:
         from anthropic import AsyncStream
 
         client = await self._clients.get()

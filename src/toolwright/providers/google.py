@@ -1,7 +1,7 @@
 """Gemini, through Google's GenAI SDK."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 
@@ -56,7 +56,7 @@ class GoogleGemini:
         await self._clients.close()
 
     @asynccontextmanager
-    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncIterator[AsyncIterator[Any]]:
+    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncGenerator[AsyncIterator[Any]]:
         from google.genai import types
 
         connection = await self._clients.get()

@@ -1,6 +1,6 @@
 """OpenAI's client as both of its APIs use it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ async def _close(client: "AsyncOpenAI") -> None:
 @asynccontextmanager
 async def opened(
     clients: "Clients[AsyncOpenAI]", path: str, body: Callable[[], bytes]
-) -> AsyncIterator[AsyncIterator[Any]]:
+) -> AsyncGenerator[AsyncIterator[Any]]:
     """Send a request; the body is ours, because the typed call would walk through every old message on every turn."""
     from openai import AsyncStream
 

@@ -1,0 +1,141 @@
+"""The four vendors side by side: how each provider is made, what it is sent with, and what its recorded answer says."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolwright.core.call import ToolCall
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, AssistantPart, Thinking, Usage
+from toolwright.providers.anthropic import AnthropicMessages
+from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from toolwright.providers.google import GoogleGemini
+from toolwright.providers.openai_chat import OpenAIChat
+from toolwright.providers.openai_responses import OpenAIResponses
+
+Requests = Callable[..., ModelRequest]
+Recorded = Callable[[str], bytes]
+Event = dict[str, Any]
+
+
+class Closable(Protocol):
+    """A provider that holds connections."""
+
+    model: str
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """What differs between the vendors."""
+
+    make: Callable[[str], Closable]
+    last_event: bytes
+    """Without it a stream is only half a message."""
+    path: str
+    headers: Mapping[str, str]
+    options: Mapping[str, Any]
+    """Some that the API knows, sent with the golden request."""
+    parts: tuple[AssistantPart, ...]
+    """What the recorded answer says; an empty id is made up anew each time."""
+    usage: Usage
+
+
+def _kept(vendor: str, value: Any, text: str = "") -> Thinking:
+    return Thinking(text, {"provider": vendor, "value": value})
+
+
+REASONING: Event = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "hm…"}],
+    "encrypted_content": "ZW5j",
+}
+_BEARER = {"authorization": "Bearer secret", "content-type": "application/json"}
+_SAID = Text("Grüße 🌍")
+VENDORS = {
+    "anthropic": Vendor(
+        lambda url: AnthropicMessages("claude-test", api_key="secret", base_url=url),
+        b"event: message_stop",
+        "/v1/messages",
+        _BEARER,
+        {"service_tier": "auto"},
+        (
+            _kept("anthropic", {"type": "thinking", "signature": "c2ln"}, "hm…"),
+            _kept("anthropic", {"type": "redacted_thinking", "data": "ZGF0YQ"}),
+            _SAID,
+            ToolCall("toolu_1", "fs.read", '{"path": "ä.txt"}'),
+            ToolCall("toolu_2", "look"),
+        ),
+        Usage(5, 42, 70, 9),
+    ),
+    "openai_chat": Vendor(
+        lambda url: OpenAIChat("gpt-test", api_key="secret", base_url=url),
+        b'"finish_reason"',
+        "/chat/completions",
+        _BEARER,
+        {"temperature": 0, "tool_choice": "required"},
+        (
+            _kept("openai_chat", "reasoning_content", "hm…"),
+            _SAID,
+            ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
+            ToolCall("call_b", "look"),
+        ),
+        Usage(5, 42, 70),
+    ),
+    "openai_responses": Vendor(
+        lambda url: OpenAIResponses("gpt-test", api_key="secret", base_url=url),
+        b"event: response.completed",
+        "/responses",
+        _BEARER,
+        {"reasoning": {"effort": "low"}},
+        (
+            _kept("openai", REASONING, "hm…"),
+            _kept("openai", {"phase": "commentary"}),
+            _SAID,
+            ToolCall("call_a", "fs.read", '{"path": "ä.txt"}'),
+            ToolCall("call_b", "look", "{}"),
+        ),
+        Usage(5, 42, 70, 9),
+    ),
+    "google": Vendor(
+        lambda url: GoogleGemini("gemini-test", api_key="secret", base_url=url),
+        b"finishReason",
+        "/models/gemini-test:streamGenerateContent?alt=sse",
+        {"x-goog-api-key": "secret"},
+        {"generationConfig": {"temperature": 0}, "safetySettings": []},
+        (
+            _kept("google", {"thought": True}, "hm…"),
+            _SAID,
+            _kept("google", {"signature": "c2ln"}),
+            ToolCall("call_a", "fs.read", '{"path":"ä.txt"}'),
+            ToolCall("", "look", "{}"),
+            _kept("google", {"signature": "ZW5k"}),
+            Text(""),
+        ),
+        Usage(5, 42, 70),
+    ),
+}
+
+
+async def asked(provider: Closable, request: ModelRequest) -> AssistantMessage:
+    """The whole message a provider gives."""
+    last = [event async for event in provider.stream(request)][-1]
+    assert isinstance(last, MessageDone)
+    return last.message
+
+
+def said_by(vendor: str) -> AssistantMessage:
+    """The recorded answer as a message."""
+    model = VENDORS[vendor].make("http://127.0.0.1:9").model + "-1"
+    return AssistantMessage(VENDORS[vendor].parts, "calls", VENDORS[vendor].usage, model)
+
+
+def sse(*events: Event) -> bytes:
+    """Events as they are sent; those that have a type are named after it."""
+    named = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
+    return b"".join(f"{name}data: {json.dumps(event)}\n\n".encode() for name, event in zip(named, events, strict=True))
