@@ -20,12 +20,12 @@ from toolwright.agent.talk import Talk
 from toolwright.agent.watch import Watch
 from toolwright.core.call import Answers
 from toolwright.core.content import Part
-from toolwright.core.errors import InvalidArguments
+from toolwright.core.errors import InvalidArguments, UsageError
 from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
 from toolwright.core.spec import Limits
-from toolwright.executor.executor import Executor
+from toolwright.executor.executor import Executor, Observer
 from toolwright.executor.turn import AskPerson
-from toolwright.providers.base import Provider
+from toolwright.providers.base import Provider, vendor_of
 from toolwright.registry.catalog import Toolset
 from toolwright.registry.registry import Registry
 from toolwright.registry.revealed import recall_reveals
@@ -50,6 +50,8 @@ class Order:
     cancellation: Cancellation | None = None
     emit: Emit | None = None
     lineage: Lineage | None = None
+    name: str = ""
+    """What the agent is called where it has no name of its own."""
 
 
 class Agent:
@@ -67,10 +69,14 @@ class Agent:
         ask: AskPerson | None = None,
         compaction: Compaction | None = _COMPACTION,
         requests: Requests = _REQUESTS,
+        name: str = "",
+        observe: Observer | Iterable[Observer] = (),
     ) -> None:
+        if executor is not None and observe:
+            raise UsageError("give observe to the executor: its observers hear the agent's runs too")
         self.provider = provider
         self.registry = _toolset(registry, executor)
-        self.executor = executor or Executor(self.registry)
+        self.executor = executor or Executor(self.registry, observe=observe)
         self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
         self.system = system
         self.limits = limits
@@ -78,6 +84,8 @@ class Agent:
         """Answers questions on the spot; without it a run that needs an answer is `Paused`."""
         self.compaction = compaction
         self.requests = requests
+        self.name = name
+        """What traces and logs call it; inside another agent, the tool's name where it has none."""
         self._passing = sessions is None
         self._states: OrderedDict[str, State] = OrderedDict()
 
@@ -173,9 +181,9 @@ class Agent:
         """Whether its sessions outlive the process."""
         return self.sessions.durable
 
-    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage) -> Result:
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run for a call of another agent; taken up where it was, if the call is being repeated."""
-        return await self._passed(Order(session_id, prompt, lineage=lineage))
+        return await self._passed(Order(session_id, prompt, lineage=lineage, name=name))
 
     async def _passed(self, order: Order) -> Result:
         """Perform; a session nobody named and nobody waits for is not kept."""
@@ -202,10 +210,22 @@ class Agent:
             ended = await self._opened(order, hold, talk)
             if ended is not None:
                 return ended
-            return await Loop(self._machinery(order, talk), talk, _shape(order.output)).run()
+            machinery = self._machinery(order, talk)
+            loop = Loop(machinery, talk, _shape(order.output))
+            observe = machinery.executor.observe
+            return await (loop.run() if observe is None else self._observed(order, observe, talk, loop))
         finally:
             watch.end()
             await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+    async def _observed(self, order: Order, observe: Observer, talk: Talk, loop: Loop) -> Result:
+        from toolwright.agent.observed import observed_run  # loaded by those who watch
+        from toolwright.core.run import RunBegan
+
+        provider = self.provider
+        name = self.name or order.name
+        began = RunBegan(order.session_id, name, provider.model, vendor_of(provider), order.prompt)
+        return await observed_run(observe, began, talk.spending, loop.run())
 
     async def _opened(self, order: Order, hold: SessionHold, talk: Talk) -> Result | None:
         """Take in what the run was started with; a session that has come to its end has its result already."""

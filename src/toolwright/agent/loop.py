@@ -151,7 +151,12 @@ class Loop:
             None if self._shape is None else self._shape.schema,
             parts.requests.options,
         )
-        return await ask_model(parts.provider, request, parts.requests, talk)
+        observe = parts.executor.observe
+        if observe is None:
+            return await ask_model(parts.provider, request, parts.requests, talk)
+        from toolwright.agent.observed import observed_request  # loaded by those who watch
+
+        return await observed_request(observe, parts.provider, request, parts.requests, talk)
 
     async def summarise(self, focus: str) -> None:
         """Put a summary in the place of everything said so far; raises `ProviderError`, with nothing changed."""

@@ -1,6 +1,6 @@
 """One request to the model, made again where that may help, until it is a whole message."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from toolwright.agent.result import ModelRetried
@@ -11,6 +11,7 @@ from toolwright.core.message import AssistantMessage
 from toolwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from toolwright.retry import Clock, RetryPolicy, WallClock
 
+Retried = Callable[[ProviderError, int, float], None]
 _LONGEST_WAIT_SECONDS = 300.0
 
 
@@ -24,18 +25,22 @@ class Requests:
     clock: Clock = field(default_factory=WallClock)
 
 
-async def ask_model(provider: Provider, request: ModelRequest, requests: Requests, talk: Talk) -> AssistantMessage:
+async def ask_model(
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Talk, retried: Retried | None = None
+) -> AssistantMessage:
     """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
 
     Nothing but deltas has come of a request that failed, so making it again repeats no effect.
     """
     if talk.watch.cancellation is None:
-        return await _persist(provider, request, requests, talk)
+        return await _persist(provider, request, requests, talk, retried)
     async with talk.watch.over():
-        return await _persist(provider, request, requests, talk)
+        return await _persist(provider, request, requests, talk, retried)
 
 
-async def _persist(provider: Provider, request: ModelRequest, requests: Requests, talk: Talk) -> AssistantMessage:
+async def _persist(
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Talk, retried: Retried | None
+) -> AssistantMessage:
     attempt = 1
     while True:
         try:
@@ -48,6 +53,8 @@ async def _persist(provider: Provider, request: ModelRequest, requests: Requests
         if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _LONGEST_WAIT_SECONDS:
             raise failure
         talk.tell(ModelRetried(failure, attempt, delay))
+        if retried is not None:
+            retried(failure, attempt, delay)
         await requests.clock.sleep(delay)
         attempt += 1
 

@@ -68,7 +68,7 @@ def inherited(executor: Executor, lineage: Lineage) -> Executor:
         executor.registry,
         Policies(Inherited(outer.policies), *executor.policies.policies),
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
-        observe=[observe for observe in {outer.observe, executor.observe} if observe is not None],
+        observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
         bounds=executor.bounds,
         retry=executor.runner.retry,
         clock=executor.runner.clock,
@@ -90,7 +90,7 @@ class Inner(Protocol):
     @property
     def durable(self) -> bool: ...
 
-    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage) -> Result: ...
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,8 @@ class SubAgent:
         lineage = context.state.get(Lineage)
         if lineage.depth >= _DEEPEST:
             raise ToolFailed(f"agents are inside each other {_DEEPEST} deep; do the work here instead")
-        result = await self.agent.run_inside(str(arguments["prompt"]), f"in-{context.idempotency_key}", lineage)
+        session_id = f"in-{context.idempotency_key}"
+        result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
         if lineage.spending is not None:
             lineage.spending.add(result.usage)
         match result:

@@ -6,6 +6,8 @@ from typing import TypeAlias
 from toolwright.core.call import Outcome, Question, ToolCall
 from toolwright.core.errors import ToolError
 
+TYPE_CHECKING = False  # read as true by type checkers
+
 
 @dataclass(frozen=True, slots=True)
 class BatchBegan:
@@ -66,4 +68,11 @@ class ToolsChanged:
     replaced: tuple[str, ...] = ()
 
 
-Event: TypeAlias = BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged
+if TYPE_CHECKING:
+    from toolwright.core.run import RunEvent
+
+    Event: TypeAlias = (
+        BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged | RunEvent
+    )
+else:  # the others come with the agent: whoever only runs tools should not wait for them to load
+    Event = BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged
