@@ -62,8 +62,8 @@ class Executor:
         self.stats = Stats()
         self.outputs = outputs or Outputs()
         self.state = state or State()
-        self._observers = (observe,) if callable(observe) else tuple(observe)
-        self.observe = self.tell if self._observers else None
+        self.observers = (observe,) if callable(observe) else tuple(observe)
+        self.observe = self.tell if self.observers else None
         """The one observation point; None when nobody watches."""
         self.gate = Gate(self.policies, self.hooks, question_seconds=self.bounds.question_seconds)
         self.runner = Runner(
@@ -120,7 +120,7 @@ class Executor:
 
     def tell(self, event: Event) -> None:
         """Pass an event to the observers; they have no say, but their failures must not go unseen."""
-        for observer in self._observers:
+        for observer in self.observers:
             try:
                 observer(event)
             except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
