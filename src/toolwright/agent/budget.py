@@ -85,15 +85,15 @@ class Spending:
         seen: dict[tuple[str, str], tuple[str, int]] = {}
         said: str | None = None
         for outcome in outcomes:
-            key = (outcome.call.name, _written(outcome.call))
-            text, count = self._counts.get(key, ("", 0))
-            count = count + 1 if text == outcome.text else 1
-            seen[key] = (outcome.text, count)
+            key, text = (outcome.call.name, _written(outcome.call)), outcome.text
+            before, count = self._counts.get(key, ("", 0))
+            count = count + 1 if text == before else 1
+            seen[key] = (text, count)
             failed = isinstance(outcome, Failed)
             limit = self.budget.same_failures if failed else self.budget.same_calls
             if limit is not None and count >= limit:
                 said = f"{outcome.call.name} was called {count} times in a row with the same arguments and " + (
-                    f"failed each time: {outcome.text}" if failed else "gave the same outcome"
+                    f"failed each time: {text}" if failed else "gave the same outcome"
                 )
         self._counts = seen
         return said

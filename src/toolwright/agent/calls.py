@@ -1,7 +1,7 @@
 """The calls of one model message, from the message to one outcome each."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from toolwright.core.message import AssistantMessage
 from toolwright.core.spec import Effect
 from toolwright.core.value import maker
 from toolwright.executor.executor import Executor
-from toolwright.executor.turn import AskPerson, Turn, TurnCancelled
+from toolwright.executor.turn import AskPerson, Journal, Turn, TurnCancelled
 from toolwright.registry.catalog import Catalog
 from toolwright.sessions.base import SessionError
 from toolwright.sessions.records import Ended
@@ -90,9 +90,26 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     return tool.spec.annotations.idempotent or tool.spec.annotations.effect is Effect.READ
 
 
-async def _execute(
+def _execute(
     talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: Circumstances
-) -> list[Outcome]:
+) -> Awaitable[list[Outcome]]:
+    circumstances = _turn(
+        talk.session_id,
+        turn.turn_id,
+        around.state,
+        catalog,
+        talk.watch.cancellation,
+        around.ask,
+        _journal(talk, turn, calls) if around.durable else None,
+        _observer(talk, calls, around),
+    )
+    answers = Answers(turn.replies) if turn.replies else None
+    executing = around.executor.execute(calls, answers=answers, turn=circumstances)
+    return _as_begun(executing, turn, calls) if around.durable else executing
+
+
+def _journal(talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
+    """Stores what is about to run; refuses what is no longer what was begun before a crash."""
     repeats = turn.digests
 
     async def journal(began: BatchBegan) -> None:
@@ -103,19 +120,12 @@ async def _execute(
         elif any(repeats.get(call.id) != digest for call, digest in zip(calls, began.digests, strict=True)):
             raise _ChangedCall
 
-    circumstances = _turn(
-        talk.session_id,
-        turn.turn_id,
-        around.state,
-        catalog,
-        talk.watch.cancellation,
-        around.ask,
-        journal if around.durable else None,
-        _observer(talk, calls, around),
-    )
-    answers = Answers(turn.replies) if turn.replies else None
+    return journal
+
+
+async def _as_begun(executing: Awaitable[list[Outcome]], turn: OpenTurn, calls: Sequence[ToolCall]) -> list[Outcome]:
     try:
-        return await around.executor.execute(calls, answers=answers, turn=circumstances)
+        return await executing
     except _ChangedCall:
         return [turn.lost(call, _CRASHED) for call in calls]
 

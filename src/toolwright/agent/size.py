@@ -12,13 +12,16 @@ _PICTURE_CHARS = 6_000
 
 def message_tokens(message: Message) -> int:
     """About how many tokens one message takes."""
+    chars = _MESSAGE_CHARS
     if isinstance(message, ToolMessage):
-        chars = sum([_outcome_chars(outcome) for outcome in message.outcomes])
+        for outcome in message.outcomes:
+            chars += _outcome_chars(outcome)
     elif isinstance(message, AssistantMessage):
-        chars = sum([_part_chars(part) for part in message.parts])
+        for part in message.parts:
+            chars += _part_chars(part)
     else:
-        chars = content_chars(message.content)
-    return tokens_for(chars + _MESSAGE_CHARS)
+        chars += content_chars(message.content)
+    return tokens_for(chars)
 
 
 def content_chars(content: str | tuple[Part, ...]) -> int:

@@ -69,8 +69,7 @@ class Executor:
         self.runner = Runner(
             self.hooks, retry=retry, clock=clock or WallClock(), stats=self.stats, outputs=self.outputs
         )
-        self._scope = TurnScope(self, _LONE)
-        self._express = Express(self, self._scope)
+        self._express = Express(self)
         self._ids = itertools.count(1)
         self._parts: LoopParts | None = None
 
@@ -84,12 +83,7 @@ class Executor:
     ) -> Coroutine[Any, Any, Outcome]:
         """Make one call: `await executor.run("read", {"path": "README.md"})`."""
         call = _call(f"run-{next(self._ids)}", name, arguments)
-        if turn is not _LONE:
-            return TurnScope(self, turn).run(call, answers)
-        lane = self._express.lane(name)
-        if lane is None or answers is not None:
-            return self._scope.run(call, answers)
-        return self._express.run(call, lane)
+        return self._alone(call, answers, turn)
 
     async def execute(
         self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _LONE
@@ -99,10 +93,13 @@ class Executor:
         Cancelling the task that awaits this raises `TurnCancelled`, which carries an outcome for every call;
         a `Cancellation` in the turn returns them instead.
         """
-        scope = self._scope if turn is _LONE else TurnScope(self, turn)
         if len(calls) == 1:
-            return [await scope.run(calls[0], answers)]
-        return await scope.run_all(calls, answers)
+            return [await self._alone(calls[0], answers, turn)]
+        return await TurnScope(self, turn).run_all(calls, answers)
+
+    def _alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
+        lane = self._express.lane(call.name, turn) if answers is None else None
+        return TurnScope(self, turn).run(call, answers) if lane is None else self._express.run(call, lane, turn)
 
     def run_sync(
         self, name: str, arguments: JsonObject | str | bytes = _NO_ARGUMENTS, *, answers: Answers | None = None

@@ -17,6 +17,8 @@ from toolwright.core.value import maker
 from toolwright.executor.admit import Admitted, Lane
 from toolwright.executor.perform import being_cancelled, normalise, overdue
 from toolwright.executor.scope import Machine, TurnScope
+from toolwright.executor.turn import Turn
+from toolwright.registry.catalog import Catalog
 from toolwright.stats import Tally
 from toolwright.tool.function import FunctionTool
 
@@ -48,25 +50,27 @@ class ExpressLane:
 class Express:
     """Knows which tools may go the short way, as long as registry and policies stay as they are."""
 
-    def __init__(self, machine: Machine, scope: TurnScope) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._scope = scope
         self._registry, self._policies = machine.registry, machine.gate.policies
         self._open = machine.observe is None and not machine.gate.hooks and not machine.runner.hooks
         self._changes = -1
+        self._catalog = Catalog({})
         self._standing: str | None = None
         self._lanes: dict[str, ExpressLane] = {}
 
-    def lane(self, name: str) -> ExpressLane | None:
+    def lane(self, name: str, turn: Turn) -> ExpressLane | None:
         """The short way to a tool, once the long way has allowed it as such."""
+        if not self._open or turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
+            return None
         if self._registry.changes != self._changes or self._policies.standing != self._standing:
             self._changes, self._standing, self._lanes = self._registry.changes, self._policies.standing, {}
-        return self._lanes.get(name) or self._lay(name)
-
-    def _lay(self, name: str) -> ExpressLane | None:
-        if not self._open:
+            self._catalog = self._registry.snapshot()
+        if turn.catalog is not None and turn.catalog is not self._catalog:
             return None
-        catalog = self._registry.snapshot()
+        return self._lanes.get(name) or self._lay(name, self._catalog)
+
+    def _lay(self, name: str, catalog: Catalog) -> ExpressLane | None:
         tool = catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
@@ -76,7 +80,7 @@ class Express:
         self._lanes[name] = lane
         return lane
 
-    async def run(self, call: ToolCall, lane: ExpressLane) -> Outcome:
+    async def run(self, call: ToolCall, lane: ExpressLane, turn: Turn) -> Outcome:
         """Bring the call to its outcome."""
         try:
             if lane.strictly is not None and type(call.arguments) is str:
@@ -84,7 +88,7 @@ class Express:
             else:
                 values = lane.parse(call.arguments)
         except (InvalidArguments, ValueError):
-            return await self._scope.run(call, None)  # the long way says what is wrong with them
+            return await TurnScope(self._machine, turn).run(call, None)  # the long way says what is wrong with them
         deadlines = self._machine.local().deadlines
         deadline = None if lane.seconds == inf else deadlines.start(deadlines.now() + lane.seconds)
         began = perf_counter()
@@ -92,12 +96,12 @@ class Express:
             value = await lane.function(**values)
         except asyncio.CancelledError as stopped:
             if deadline is not None and deadline.caused():
-                return await self._scope.go_on(lane.admitted(call), (overdue(lane.seconds), began))
+                return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (overdue(lane.seconds), began))
             if being_cancelled():
-                raise self._scope.cancelled_alone(lane.admitted(call)) from None
-            return await self._scope.go_on(lane.admitted(call), (normalise(stopped), began))
+                raise TurnScope(self._machine, turn).cancelled_alone(lane.admitted(call)) from None
+            return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (normalise(stopped), began))
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
-            return await self._scope.go_on(lane.admitted(call), (normalise(raised), began))
+            return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (normalise(raised), began))
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
