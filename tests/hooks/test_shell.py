@@ -10,8 +10,9 @@ import pytest
 
 from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
 from toolwright.core.spec import ToolSpec
-from toolwright.hooks.shell import Setting, ShellHooks
+from toolwright.hooks.shell import ShellHooks
 from toolwright.hooks.shell_config import ShellHook, parse_shell_hooks
+from toolwright.hooks.shell_fire import Setting
 from toolwright.hooks.shell_run import missing_script
 from toolwright.tool.base import Tool
 
@@ -239,7 +240,7 @@ def test_settings_are_read_and_what_cannot_be_run_is_told() -> None:
         written_in="here",
     )
     assert [(hook.command, hook.seconds, hook.blocks_on_error) for hook in hooks] == [("a", 5, True), ("c", 600, False)]
-    assert len(problems) == 4 and all(problem.startswith("here: ") for problem in problems)
+    assert len(problems) == 3 and all(problem.startswith("here: ") for problem in problems)
 
 
 async def test_file_tools_are_told_of_by_file_path_in_full_and_may_be_pointed_elsewhere(tmp_path: Path) -> None:

@@ -1,135 +1,134 @@
 """`ShellHooks`: commands from settings that are run at events and may change, stop or answer for calls."""
 
-import asyncio
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable
 
 from toolwright.core.access import Ask
 from toolwright.core.call import Completed, Failed, Interrupted, Outcome, digest_of
-from toolwright.core.content import Output, Text
-from toolwright.core.errors import Denied, Halted
-from toolwright.core.json import JsonObject
-from toolwright.core.spec import ToolSpec
+from toolwright.core.errors import Cancelled
 from toolwright.hooks.base import Halt, Hook, PendingCall, Refuse, Rewrite, Verdict
+from toolwright.hooks.shell_batch import Batches, Entry
 from toolwright.hooks.shell_config import ShellHook
-from toolwright.hooks.shell_reply import HookReply, Word, read_reply
-from toolwright.hooks.shell_run import run_shell_hook
+from toolwright.hooks.shell_elicit import form_filled_in, refilled, server_asking
+from toolwright.hooks.shell_fire import Firing, Setting
+from toolwright.hooks.shell_outcome import followed
+from toolwright.hooks.shell_reply import HookReply
+from toolwright.hooks.shell_words import Shown
 
-_STRICTEST: tuple[Word, ...] = ("deny", "ask", "allow")
+_AROUND_CALLS = (
+    *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "PostToolBatch"),
+    *("CwdChanged", "SubagentStart", "SubagentStop", "ElicitationResult"),
+)
+_IN_A_ROW = 4
+"""How many events one call may cause one after the other."""
 _SPARE_SECONDS = 5.0
 
 
-def _ignore(_: str) -> None:
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Where hooks run and what they are told about it."""
-
-    project: str
-    cwd: str = ""
-    mode: Callable[[], str] = lambda: "default"
-    report: Callable[[str], None] = _ignore
-    """Told what a person should know: errors of hooks, and what hooks have to say to people."""
-
-
-class ShellHooks:
+class ShellHooks(Firing):
     """Runs the hooks of an event side by side and makes one reply of theirs."""
 
     def __init__(self, hooks: Iterable[ShellHook], setting: Setting | None = None) -> None:
-        self.hooks = tuple(dict.fromkeys(hooks))
-        self.setting = setting or Setting(os.getcwd())  # noqa: PTH109 - told to commands as text
+        super().__init__(hooks, setting)
         self.allowed: set[str] = set()
-        """Digests of calls a hook allowed, which spares them the mode's question but no rule's."""
+        """Marks of calls a hook allowed, which spares them the mode's question but no rule's."""
+        self.batches = Batches()
         self._heard: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """What was said about calls under way: one that is admitted again after an answer is not asked about again."""
-
-    def listens(self, event: str) -> bool:
-        """Whether any hook waits for an event."""
-        return any(hook.event == event for hook in self.hooks)
+        self._folder = self.setting.folder()
 
     def call_hooks(self) -> tuple[Hook, ...]:
         """What an executor is given; two, because a call can be rewritten and asked about at once."""
-        if not any(hook.event in ("PreToolUse", "PostToolUse", "PostToolUseFailure") for hook in self.hooks):
+        if not self.listens(*_AROUND_CALLS):
             return ()
-        seconds = max(hook.seconds for hook in self.hooks) + _SPARE_SECONDS
+        seconds = max(hook.seconds for hook in self.hooks) * _IN_A_ROW + _SPARE_SECONDS
         return _Rewriting(self, seconds), _Deciding(self, seconds)
 
-    async def fire(
-        self, event: str, fields: Mapping[str, object], *, names: Sequence[str] = (), session_id: str = ""
-    ) -> HookReply:
-        """Run an event's hooks and merge what they say: deny beats ask beats allow, the last rewrite counts."""
-        due = [hook for hook in self.hooks if hook.event == event and (not names or hook.matches(names))]
-        if not due:
-            return HookReply()
-        setting = self.setting
-        payload = {
-            "session_id": session_id,
-            "transcript_path": "",
-            "cwd": setting.cwd or setting.project,
-            "permission_mode": setting.mode(),
-            "hook_event_name": event,
-            **fields,
-        }
-        replies = await asyncio.gather(*(self._one(hook, payload) for hook in due))
-        for reply in replies:
-            for line in (reply.error, reply.message):
-                if line:
-                    setting.report(line)
-        return _merged(replies)
-
-    async def _one(self, hook: ShellHook, payload: Mapping[str, object]) -> HookReply:
-        setting = self.setting
-        ran = await run_shell_hook(hook, payload, cwd=setting.cwd or setting.project, project=setting.project)
-        return read_reply(hook, ran)
+    def shown(self, pending: PendingCall) -> Shown:
+        """A call as hooks are told of it."""
+        folder = self.setting.cwd or self.setting.project
+        return Shown.of(pending.spec, pending.arguments, folder)
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         """Ask the PreToolUse hooks about a call."""
-        shown = _shown(pending.spec, pending.arguments, self.setting)
-        key, mark = _key(pending), _mark(pending)
+        if server_asking(pending.spec):
+            return None  # a server's question to a person has events of its own
+        key, mark = _key(pending), mark_of(pending)
         if self._heard.get(key, ("", None))[0] != mark:
-            self._heard[key] = mark, await self._asked(pending, shown)
+            self._heard[key] = mark, await self._asked(pending)
         reply = self._heard[key][1]
         if reply.halt:
             return Halt(reply.halt)
         if reply.word == "deny":
             return Refuse(reply.reason or "a hook said no")
-        return None if reply.arguments is None else Rewrite(shown.ours(reply.arguments))
+        return None if reply.arguments is None else Rewrite(self.shown(pending).ours(reply.arguments))
 
-    async def _asked(self, pending: PendingCall, shown: "_Shown") -> HookReply:
-        fields = {"tool_name": shown.name, "tool_input": shown.arguments, "tool_use_id": pending.call.id}
-        return await self.fire("PreToolUse", fields, names=_names(pending.spec), session_id=pending.session_id)
+    async def _asked(self, pending: PendingCall) -> HookReply:
+        reply = await self.fire("PreToolUse", self.about(pending), pending=pending, session_id=pending.session_id)
+        if pending.spec.group == "agent" and not reply.halt and reply.word != "deny":
+            await self.fire("SubagentStart", _agent(pending), session_id=pending.session_id)
+        return reply
 
     def decide(self, pending: PendingCall) -> Verdict | None:
         """Pass on what the hooks said about the call as it is now."""
         _, reply = self._heard.get(_key(pending), ("", HookReply()))
-        mark = _mark(pending)
+        mark = mark_of(pending)
         self.allowed.discard(mark)
         if reply.word == "allow":
             self.allowed.add(mark)
         return Ask(reply.reason or "a hook wants a person to decide", "hook") if reply.word == "ask" else None
 
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
-        """Let the PostToolUse hooks see what came of a call; they may add to it or replace it."""
+        """Let the hooks see what came of a call; they may add to it or replace it."""
         self._heard.pop(_key(pending), None)
-        self.allowed.discard(_mark(pending))
-        if isinstance(outcome, Interrupted) or (isinstance(outcome, Failed) and not outcome.started):
+        self.allowed.discard(mark_of(pending))
+        if isinstance(outcome, Interrupted):
             return None
-        worked = isinstance(outcome, Completed)
-        shown = _shown(pending.spec, pending.arguments, self.setting)
-        fields = {
-            "tool_name": shown.name,
-            "tool_input": shown.arguments,
-            "tool_use_id": pending.call.id,
-            "duration_ms": round(outcome.seconds * 1000),
-            **({"tool_response": outcome.text} if worked else {"error": outcome.text}),
-        }
-        event = "PostToolUse" if worked else "PostToolUseFailure"
-        reply = await self.fire(event, fields, names=_names(pending.spec), session_id=pending.session_id)
-        return _followed(outcome, reply)
+        seen = await self._seen(pending, outcome)
+        await self._moved(pending)
+        return await self._all_ended(pending, seen)
+
+    async def _seen(self, pending: PendingCall, outcome: Completed | Failed) -> Completed | Failed:
+        if server := server_asking(pending.spec):
+            form = {"mcp_server_name": server, **form_filled_in(outcome)}
+            return refilled(outcome, await self.fire("ElicitationResult", form, session_id=pending.session_id))
+        fields = self.about(pending) | {"duration_ms": round(outcome.seconds * 1000)}
+        if isinstance(outcome, Completed):
+            event, fields = "PostToolUse", fields | {"tool_response": outcome.text}
+        elif outcome.started:
+            stopped = isinstance(outcome.error, Cancelled)
+            event, fields = "PostToolUseFailure", fields | {"error": outcome.text, "is_interrupt": stopped}
+        elif outcome.error.code == "denied":
+            event, fields = "PermissionDenied", fields | {"reason": outcome.text}
+        else:
+            return outcome
+        reply = await self.fire(event, fields, pending=pending, session_id=pending.session_id)
+        seen = followed(outcome, reply)
+        if pending.spec.group != "agent" or event == "PermissionDenied":
+            return seen
+        ended = _agent(pending) | {"stop_hook_active": False, "last_assistant_message": outcome.text}
+        return followed(seen, await self.fire("SubagentStop", ended, session_id=pending.session_id))
+
+    async def _moved(self, pending: PendingCall) -> None:
+        """Tell of a shell that is in another folder than before."""
+        folder = self.setting.folder()
+        if pending.spec.group == "shell" and folder != self._folder:
+            fields = {"old_cwd": self._folder, "new_cwd": folder}
+            self._folder = folder
+            await self.fire("CwdChanged", fields, session_id=pending.session_id)
+
+    async def _all_ended(self, pending: PendingCall, outcome: Completed | Failed) -> Outcome:
+        entry: Entry = {**self.about(pending), "tool_response": outcome.text}
+        ended = self.batches.ended(pending.call, entry)
+        if ended is None:
+            return outcome
+        reply = await self.fire("PostToolBatch", {"tool_calls": ended}, session_id=pending.session_id)
+        if reply.word == "deny":
+            reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
+        return followed(outcome, reply)
+
+    def about(self, pending: PendingCall) -> dict[str, object]:
+        """The fields every event of a call has."""
+        shown = self.shown(pending)
+        return {"tool_name": shown.name, "tool_input": shown.arguments, "tool_use_id": pending.call.id}
 
 
 class _Rewriting(Hook):
@@ -153,81 +152,14 @@ class _Deciding(Hook):
         return self._hooks.decide(pending)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A call in the words other agents' hooks know: `Bash`, and `file_path` in full."""
-
-    name: str
-    arguments: JsonObject
-    added: str = ""
-
-    def ours(self, arguments: JsonObject) -> JsonObject:
-        """Arguments a hook gave back, in our words again."""
-        given = dict(arguments)
-        if self.added and "file_path" in given:
-            path = given.pop("file_path")
-            if path != self.added:
-                given["path"] = path
-        return given
-
-
-def _shown(spec: ToolSpec, arguments: JsonObject, setting: Setting) -> _Shown:
-    name = next((alias for alias in spec.aliases if alias[:1].isupper()), spec.name)
-    path = arguments.get("path")
-    if spec.group != "file" or not isinstance(path, str) or "file_path" in arguments:
-        return _Shown(name, arguments)
-    added = str(Path(setting.cwd or setting.project, path).expanduser())
-    return _Shown(name, {**arguments, "file_path": added}, added)
+def mark_of(pending: PendingCall) -> str:
+    """Names a call by what it would do."""
+    return digest_of(pending.spec.name, pending.arguments, (), session_id=pending.session_id)
 
 
 def _key(pending: PendingCall) -> tuple[str, str, str]:
     return pending.session_id, pending.turn_id, pending.call.id
 
 
-def _mark(pending: PendingCall) -> str:
-    return digest_of(pending.spec.name, pending.arguments, (), session_id=pending.session_id)
-
-
-def _names(spec: ToolSpec) -> tuple[str, ...]:
-    return (spec.name, *spec.aliases)
-
-
-def _merged(replies: Sequence[HookReply]) -> HookReply:
-    found: list[Word] = [word for word in _STRICTEST if any(reply.word == word for reply in replies)]
-    word: Word = found[0] if found else ""
-    return HookReply(
-        word,
-        "; ".join(reply.reason for reply in replies if reply.word == word and reply.reason),
-        next((reply.arguments for reply in reversed(replies) if reply.arguments is not None), None),
-        "\n".join(reply.context for reply in replies if reply.context),
-        halt=next((reply.halt for reply in replies if reply.halt), ""),
-        output=next((reply.output for reply in reversed(replies) if reply.output is not None), None),
-        error="; ".join(reply.error for reply in replies if reply.error),
-    )
-
-
-def _followed(outcome: Completed | Failed, reply: HookReply) -> Outcome | None:
-    if reply.halt:
-        return Failed(outcome.call, Halted(reply.halt), True, outcome.seconds, outcome.attempts)
-    if reply.error and reply.word == "deny":  # it was there to see this, and could not
-        withheld = Denied(f"the outcome is withheld: {reply.error}")
-        return Failed(outcome.call, withheld, True, outcome.seconds, outcome.attempts)
-    notes = [text for text in (reply.reason if reply.word == "deny" else "", reply.context) if text]
-    if isinstance(outcome, Failed) or (not notes and reply.output is None):
-        return _added_to_failure(outcome, notes) if isinstance(outcome, Failed) and notes else None
-    content = outcome.output.content if reply.output is None else reply.output
-    return replace(outcome, output=_with_notes(replace(outcome.output, content=content), notes))
-
-
-def _added_to_failure(outcome: Failed, notes: Sequence[str]) -> Failed:
-    outcome.error.message = "\n".join((outcome.error.message, *(f"[hook] {note}" for note in notes)))
-    return outcome
-
-
-def _with_notes(output: Output, notes: Sequence[str]) -> Output:
-    if not notes:
-        return output
-    said = "\n".join(f"[hook] {note}" for note in notes)
-    if isinstance(output.content, str):
-        return replace(output, content=f"{output.content}\n{said}")
-    return replace(output, content=(*output.content, Text(said)))
+def _agent(pending: PendingCall) -> dict[str, object]:
+    return {"agent_id": pending.call.id, "agent_type": pending.spec.name}

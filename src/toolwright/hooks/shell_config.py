@@ -1,26 +1,17 @@
 """Shell hooks as they are written in settings: which command, at which event, for which tools."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "Notification",
-    "Stop",
-    "SessionEnd",
-)
-"""The events we have; hooks at other events of the standard are reported and never run."""
+from toolwright.hooks.shell_events import DEFAULT_SECONDS, EVENTS, NEVER
 
-_DEFAULT_SECONDS = 600.0
-_EVENT_SECONDS = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
+Path: TypeAlias = tuple[str | int, ...]
+LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
 
 @dataclass(frozen=True)
@@ -30,16 +21,20 @@ class ShellHook:
     event: str
     command: str
     matcher: str = ""
-    seconds: float = _DEFAULT_SECONDS
+    seconds: float = DEFAULT_SECONDS
     blocks_on_error: bool = False
     """A hook that cannot start, crashes or takes too long stops the call instead of letting it pass."""
     written_in: str = ""
+    condition: str = ""
+    """A permission rule such as `Bash(git *)`: the hook runs only for calls the rule is about."""
+    background: bool = False
+    """Nobody waits for it, so it decides nothing."""
 
     def __str__(self) -> str:
         return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
 
     def matches(self, names: Iterable[str]) -> bool:
-        """Whether it is for a tool known by any of these names; without a matcher it is for all."""
+        """Whether it is for something known by any of these names; without a matcher it is for all."""
         if self.matcher.strip() in ("", "*"):
             return True
         if isinstance(self._wanted, re.Pattern):
@@ -54,45 +49,76 @@ class ShellHook:
 
 
 def parse_shell_hooks(
-    events: Mapping[str, Any], *, written_in: str = ""
+    events: Mapping[str, Any], *, written_in: str = "", line_of: LineOf | None = None
 ) -> tuple[tuple[ShellHook, ...], tuple[str, ...]]:
-    """Read `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`, and say what is wrong in it."""
+    """Read `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`, and say what is wrong in it.
+
+    With `line_of`, which finds the line of a path of keys, hooks and complaints name the line too.
+    """
     hooks: list[ShellHook] = []
     problems: list[str] = []
-    for event, matcher, entry in _entries(events):
-        hook = _hook(event, matcher, entry, written_in)
-        fault = _fault(event, entry, hook)
-        if fault:
-            problems.append(f"{written_in or 'hooks'}: {event}: {fault}")
-        if hook is not None and event in EVENTS and not _bad_pattern(hook):
+    for event in events:
+        if fault := _unknown_event(event):
+            problems.append(f"{_place(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
+    for event, matcher, entry, path in _entries(events):
+        place = _place(written_in, path, line_of)
+        hook = _hook(event, matcher, entry, place)
+        for fault in _faults(entry, hook):
+            problems.append(f"{place or 'hooks'}: {event}: {fault}")
+        if hook is not None and not _bad_pattern(hook):
             hooks.append(hook)
     return tuple(dict.fromkeys(hooks)), tuple(problems)
 
 
-def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    for event, groups in events.items():
-        for group in cast("Sequence[Mapping[str, Any]]", groups):
-            for entry in cast("Sequence[Mapping[str, Any]]", group.get("hooks", ())):
-                yield event, str(group.get("matcher", "")), entry
+def _place(written_in: str, path: Path, line_of: LineOf | None) -> str:
+    return written_in if line_of is None else f"{written_in}:{line_of(path)}"
 
 
-def _hook(event: str, matcher: str, entry: Mapping[str, Any], written_in: str) -> ShellHook | None:
+def _unknown_event(event: str) -> str:
+    if event in EVENTS:
+        return ""
+    if event in NEVER:
+        return f"hooks at this event are never run: {NEVER[event]}"
+    near = get_close_matches(event, (*EVENTS, *NEVER), n=1)
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
+    return f"there is no such event, so nothing runs; {meant}"
+
+
+def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Path]]:
+    for event in filter(EVENTS.__contains__, events):
+        for place, group in enumerate(cast("Sequence[Mapping[str, Any]]", events[event])):
+            for inner, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
+                yield event, str(group.get("matcher") or ""), entry, (event, place, "hooks", inner)
+
+
+def _hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
     if entry.get("type", "command") != "command" or not entry.get("command"):
         return None
-    seconds = float(entry.get("timeout", _EVENT_SECONDS.get(event, _DEFAULT_SECONDS)))
-    return ShellHook(event, entry["command"], matcher, seconds, entry.get("onError") == "block", written_in)
+    return ShellHook(
+        event,
+        entry["command"],
+        matcher,
+        float(entry.get("timeout", EVENTS[event].seconds)),
+        entry.get("onError") == "block",
+        place,
+        str(entry.get("if") or ""),
+        entry.get("async") is True,
+    )
 
 
-def _fault(event: str, entry: Mapping[str, Any], hook: ShellHook | None) -> str:
-    if event not in EVENTS:
-        return f"there is no such event here, so nothing runs; there are {', '.join(EVENTS)}"
+def _faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
     if hook is None:
-        return f"a hook of type {entry.get('type')!r} cannot be run; write a command"
+        yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; only a command can"
+        return
+    kind = EVENTS[hook.event]
     if bad := _bad_pattern(hook):
-        return f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
-    if "if" in entry:
-        return f"{hook.command!r}: conditions are not read, so it runs every time"
-    return ""
+        yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
+    if hook.matcher.strip() not in ("", "*") and not kind.matched:
+        yield f"{hook.command!r}: this event knows no matcher, so it runs every time"
+    if hook.condition and not kind.tool:
+        yield f"{hook.command!r}: conditions are for events of calls, so the hook never runs"
+    if hook.background and hook.blocks_on_error:
+        yield f'{hook.command!r}: nobody waits for an async hook, so onError "block" stops nothing'
 
 
 def _bad_pattern(hook: ShellHook) -> str:
