@@ -1,17 +1,19 @@
 """One session as a person leads it: hooks around what is said, and an answer that may be sent back."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from toolwright.agent.result import AgentEvent, Done, Result, Stopped
 from toolwright.app.assemble import App
 from toolwright.core.call import Answers
+from toolwright.core.content import Part, Text
 from toolwright.hooks.shell_reply import HookReply
 from toolwright.tool.base import Cancellation
 
 _MOST_RETURNS = 8
 """How often in a row a Stop hook may send the model back to work."""
+Attach = Callable[[str], Awaitable[Sequence[Part]]]
 
 
 @dataclass(slots=True)
@@ -22,6 +24,8 @@ class Conversation:
     session_id: str
     source: str = "startup"
     """How it began: startup or resume."""
+    attach: Attach | None = None
+    """What goes along with a prompt; asked once no hook has refused it."""
     _begun: bool = False
 
     async def say(
@@ -32,7 +36,9 @@ class Conversation:
         if isinstance(heard, Stopped):
             yield heard
             return
-        stream = self.app.agent.stream(heard, session=self.session_id, output=output, cancellation=cancellation)
+        attached = () if self.attach is None else await self.attach(prompt)
+        said = (Text(heard), *attached) if attached else heard
+        stream = self.app.agent.stream(said, session=self.session_id, output=output, cancellation=cancellation)
         async with aclosing(self._through(stream, output, cancellation)) as events:
             async for event in events:
                 yield event
