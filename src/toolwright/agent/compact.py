@@ -5,7 +5,7 @@ The system prompt and the tools are no part of the history, so what providers ca
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from toolwright.agent.size import message_tokens
 from toolwright.clip import READER, Outputs
@@ -28,6 +28,18 @@ _SUMMARY_HEAD = "What came before was summarised to save room:\n\n"
 _LEFT_OUT = "What came before was left out, because it no longer fitted and could not be summarised."
 
 
+class CompactionListener(Protocol):
+    """Is told when a history is made shorter."""
+
+    async def before(self) -> bool:
+        """Whether it may be done now; if not, it is tried again when the history has grown."""
+        ...
+
+    async def after(self, summary: str) -> None:
+        """Hear that it was done, and what was kept of what is gone."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """When a history is made shorter, and how: by a summary, or by dropping old outputs to files."""
@@ -36,6 +48,7 @@ class Compaction:
     keep_tokens: int = 20_000
     """About how much of the end stays as it is."""
     way: Way = "summary"
+    listener: CompactionListener | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.keep_tokens < self.at_tokens:
@@ -46,6 +59,20 @@ async def compacted(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
     """Return a shorter history that is as valid as the one it was made from, and what making it cost."""
+    if plan.listener is None:
+        return await _shortened(history, plan, outputs, catalog, summarise)
+    if not await plan.listener.before():
+        return History(history), Usage()
+    shorter, usage = await _shortened(history, plan, outputs, catalog, summarise)
+    first = shorter[0] if shorter else None
+    summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
+    await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.way == "summary" else "")
+    return shorter, usage
+
+
+async def _shortened(
+    history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
+) -> tuple[History, Usage]:
     cut = tail_start(history, plan.keep_tokens)
     if plan.way == "drop":
         return History(dropped(history, cut, outputs, readable=READER in catalog)), Usage()

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 FOLDER = ".toolwright"
+_MANAGED = Path("/etc/toolwright/settings.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Places:
     project: Path
     """The repository's root, or the working folder where there is none."""
     cwd: Path
+    managed: Path = _MANAGED
+    """What the machine's administrator says; nobody's word counts after it."""
 
     @classmethod
     def of(cls, cwd: str | os.PathLike[str] | None = None, *, home: str | os.PathLike[str] | None = None) -> "Places":

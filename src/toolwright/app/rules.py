@@ -6,6 +6,7 @@ from typing import Any
 
 from toolwright.app.layer import Layer
 from toolwright.app.settings import Settings
+from toolwright.core.errors import UsageError
 from toolwright.policy.check import Problem, check_rules
 from toolwright.policy.load import LoadedRules, applies
 from toolwright.policy.places import Surroundings
@@ -27,9 +28,17 @@ def rules_in(
 
 def _entries(layer: Layer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
     for kind in _KINDS:
-        for entry in layer.section("permissions").get(kind, ()):
+        for place, entry in enumerate(layer.section("permissions").get(kind, ())):
             fields = {"rule": entry} if isinstance(entry, str) else entry
-            yield parse_rule(kind, fields["rule"], written_in=layer.source, base=_base(layer)), fields
+            where = layer.at("permissions", kind, place)
+            yield _parsed(kind, fields["rule"], where, _base(layer)), fields
+
+
+def _parsed(kind: RuleKind, text: str, where: str, base: str) -> Rule:
+    try:
+        return parse_rule(kind, text, written_in=where, base=base)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _base(layer: Layer) -> str:

@@ -1,0 +1,52 @@
+"""Whether a hook's condition, written like a permission rule, is about a call."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from toolwright.core.access import UseTool
+from toolwright.core.errors import ToolwrightError, UsageError
+from toolwright.hooks.base import PendingCall
+from toolwright.hooks.shell_config import ShellHook
+from toolwright.policy.decide import Policies
+from toolwright.policy.judged import JudgedCall
+from toolwright.policy.places import Surroundings
+from toolwright.policy.rule import Rule, parse_rule
+from toolwright.policy.rules import Rules
+from toolwright.registry import Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Matches the way deny rules do, through quotes, wrappers and links: in doubt the hook runs, because it guards."""
+
+    toolset: Toolset
+    here: Surroundings
+
+    def __call__(self, condition: str, pending: PendingCall) -> bool:
+        rule = _rule(condition)
+        if rule is None:
+            return True
+        tool = self.toolset.snapshot().get(pending.call.name)
+        try:
+            accesses = () if tool is None else tool.bind(pending.arguments).accesses()
+        except (ToolwrightError, ValueError, LookupError):
+            return True  # what it would touch cannot be told
+        call = JudgedCall(pending.spec, pending.arguments, pending.session_id)
+        use = UseTool(pending.spec.name, pending.spec.annotations.effect)
+        policies = Policies(Rules([rule], self.here))
+        return any(rule.source in policies.decide(access, call).source for access in accesses or (use,))
+
+
+def faulty_condition(hook: ShellHook) -> str:
+    """What is wrong with a hook's condition, in words for a person; empty where nothing is."""
+    if not hook.condition or _rule(hook.condition) is not None:
+        return ""
+    return f"{hook}: the condition {hook.condition!r} is not a rule such as Bash(git *), so it runs every time"
+
+
+@cache
+def _rule(condition: str) -> Rule | None:
+    try:
+        return parse_rule("deny", condition, written_in="a condition")
+    except UsageError:
+        return None
