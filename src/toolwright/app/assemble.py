@@ -1,37 +1,48 @@
 """From settings to an agent that can be talked to."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from toolwright.agent import Agent, Budget, Prices
+from toolwright.app.active import ActiveSkills
+from toolwright.app.conditions import Conditions, faulty_condition
 from toolwright.app.granted import HookAllows, ProjectGrants
+from toolwright.app.layer import Layer
 from toolwright.app.places import Places
 from toolwright.app.prompt import system_prompt
 from toolwright.app.rules import rules_in
 from toolwright.app.servers import configured_servers
 from toolwright.app.settings import Settings
-from toolwright.app.tools import agent_tools
+from toolwright.app.skilled import Skilled, SkilledAgent
+from toolwright.app.switched import Models
+from toolwright.app.tools import agent_tools, shell_tool
+from toolwright.app.wanting import Agreement
+from toolwright.app.written import WrittenSessions
 from toolwright.clip import Outputs
 from toolwright.core.errors import UsageError
 from toolwright.core.event import Event
 from toolwright.core.spec import ToolSpec
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import Bounds
-from toolwright.hooks.shell import Setting, ShellHooks
+from toolwright.hooks.base import Hook
+from toolwright.hooks.shell import ShellHooks
 from toolwright.hooks.shell_config import parse_shell_hooks
-from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Rules, standard_policies
+from toolwright.hooks.shell_fire import Setting
+from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Policy, Rules, standard_policies
 from toolwright.policy.places import Surroundings
 from toolwright.providers.base import Provider
 from toolwright.providers.clients import close_provider
 from toolwright.registry import Deferred, Registry, Toolset, filtered
 from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
-from toolwright.skills import Skills, SkillTool
+from toolwright.skills import Skills
 from toolwright.system.paths import Workspace
-from toolwright.system.sandbox import find_sandbox
+from toolwright.system.sandbox import Sandbox
+from toolwright.toolbox import Bash
 
 if TYPE_CHECKING:
     from toolwright.mcp import McpServers
@@ -77,12 +88,17 @@ class App:
     executor: Executor
     switch: ModeSwitch
     hooks: ShellHooks
-    skills: Skills
+    skilled: Skilled
     problems: list[str]
     """What a person should know before the first prompt."""
     connect: Callable[["App"], "McpServers | None"]
     servers: "McpServers | None" = None
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    @property
+    def skills(self) -> Skills:
+        """The skills found here."""
+        return self.skilled.skills
 
     @property
     def prices(self) -> Prices | None:
@@ -104,7 +120,9 @@ class App:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._open.aclose()
+        await self.hooks.aclose()
         await close_provider(self.agent.provider)
+        await self.skilled.models.aclose()
         self.close()
 
     def close(self) -> None:
@@ -121,35 +139,55 @@ def assemble(
     *,
     report: Callable[[str], None] = _silent,
     observe: Callable[[Event], None] | None = None,
+    models: Models | None = None,
 ) -> App:
     """Make the agent these settings describe. Starts nothing: MCP servers are connected on entering the app.
 
     `report` is told what hooks have to say to people, `observe` what happens to calls, at the moment it does.
+    `models` are those skills may ask for; its main one must be the model that `provider` speaks for.
     """
+    if models is None:
+        models = Models(provider)
+        provider = models.main
     workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
     here = Surroundings.within(workspace, places.cwd)
     rules = rules_in(settings, here, allow=wishes.allow, deny=wishes.deny)
     switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default")
-    hooks, hook_problems = _hooks(settings, places, switch, report)
     held = Rules(rules.rules, here)
-    skills = Skills(places.cwd)
-    registry = _registry(settings, workspace, switch, held, skills, places)
+    agreement = Agreement(places)
+    active = ActiveSkills(here, agreement.skills)
+    skilled = Skilled(Skills(places.cwd), places, active, models, report)
+    bash = shell_tool(workspace, settings.last("sandbox") or "off")
+    registry = _registry(workspace, switch, held, bash)
     toolset = _toolset(registry, held, crowded=bool(wishes.servers or settings.merged("mcpServers")))
-    watchers = () if observe is None else (observe,)
-    executor = _executor(
-        toolset, registry, hooks, watchers, _policies(workspace, here, rules, switch, hooks, settings, places)
+    store = _store(places) if wishes.keep else MemoryStore()
+    setting = Setting(
+        str(places.project),
+        str(places.cwd),
+        lambda: switch.mode,
+        report,
+        Conditions(toolset, here),
+        lambda: str(bash.bind({"command": "true"}).folder),
+        WrittenSessions(store),
     )
-    agent = Agent(
+    hooks, hook_problems = _hooks(settings, setting)
+    watchers = [watcher for watcher in (observe, _watching(hooks)) if watcher is not None]
+    more = (ProjectGrants(here, places), HookAllows(hooks), active)
+    policies = _policies(workspace, rules, switch, bash.sandbox, places, more)
+    call_hooks = (*hooks.call_hooks(), skilled.attach(registry))
+    executor = _executor(toolset, registry, call_hooks, watchers, policies)
+    agent = SkilledAgent(
         provider,
         toolset,
         executor=executor,
-        sessions=_store(places) if wishes.keep else MemoryStore(),
-        system=wishes.system or system_prompt(places, settings, skills, more=wishes.more_system),
+        sessions=store,
+        system=wishes.system or system_prompt(places, settings, skilled.skills, more=wishes.more_system),
         limits=budget(settings, wishes, provider.model),
     )
-    problems = [*settings.problems, *map(str, rules.problems), *hook_problems]
+    agent.serve(skilled)
+    problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *agreement.problems, *skilled.problems]
     connect = _Connecting(settings, wishes)
-    return App(places, settings, agent, registry, executor, switch, hooks, skills, problems, connect)
+    return App(places, settings, agent, registry, executor, switch, hooks, skilled, problems, connect)
 
 
 def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
@@ -160,24 +198,30 @@ def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
     return [*settings.directories(), *asked]
 
 
-def _hooks(
-    settings: Settings, places: Places, switch: ModeSwitch, report: Callable[[str], None]
-) -> tuple[ShellHooks, list[str]]:
-    found = [parse_shell_hooks(layer.section("hooks"), written_in=layer.source) for layer in settings.layers]
-    setting = Setting(str(places.project), str(places.cwd), lambda: switch.mode, report)
+def _hooks(settings: Settings, setting: Setting) -> tuple[ShellHooks, list[str]]:
+    heard = settings.layers
+    if settings.last("disableAllHooks"):
+        heard = tuple(layer for layer in heard if layer.scope == "managed")
+    found = [
+        parse_shell_hooks(layer.section("hooks"), written_in=layer.source, line_of=partial(_hook_line, layer))
+        for layer in heard
+    ]
     hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), setting)
-    return hooks, [problem for _, problems in found for problem in problems]
+    faults = [fault for hook in hooks.hooks if (fault := faulty_condition(hook))]
+    return hooks, [*(problem for _, problems in found for problem in problems), *faults]
 
 
-def _registry(
-    settings: Settings, workspace: Workspace, switch: ModeSwitch, held: Rules, skills: Skills, places: Places
-) -> Registry:
+def _hook_line(layer: Layer, path: Sequence[str | int]) -> int:
+    return layer.line(("hooks", *path))
+
+
+def _watching(hooks: ShellHooks) -> Callable[[Event], None] | None:
+    return hooks.batches.observe if hooks.listens("PostToolBatch") else None
+
+
+def _registry(workspace: Workspace, switch: ModeSwitch, held: Rules, bash: Bash) -> Registry:
     hides = held.hides if any(rule.kind == "deny" for rule in held.rules) else None
-    tools = agent_tools(workspace, switch, sandbox=settings.last("sandbox") or "off", hidden=hides)
-    registry = Registry(*tools)
-    if len(skills):
-        registry.add(SkillTool(skills, project=places.project))  # type: ignore[arg-type] - spec is a descriptor
-    return registry
+    return Registry(*agent_tools(workspace, switch, bash=bash, hidden=hides))
 
 
 def _toolset(registry: Registry, held: Rules, *, crowded: bool) -> Toolset:
@@ -192,28 +236,25 @@ def _toolset(registry: Registry, held: Rules, *, crowded: bool) -> Toolset:
 def _executor(
     toolset: Toolset,
     registry: Registry,
-    hooks: ShellHooks,
+    hooks: Iterable[Hook],
     observe: Iterable[Callable[[Event], None]],
     policies: Policies,
 ) -> Executor:
     outputs = Outputs()
     registry.add(outputs.reader())
     bounds = Bounds(question_seconds=None)  # a paused session may be taken up on another day
-    return Executor(toolset, policies, hooks=hooks.call_hooks(), outputs=outputs, bounds=bounds, observe=observe)
+    return Executor(toolset, policies, hooks=hooks, outputs=outputs, bounds=bounds, observe=observe)
 
 
 def _policies(
     workspace: Workspace,
-    here: Surroundings,
     rules: LoadedRules,
     switch: ModeSwitch,
-    hooks: ShellHooks,
-    settings: Settings,
+    sandbox: Sandbox,
     places: Places,
+    more: Iterable[Policy],
 ) -> Policies:
-    wish = settings.last("sandbox") or "off"
-    confined = wish != "off" and find_sandbox(wish, writable=workspace.roots).kind != "none"
-    more = (ProjectGrants(here, places), HookAllows(hooks))
+    confined = sandbox.kind != "none" and not sandbox.gaps  # a wall with holes answers no question
     return standard_policies(
         workspace, by_mode=ByMode(switch, sandboxed=confined), rules=rules.rules, cwd=places.cwd, more=more
     )

@@ -43,9 +43,7 @@ async def prepared(skill: Skill, arguments: str, around: Around) -> str:
     if "\0" in arguments:
         raise ToolFailed("the arguments hold a NUL character; leave it out")
     project = around.project or Path.cwd()
-    expansion = expanded(
-        skill.body(), arguments, names=skill.arguments, values=_values(skill, project, around.session)
-    )
+    expansion = expanded(skill.body(), arguments, names=skill.arguments, values=_values(skill, project, around.session))
     count = len(expansion.requests)
     if count > _MOST_COMMANDS:
         raise ToolFailed(f"the skill {skill.name} wants to run {count} commands; at most {_MOST_COMMANDS} are allowed")

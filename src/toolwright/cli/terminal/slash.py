@@ -11,10 +11,8 @@ from toolwright.app.places import Places
 from toolwright.cli.session import find_session
 from toolwright.cli.show import one_line
 from toolwright.cli.terminal.ui import Terminal
-from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.errors import ToolwrightError, UsageError
 from toolwright.core.message import Usage
-from toolwright.executor.turn import Turn
 from toolwright.policy.mode import mode_named
 
 COMMANDS = {
@@ -73,30 +71,16 @@ class Slash:
             if action is not None:
                 await action(rest.strip())
                 return None
-            return await self._skill(line)
+            return self._skill(line)
         except ToolwrightError as error:
             self._show(f"! {error}")
             return None
 
-    async def _skill(self, line: str) -> str:
-        found = self._talker.app.skills.slash(line)
-        if found is None:
+    def _skill(self, line: str) -> str:
+        """A skill is said as it was typed: the conversation knows what it stands for."""
+        if self._talker.app.skills.slash(line) is None:
             raise UsageError(f"there is no command {line.split(maxsplit=1)[0]}; /help names those there are")
-        from toolwright.skills import prepare
-
-        skill, arguments = found
-        session = self._talker.conversation.session_id
-        return await prepare(
-            skill, arguments, run=self._run_line, project=self._talker.app.places.project, session=session
-        )
-
-    async def _run_line(self, line: str) -> str:
-        """Run a skill's command as the model's own would be: behind rules, hooks and the person."""
-        app = self._talker.app
-        turn = Turn(session_id=self._talker.conversation.session_id, ask=app.agent.ask)
-        call = ToolCall(f"skill-{uuid.uuid4().hex[:8]}", "bash", {"command": line})
-        (outcome,) = await app.executor.execute([call], turn=turn)
-        return outcome.text if isinstance(outcome, (Completed, Failed)) else "[not run: nobody approved it]"
+        return line
 
     def complete(self, word: str) -> Sequence[str]:
         """What a word could become: a command at the start of the line (marked ^), a file after @."""
