@@ -1,4 +1,4 @@
-"""Settings from four places: user, project, local, command line. Rules add up; of the rest the last word counts.
+"""Settings from five places: user, project, local, command line, managed. Rules add up; else the last word counts.
 
 What a repository says counts only once its folder is trusted; its deny and ask rules always do.
 """
@@ -75,13 +75,13 @@ def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -
     """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
     repository = repository_layers(places)
     withheld = () if trusted else tuple(dict.fromkeys(word for layer in repository for word in grants(layer)))
-    user = read_layer("user", places.user_settings)
-    layers = [
-        *((user,) if user is not None else ()),
+    layers = (
+        read_layer("user", places.user_settings),
         *(layer if trusted else layer.restricting() for layer in repository),
         *(_given(text) for text in given),
-    ]
-    return Settings(tuple(layers), withheld)
+        read_layer("managed", places.managed),
+    )
+    return Settings(tuple(layer for layer in layers if layer is not None), withheld)
 
 
 def _servers(file: Path) -> Layer | None:
@@ -114,7 +114,7 @@ def grants(layer: Layer) -> Iterable[str]:
         words = (server.get("command") or server.get("url", ""), *server.get("args", ()))
         yield f"MCP server {name}: {' '.join(words)}"
     yield from (f"environment variable {name}" for name in layer.section("env"))
-    for key in ("model", "baseUrl", "instructions", "sandbox", "limits", "prices"):
+    for key in ("model", "baseUrl", "instructions", "sandbox", "limits", "prices", "disableAllHooks"):
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
 

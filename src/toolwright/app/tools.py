@@ -27,13 +27,18 @@ from toolwright.toolbox import (
 Hidden = Callable[[Path], bool]
 
 
-def agent_tools(workspace: Workspace, switch: ModeSwitch, *, sandbox: Wish, hidden: Hidden | None) -> list[Tool]:
+def shell_tool(workspace: Workspace, wish: Wish) -> Bash:
+    """Return the shell, confined as was wished for."""
+    return Bash(workspace, sandbox=wish, protected=(".git/hooks", ".git/config", ".toolwright"))
+
+
+def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
     """Return them; what `hidden` names is left out of listings and searches."""
     tools = [
         Read(workspace),
         Write(workspace),
         Edit(workspace),
-        Bash(workspace, sandbox=sandbox, protected=(".git/hooks", ".git/config", ".toolwright")),
+        bash,
         BashOutput(),
         BashKill(),
         Glob(workspace, hidden=hidden),
