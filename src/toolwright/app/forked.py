@@ -33,10 +33,10 @@ class SkillAgent:
         """Its sessions end with the call."""
         return False
 
-    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage) -> Result:
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run for a call of the outer agent, the skill's rules in force."""
         with self.active.during(self.skill, session_id):
-            return await self.agent.run_inside(prompt, session_id, lineage)
+            return await self.agent.run_inside(prompt, session_id, lineage, self.skill.name)
 
     def tool(self) -> Tool:
         """The agent as a tool that takes a prompt."""

@@ -1,0 +1,408 @@
+"""Skills in the command: settings folders on disk, a scripted model, real tools, permissions and trust."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolwright.agent.result import AgentEvent, Done, Stopped
+from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.places import Places
+from toolwright.app.settings import load_settings
+from toolwright.app.switched import Models
+from toolwright.app.wanting import Agreement
+from toolwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
+from toolwright.core.errors import UsageError
+from toolwright.core.message import ToolMessage, UserMessage
+from toolwright.executor.turn import Turn
+from toolwright.providers.base import Provider
+from toolwright.testing.provider import ScriptedProvider
+
+from .conftest import Write
+
+MAKE = "#!/bin/sh\ntouch made\n"
+
+
+@pytest.fixture(autouse=True)
+def own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's own skills are those of the test."""
+    monkeypatch.setenv("HOME", str(home))
+
+
+class Desk:
+    """A person with a project: what they trust, what the model says, what becomes of it."""
+
+    def __init__(self, project: Path, home: Path) -> None:
+        self.project = project
+        self.places = Places.of(project, home=home / ".toolwright")
+        self.told: list[str] = []
+        script = project / "make.sh"
+        script.write_text(MAKE)
+        script.chmod(0o755)
+
+    @property
+    def made(self) -> bool:
+        return (self.project / "made").exists()
+
+    def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **wishes: str) -> App:
+        provider: Provider = ScriptedProvider(*replies) if models is None else models.main  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the lines of a script
+        loaded = load_settings(self.places, trusted=False, given=[settings])
+        asked = Wishes(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
+        return assemble(provider, loaded, self.places, asked, report=self.told.append, models=models)
+
+    async def say(self, app: App, text: str, session: str = "s") -> AgentEvent:
+        events = [event async for event in app.agent.stream(text, session=session)]
+        return events[-1]
+
+
+@pytest.fixture
+def desk(project: Path, home: Path) -> Desk:
+    return Desk(project, home)
+
+
+def run_it(name: str = "bash", **arguments: object) -> ToolCall:
+    return ToolCall("c1", name, arguments or {"command": "./make.sh"})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - plain values
+
+
+def use(name: str, arguments: str = "") -> ToolCall:
+    return ToolCall("use", "skill", {"name": name, "arguments": arguments})
+
+
+async def first_said(app: App, session: str = "s") -> str:
+    message = (await app.agent.messages(session))[0]
+    assert isinstance(message, UserMessage)
+    return str(message.content)
+
+
+async def outcomes(app: App, session: str = "s") -> list[Completed | Failed]:
+    messages = await app.agent.messages(session)
+    return [outcome for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes]
+
+
+async def test_the_user_s_own_skill_is_granted_its_tools_while_it_is_used(desk: Desk, home: Path, write: Write) -> None:
+    write("make", "Make it.", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
+    app = desk.app(use("make"), run_it(), "done", run_it())
+    assert isinstance(await desk.say(app, "make it"), Done)
+    assert desk.made
+    (desk.project / "made").unlink()
+    assert not isinstance(await desk.say(app, "and again, without the skill"), Done)
+    assert not desk.made
+
+
+async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk: Desk, write: Write) -> None:
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
+    app = desk.app(use("make"), "asked for approval")
+    assert "nobody agreed to what skills here ask for" in app.problems[0]
+    assert "allow Bash(./make.sh) in the skill make" in app.problems[0]
+    await desk.say(app, "make it")
+    assert not desk.made
+
+
+async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(desk: Desk, write: Write) -> None:
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
+    Agreement(desk.places).give()
+    app = desk.app(use("make"), "done")
+    assert app.problems == []
+    await desk.say(app, "make it")
+    assert desk.made
+    (desk.project / "made").unlink()
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh) Bash(rm *)")
+    changed = desk.app(use("make"), "done")
+    await desk.say(changed, "make it")
+    assert not desk.made
+    Agreement(desk.places).take()
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
+    await desk.say(desk.app(use("make"), "done"), "make it")
+    assert not desk.made
+
+
+async def test_a_skill_that_changes_while_the_app_runs_keeps_no_grant(desk: Desk, write: Write) -> None:
+    write("make", "Make it.", "allowed-tools: Bash(git log *)")
+    Agreement(desk.places).give()
+    app = desk.app(use("make"), run_it(), "done")
+    write("make", "!`./make.sh`", "allowed-tools: Bash(*)")
+    app.skills.reload()
+    await desk.say(app, "make it")
+    assert not desk.made
+
+
+@pytest.mark.parametrize(
+    ("settings", "mode"),
+    [
+        ('{"permissions": {"ask": ["Bash(./make.sh)"]}}', ""),
+        ('{"permissions": {"deny": ["Bash(./make.sh)"]}}', ""),
+        ("{}", "plan"),
+    ],
+    ids=["ask", "deny", "plan mode"],
+)
+@pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
+async def test_a_grant_never_beats_an_ask_a_deny_or_plan_mode(
+    desk: Desk, home: Path, write: Write, settings: str, mode: str, typed: bool
+) -> None:
+    write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
+    if typed:
+        await desk.say(desk.app(run_it(), "no", settings=settings, mode=mode), "/make")
+    else:
+        await desk.say(desk.app(use("make"), run_it(), "no", settings=settings, mode=mode), "make it")
+    assert not desk.made
+
+
+async def test_a_grant_holds_in_the_session_that_uses_the_skill_only(desk: Desk, home: Path, write: Write) -> None:
+    write("make", "Make it.", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
+    app = desk.app()
+    skill = app.skills.get("make")
+    assert skill is not None
+    app.skilled.active.activate(skill, "mine")
+    other = await app.executor.execute([run_it()], turn=Turn("other"))
+    nobody = await app.executor.execute([run_it()], turn=Turn())
+    assert [type(outcome) for outcome in (*other, *nobody)] == [Interrupted, Interrupted]
+    app.skilled.active.activate(skill, "")
+    assert isinstance((await app.executor.execute([run_it()], turn=Turn("other")))[0], Interrupted)
+    assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
+
+
+async def test_tools_a_skill_does_without_are_denied_while_it_is_used(desk: Desk, write: Write) -> None:
+    write("look", "Only look.", "disallowed-tools: Bash")
+    settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
+    app = desk.app(use("look"), run_it(), "looked", run_it(), "made", settings=settings)
+    await desk.say(app, "look")
+    assert not desk.made
+    denied = (await outcomes(app))[1]
+    assert isinstance(denied, Failed) and "the rule Bash forbids it" in denied.text
+    await desk.say(app, "now make it")
+    assert desk.made
+
+
+async def test_a_person_s_slash_line_becomes_the_skills_text_with_commands_judged(desk: Desk, write: Write) -> None:
+    write("look", "Look at $ARGUMENTS: !`echo seen` !`touch owned`")
+    app = desk.app("ok")
+    assert isinstance(await desk.say(app, "/look src and more"), Done)
+    said = await first_said(app)
+    assert said.startswith("Look at src and more: seen [not run: it needs a person's approval")
+    assert not (desk.project / "owned").exists()
+
+
+async def test_several_skills_can_be_called_in_one_line(desk: Desk, write: Write) -> None:
+    write("terse", "Be terse.")
+    write("review", "Review $ARGUMENTS.")
+    write("hidden", "Hidden.", "user-invocable: false")
+    app = desk.app("ok")
+    await desk.say(app, "/terse /review src/a.py")
+    assert await first_said(app) == "Be terse.\n\nARGUMENTS: src/a.py\n\nReview src/a.py."
+    app = desk.app("ok")
+    await desk.say(app, "/review /hidden /nothing")
+    assert await first_said(app) == "Review /hidden /nothing."
+
+
+@pytest.mark.parametrize("text", ["/hidden go", "/nowhere", "/etc/passwd is odd", "see /review"])
+async def test_what_calls_no_skill_is_said_as_it_is(desk: Desk, write: Write, text: str) -> None:
+    write("review", "Review.")
+    write("hidden", "Hidden.", "user-invocable: false")
+    app = desk.app("ok")
+    await desk.say(app, text)
+    assert await first_said(app) == text
+
+
+async def test_what_hooks_add_to_a_prompt_is_no_argument_of_a_skill(desk: Desk, write: Write) -> None:
+    write("look", "Look at <$ARGUMENTS>.")
+    app = desk.app("ok")
+    await desk.say(app, "/look src\n\n[hook] it is Monday")
+    assert await first_said(app) == "Look at <src>.\n\n[hook] it is Monday"
+
+
+async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Desk, write: Write) -> None:
+    (desk.project / "style.md").write_text("Be kind.")
+    (desk.project / "secret.pem").write_text("hunter2")
+    write("review", "Follow @style.md, ask @somebody about `@style.md`, use @secret.pem and @$0.\n\n!`echo @make.sh`")
+    app = desk.app("ok", settings='{"permissions": {"deny": ["Read(*.pem)"]}}')
+    await desk.say(app, "/review style.md")
+    said = await first_said(app)
+    assert said.count("Be kind.") == 1
+    assert "hunter2" not in said
+    assert "forbids it" in said
+    assert "touch made" not in said  # what a command prints names no file
+
+
+async def test_the_model_s_use_of_a_skill_brings_its_files_too(desk: Desk, write: Write) -> None:
+    (desk.project / "style.md").write_text("Be kind.")
+    write("review", "Follow @style.md.")
+    app = desk.app(use("review"), "ok")
+    await desk.say(app, "review")
+    assert "Be kind." in (await outcomes(app))[0].text
+
+
+async def test_a_forked_skill_runs_as_an_agent_with_its_own_grants(desk: Desk, home: Path, write: Write) -> None:
+    fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
+    write("make", "Make it.", *fields, base=home / ".claude" / "skills")
+    app = desk.app(use("make"), run_it(), "it is made", "the agent says it is made", run_it())
+    await desk.say(app, "make it")
+    assert desk.made
+    (answer,) = await outcomes(app)
+    assert answer.text == "it is made"
+    (desk.project / "made").unlink()
+    await desk.say(app, "again")
+    assert not desk.made
+
+
+@pytest.mark.parametrize("rule", ["deny", "ask"])
+async def test_a_forked_skill_keeps_to_the_rules_of_the_conversation(
+    desk: Desk, home: Path, write: Write, rule: str
+) -> None:
+    fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
+    write("make", "Make it.", *fields, base=home / ".claude" / "skills")
+    settings = f'{{"permissions": {{"{rule}": ["Bash(./make.sh)"]}}}}'
+    for first in ((use("make"),), ()):
+        app = desk.app(*first, run_it(), "could not", "it could not", settings=settings)
+        await desk.say(app, "make it" if first else "/make")
+        assert not desk.made
+
+
+async def test_a_person_can_call_a_forked_skill(desk: Desk, write: Write) -> None:
+    write("research", "Find out about $ARGUMENTS.", "context: fork")
+    app = desk.app("bees dance", "I see")
+    await desk.say(app, "/research bees")
+    assert (await first_said(app)).endswith("which answered:\n\nbees dance")
+    assert len(await app.agent.messages("s")) == 2
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
+async def test_an_agent_that_explores_changes_nothing_whatever_is_allowed(
+    desk: Desk, write: Write, typed: bool
+) -> None:
+    write("look", "Look around.", "context: fork", "agent: Explore")
+    settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
+    looking = (run_it(), run_it("list"), "looked", "ok")
+    app = desk.app(*looking, settings=settings) if typed else desk.app(use("look"), *looking, settings=settings)
+    await desk.say(app, "/look" if typed else "look")
+    assert not desk.made
+
+
+async def test_an_agent_nobody_knows_is_refused_by_name(desk: Desk, write: Write) -> None:
+    write("look", "Look around.", "context: fork", "agent: wizard")
+    result = await desk.say(desk.app(), "/look")
+    assert isinstance(result, Stopped)
+    assert "asks for the agent 'wizard', which there is not; write agent: Explore" in result.reason
+
+
+def models(own: ScriptedProvider, **others: ScriptedProvider) -> Models:
+    def open_model(name: str) -> Provider:
+        if name not in others:
+            raise UsageError(f"there is no model {name!r}")
+        return others[name]
+
+    return Models(own, open_model)
+
+
+async def test_a_skill_s_model_answers_until_the_person_speaks_again(desk: Desk, home: Path, write: Write) -> None:
+    write("think", "Think.", "model: deep", base=home / ".claude" / "skills")
+    own, deep = ScriptedProvider(use("think"), "plain again"), ScriptedProvider("thought", model="deep")
+    app = desk.app(models=models(own, deep=deep))
+    thought = await desk.say(app, "think")
+    plain = await desk.say(app, "and now?")
+    assert isinstance(thought, Done) and isinstance(plain, Done)
+    assert (thought.text, plain.text) == ("thought", "plain again")
+
+
+async def test_a_forked_skill_s_agent_has_the_skill_s_model(desk: Desk, home: Path, write: Write) -> None:
+    write("think", "Think.", "model: deep", "context: fork", base=home / ".claude" / "skills")
+    own, deep = ScriptedProvider(use("think"), "so it is"), ScriptedProvider("thought", model="deep")
+    app = desk.app(models=models(own, deep=deep))
+    await desk.say(app, "think")
+    assert (await outcomes(app))[0].text == "thought"
+    deep.assert_used_up()
+
+
+@pytest.mark.parametrize("where", ["project", "user"])
+async def test_a_model_nobody_agreed_to_or_knows_is_not_asked(desk: Desk, home: Path, write: Write, where: str) -> None:
+    base = home / ".claude" / "skills" if where == "user" else None
+    write("think", "Think.", f"model: {'elsewhere' if where == 'project' else 'haiku'}", base=base)
+    own, other = ScriptedProvider(use("think"), "thought here"), ScriptedProvider("sent away")
+    app = desk.app(models=models(own, elsewhere=other))
+    result = await desk.say(app, "think")
+    assert isinstance(result, Done) and result.text == "thought here"
+    assert other.requests == []
+    assert "and does not get it" in desk.told[0]
+
+
+async def test_a_skill_for_certain_files_is_offered_when_one_is_touched(desk: Desk, write: Write) -> None:
+    (desk.project / "src").mkdir()
+    (desk.project / "src" / "a.ts").write_text("let a = 1")
+    write("typescript", "Strictly.", 'paths: "src/**/*.{ts,tsx}"')
+    write("always", "Always.")
+    app = desk.app(
+        run_it("read", path="make.sh"), run_it("read", path="src/a.ts"), run_it("read", path="src/a.ts"), "ok"
+    )
+    await desk.say(app, "look")
+    assert "always" in app.agent.system and "typescript" not in app.agent.system
+    first, second, third = await outcomes(app)
+    assert "typescript" not in first.text
+    assert second.text.count("- typescript: What typescript is for.") == 1
+    assert "typescript" not in third.text
+
+
+async def test_skills_in_a_folder_below_are_found_when_a_file_there_is_touched(desk: Desk, write: Write) -> None:
+    inner = desk.project / "packages" / "web"
+    write("deploy-web", "!`./make.sh`", "allowed-tools: Bash(./make.sh)", base=inner / ".claude" / "skills")
+    (inner / "a.ts").write_text("let a = 1")
+    assert desk.app().problems == []
+    app = desk.app(run_it("read", path="packages/web/a.ts"), use("deploy-web"), "ok")
+    assert "skill" not in app.registry
+    await desk.say(app, "look")
+    read, used = await outcomes(app)
+    assert "- deploy-web: What deploy-web is for." in read.text
+    assert isinstance(used, Completed)
+    assert not desk.made  # what turns up on the way is never granted anything
+
+
+async def test_folders_of_code_others_wrote_hold_no_skills(desk: Desk, write: Write) -> None:
+    inner = desk.project / "node_modules" / "left-pad"
+    write("pad", "Pad.", base=inner / ".claude" / "skills")
+    (inner / "a.js").write_text("pad()")
+    app = desk.app(run_it("read", path="node_modules/left-pad/a.js"), "ok")
+    await desk.say(app, "look")
+    assert "skills" not in (await outcomes(app))[0].text
+    assert app.skills.get("pad") is None
+
+
+async def test_what_turns_up_on_the_way_replaces_no_skill_that_is_known(desk: Desk, home: Path, write: Write) -> None:
+    write("review", "Mine.", base=home / ".claude" / "skills")
+    write("review", "Theirs.", base=desk.project / "sub" / ".claude" / "skills")
+    app = desk.app()
+    assert app.skills.visit(desk.project / "sub" / "a.py") == ()
+    kept = app.skills.get("review")
+    assert kept is not None and kept.scope == "user"
+
+
+async def test_a_skill_that_cannot_be_used_is_among_the_problems(desk: Desk, write: Write) -> None:
+    folder = write("review", "Review.", "context: knife")
+    (problem,) = desk.app().problems
+    assert problem == f"{folder / 'SKILL.md'}:4: context must be fork or inline, not 'knife'"
+
+
+async def test_a_skill_for_people_is_not_listed_to_the_model_and_one_for_the_model_not_typed(
+    desk: Desk, write: Write
+) -> None:
+    write("release", "Release.", "disable-model-invocation: true")
+    app = desk.app(use("release"), "ok")
+    assert "release" not in app.agent.system
+    await desk.say(app, "release it")
+    (refused,) = await outcomes(app)
+    assert isinstance(refused, Failed) and "only a person may start release" in refused.text
+    typed = desk.app("ok")
+    await desk.say(typed, "/release")
+    assert await first_said(typed) == "Release."
+
+
+async def test_a_person_is_asked_about_what_a_skill_they_typed_wants(desk: Desk, write: Write) -> None:
+    write("make", "!`./make.sh`")
+    asked: list[str] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(question.summary for question in questions)
+        return Answers.approving(questions)
+
+    app = desk.app("ok")
+    app.agent.ask = ask
+    await desk.say(app, "/make")
+    assert asked == ["Allow bash: ./make.sh?"]
+    assert desk.made
