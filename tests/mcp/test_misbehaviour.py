@@ -152,14 +152,14 @@ async def test_a_server_that_cannot_start_says_why_and_costs_nothing_else(open_r
 async def test_a_command_that_does_not_exist_is_a_reason_not_a_crash():
     registry = Registry()
     async with McpServers([ServerConfig("gone", "/nonexistent/server")], registry) as servers:
-        assert "FileNotFoundError" in servers.status()[0].reason
+        assert "there is no /nonexistent/server" in servers.status()[0].reason
     assert len(registry) == 0
 
 
 async def test_a_server_that_never_introduces_itself_is_not_waited_for(open_rough: "OpenRough"):
     async with open_rough("--silent", connect_seconds=0.2) as world:
         [status] = world.servers.status()
-        assert (status.condition, status.reason) == ("waiting", "it did not answer in time")
+        assert status.condition == "waiting" and "within 0.2 s" in status.reason
 
 
 async def test_a_server_cannot_take_the_name_of_one_of_our_tools(open_rough: "OpenRough"):

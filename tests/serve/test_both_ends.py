@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toolwright import Answers, Completed, Executor, Failed, Registry
-from toolwright.cli.commands import mcp
 from toolwright.core.call import Question
 from toolwright.executor.turn import Turn
 from toolwright.mcp import McpServers, ServerConfig
@@ -84,16 +83,6 @@ def configuration(tmp_path: Path) -> Path:
     entry: dict[str, Any] = {"command": sys.executable, "args": [PROGRAM]}
     file.write_text(json.dumps({"mcpServers": {"desk": entry}}))
     return file
-
-
-def test_the_command_line_lists_servers_and_calls_tools(configuration: Path, capsys: pytest.CaptureFixture[str]):
-    assert mcp.run(["list", "--config", str(configuration)]) == 0
-    assert "desk: ready" in capsys.readouterr().out
-    assert mcp.run(["call", "mcp__desk__add", '{"a": 1, "b": 2}', "--config", str(configuration)]) == 0
-    assert capsys.readouterr().out == '{"sum":3}\n'
-    assert mcp.run(["call", "mcp__desk__ad", "{}", "--config", str(configuration)]) == 1
-    assert "did you mean" in capsys.readouterr().err
-    assert mcp.run(["list", "--config", str(configuration.with_name("none"))]) == 2
 
 
 async def test_one_command_is_a_gateway(configuration: Path):

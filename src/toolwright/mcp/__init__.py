@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from toolwright.mcp.config import load_servers as load_servers
     from toolwright.mcp.config import servers_of as servers_of
     from toolwright.mcp.oauth import TokenFile as TokenFile
+    from toolwright.mcp.oauth import token_files as token_files
     from toolwright.mcp.seen import Seen as Seen
     from toolwright.mcp.seen import SeenFile as SeenFile
     from toolwright.mcp.toolset import McpServers as McpServers
@@ -24,11 +25,12 @@ __all__ = [
     "TokenFile",
     "load_servers",
     "servers_of",
+    "token_files",
 ]
 
 _HOMES = {
     "config": "LoadedServers ServerConfig load_servers servers_of",
-    "oauth": "TokenFile",
+    "oauth": "TokenFile token_files",
     "seen": "Seen SeenFile",
     "toolset": "McpServers ServerStatus",
 }

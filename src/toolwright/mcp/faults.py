@@ -44,8 +44,17 @@ def reason_of(error: BaseException) -> str:
     """The innermost reason: what an operator can act on."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    if isinstance(error, OAuthFlowError):
-        return f"the sign-in failed: {error}"
+    match error:
+        case TimeoutError():
+            return "it did not answer in time"
+        case OAuthFlowError():
+            return f"the sign-in failed: {error}"
+        case MCPError(message=message) if message:
+            return message
+        case FileNotFoundError(filename=str() as name):
+            return f"there is no {name}; install it, or give its full path"
+        case OSError(filename=str() as name, strerror=str() as why):
+            return f"{name} cannot be started: {why.lower()}"
+        case _:
+            pass
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

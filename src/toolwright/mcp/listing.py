@@ -34,6 +34,10 @@ class Listing:
     resources: bool = False
     """There is something to read: what, the server is asked each time."""
     instructions: str = ""
+    protocol: str = ""
+    """The version of MCP that is spoken."""
+    server: str = ""
+    """What the server calls itself, with its version."""
     problems: tuple[str, ...] = ()
 
 
@@ -49,7 +53,19 @@ async def list_all(client: Client) -> Listing:
     if can.prompts is not None:
         prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
     readable = can.resources is not None and any((await resources_of(client)).values())
-    return Listing(tools, tuple(prompts), readable, client.instructions or "", tuple(problems))
+    return Listing(
+        tools,
+        tuple(prompts),
+        readable,
+        client.instructions or "",
+        client.protocol_version,
+        _introduced(client.server_info),
+        tuple(problems),
+    )
+
+
+def _introduced(server: types.Implementation | None) -> str:
+    return f"{server.name} {server.version}".strip() if server is not None else ""
 
 
 async def resources_of(client: Client) -> dict[str, Any]:

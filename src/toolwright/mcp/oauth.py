@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -71,6 +72,11 @@ class TokenFile(Tokens):
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(kept, file)
         draft.replace(self._path)
+
+
+def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
+    """Keep each server's tokens in a file of this folder, by its address: another one of the same name gets none."""
+    return lambda config: TokenFile(folder / f"{sha256(config.url.encode()).hexdigest()[:32]}.json")
 
 
 class SignIn:

@@ -114,6 +114,9 @@ class ServerProcess:
         self._last_words = bytearray()
         self._reader: LineReader | None = None
         self._code: int | None = None
+        self.ended = False
+        """It ended by itself, before anybody told it to."""
+        self._told = False
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
@@ -127,6 +130,8 @@ class ServerProcess:
         try:
             yield self._reader, LineWriter(process.stdin, self._overheard)
         finally:
+            self.ended = self._reader.ended.is_set() and not self._reader.reason
+            self._told = not self.ended
             self.lane.close()
             ending = asyncio.create_task(_end(process))
             try:
@@ -167,18 +172,29 @@ class ServerProcess:
         """Keep the end of what it says beside the protocol: that is where it tells why it fails."""
         assert process.stderr is not None
         while chunk := await process.stderr.read(1 << 16):
-            self._last_words += chunk
-            del self._last_words[:-_LAST_WORDS]
+            if not self._told:  # what it says of being ended is no reason
+                self._last_words += chunk
+                del self._last_words[:-_LAST_WORDS]
+
+    @property
+    def log(self) -> str:
+        """The end of what it wrote beside the protocol."""
+        return self._last_words.decode("utf-8", "replace").strip()
 
     def explain(self) -> str:
         """Why it is gone, as far as anybody knows."""
-        words = self._last_words.decode("utf-8", "replace").strip().splitlines()
+        words = self.log.splitlines()
         reasons = [
             self._reader.reason if self._reader else "",
-            f"exit code {self._code}" if self._code and self._code > 0 else "",  # below 0 it was us who ended it
+            self._ending(),
             f"it said: {words[-1][:300]}" if words else "",
         ]
         return "; ".join(filter(None, reasons))
+
+    def _ending(self) -> str:
+        if not self.ended:
+            return ""
+        return f"it ended with exit code {self._code}" if self._code is not None and self._code >= 0 else "it ended"
 
 
 async def _end(process: Process) -> None:

@@ -31,6 +31,8 @@ class RemoteTool(SchemaTool):
     def __init__(self, offered: Offered, name: str, connection: Connection, answerer: str) -> None:
         super().__init__(spec_of(offered.tool, name, connection.config), self._call)
         self.digest = offered.digest
+        self.claimed = claims_of(offered.tool.annotations, trusted=True)
+        """What the server says of it, whether or not that is believed."""
         self.held = False
         """The server changed it after it was accepted; nobody has looked at it since."""
         self._tool = offered.tool.name

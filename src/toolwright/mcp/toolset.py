@@ -44,6 +44,14 @@ class ServerStatus:
     held: tuple[str, ...] = ()
     """Tools that changed after they were accepted and wait to be accepted again."""
     problems: tuple[str, ...] = ()
+    protocol: str = ""
+    """The version of MCP that is spoken with it."""
+    server: str = ""
+    """What it calls itself, with its version."""
+    seconds: float = 0.0
+    """How long it took to be ready."""
+    log: str = ""
+    """The end of what its process wrote beside the protocol: where it tells why it fails."""
 
 
 class McpServers:
@@ -137,11 +145,21 @@ class _Stock:
         self.names: Mapping[str, str] = tool_names(name, _OURS)
 
     def status(self) -> ServerStatus:
-        link = self.connection
+        link, listing = self.connection, self.connection.listing
         held = tuple(name for name, tool in self._tools.items() if isinstance(tool, RemoteTool) and tool.held)
-        problems = (*self._problems, *(link.listing.problems if link.listing else ()))
-        tools = tuple(sorted(self._tools))
-        return ServerStatus(self._config.name, link.condition, tools, link.reason, link.sign_in_url, held, problems)
+        return ServerStatus(
+            self._config.name,
+            link.condition,
+            tuple(sorted(name for name, tool in self._tools.items() if not isinstance(tool, AnswerTool))),
+            link.reason,
+            link.sign_in_url,
+            held,
+            (*self._problems, *(listing.problems if listing else ())),
+            listing.protocol if listing else "",
+            listing.server if listing else "",
+            link.seconds,
+            link.log,
+        )
 
     def offer_sign_in(self) -> None:
         """Until somebody has signed in there is nothing else to offer."""

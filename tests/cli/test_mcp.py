@@ -1,0 +1,324 @@
+"""`toolwright mcp`: servers are named, looked at, tested for real and named no more."""
+
+import json
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROUGH = str(Path(__file__).parents[1] / "mcp" / "servers" / "rough.py")
+SERVER = (sys.executable, "-S", ROUGH)
+
+
+def servers_in(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text())["mcpServers"]
+
+
+def test_a_server_is_added_tested_listed_and_removed(machine: Any) -> None:
+    added = machine("mcp", "add", "rough", "--scope", "project", "-e", "A=${HOME}", "--", *SERVER)
+    assert added.code == 0 and "next: toolwright mcp test rough" in added.out, added
+    entry = {"command": sys.executable, "args": ["-S", ROUGH], "env": {"A": "${HOME}"}}
+    assert servers_in(machine.project / ".mcp.json") == {"rough": entry}
+    tested = machine("mcp", "test", "rough")
+    assert tested.code == 0 and "rough: ready in" in tested.out and "MCP 20" in tested.out, tested
+    assert "mcp__rough__look" in tested.out and "destroy (it says read)" in tested.out
+    assert "__answer" not in tested.out
+    listed = machine("mcp", "list")
+    assert listed.code == 0 and "rough  ready" in listed.out, listed
+    removed = machine("mcp", "remove", "rough")
+    assert removed.code == 0 and str(machine.project / ".mcp.json") in removed.out
+    assert servers_in(machine.project / ".mcp.json") == {}
+    assert "no MCP servers here" in machine("mcp", "list").out
+
+
+@pytest.mark.parametrize(
+    ("scope", "file"),
+    [
+        ("user", "home/settings.json"),
+        ("project", "project/.mcp.json"),
+        ("local", "project/.toolwright/settings.local.json"),
+    ],
+)
+def test_each_scope_has_its_file(machine: Any, scope: str, file: str) -> None:
+    assert machine("mcp", "add", "--scope", scope, "time", "uvx", "mcp-server-time").code == 0
+    expected = {"time": {"command": "uvx", "args": ["mcp-server-time"]}}
+    assert servers_in(machine.project.parent / file) == expected
+
+
+def test_without_a_scope_it_is_yours_in_this_project(machine: Any) -> None:
+    machine("mcp", "add", "time", "uvx", "mcp-server-time")
+    assert "time" in servers_in(machine.project / ".toolwright" / "settings.local.json")
+
+
+def test_an_address_is_told_from_a_command(machine: Any) -> None:
+    ended = machine("mcp", "add", "web", "-s", "user", "https://example.com/mcp", "-H", "Authorization: Bearer ${T}")
+    assert ended.code == 0
+    headers = {"Authorization": "Bearer ${T}"}
+    web = {"type": "http", "url": "https://example.com/mcp", "headers": headers}
+    assert servers_in(machine.home / "settings.json") == {"web": web}
+
+
+def test_everything_else_in_the_file_stays_as_it_was(machine: Any) -> None:
+    before = '{\n    "z": {"unknown": [1,2]},\n    "permissions": {"deny": ["Bash(rm *)"]},\n    "a": 1.50\n}\n'
+    (machine.home / "settings.json").write_text(before)
+    (machine.home / "settings.json").chmod(0o600)
+    machine("mcp", "add", "x", "-s", "user", "--", "run")
+    text = (machine.home / "settings.json").read_text()
+    assert text.startswith(before.removesuffix("\n}\n"))
+    assert machine("mcp", "remove", "x").code == 0
+    left = (machine.home / "settings.json").read_text()
+    assert left.startswith(before.removesuffix("\n}\n")) and json.loads(left)["mcpServers"] == {}
+    assert stat.S_IMODE((machine.home / "settings.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n  // mine\n  "mcpServers": {}\n}', ".mcp.json:2: not valid JSON"),
+        ('{"mcpServers": {},}', ".mcp.json:1: not valid JSON"),
+        ("[]", ".mcp.json"),
+        ('{"mcpServers": []}', "mcpServers"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said: str) -> None:
+    file = machine.project / ".mcp.json"
+    file.write_text(text)
+    ended = machine("mcp", "add", "x", "-s", "project", "--", "run")
+    assert ended.code == 2 and said in ended.err, ended
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("a__b", "run"), "'a__b' is no name for a server"),
+        (("_a", "run"), "is no name"),
+        (("", "run"), "is no name"),
+        (("a" * 65, "run"), "is no name"),
+        (("x",), "what is x?"),
+        (("x", "run", "--flag"), "goes after --"),
+        (("x", "https://example.com", "more"), "takes no arguments"),
+        (("x", "https://example.com", "-e", "A=1"), "use --header"),
+        (("x", "-H", "A: 1", "--", "run"), "-e KEY=VALUE"),
+        (("x", "-e", "A", "--", "run"), "'A' is not of the form -e KEY=VALUE"),
+        (("x", "https://example.com", "-H", "A"), "is not of the form --header"),
+        (("x", "-t", "http", "run"), "'run' is not an http or https address"),
+        (("x", "-t", "sse", "https://example.com"), "invalid choice: 'sse'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_written(
+    machine: Any, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = machine("mcp", "add", "-s", "project", *arguments)
+    assert ended.code == 2 and said in ended.err, ended
+    assert not (machine.project / ".mcp.json").exists()
+
+
+def test_a_name_that_is_taken_needs_force(machine: Any) -> None:
+    machine("mcp", "add", "x", "--", "one")
+    again = machine("mcp", "add", "x", "--", "two")
+    assert again.code == 2 and "--force" in again.err
+    assert machine("mcp", "add", "x", "--force", "--", "two").code == 0
+    assert servers_in(machine.project / ".toolwright" / "settings.local.json")["x"]["command"] == "two"
+
+
+def test_it_says_which_of_two_entries_counts_and_which_to_remove(machine: Any) -> None:
+    machine("mcp", "add", "x", "-s", "local", "--", "mine")
+    hidden = machine("mcp", "add", "x", "-s", "user", "--", "everywhere")
+    assert "settings.local.json (local) counts before this one" in hidden.err
+    ended = machine("mcp", "remove", "x")
+    assert ended.code == 2 and "choose with --scope" in ended.err
+    gone = machine("mcp", "remove", "x", "--scope", "local")
+    assert gone.code == 0 and "settings.json (user) counts now" in gone.out
+
+
+def test_removing_what_is_not_there_says_what_is(machine: Any) -> None:
+    machine("mcp", "add", "weather", "--", "run")
+    ended = machine("mcp", "remove", "wether")
+    assert ended.code == 2 and "did you mean weather?" in ended.err
+    assert machine("mcp", "test", "wether").code == 2
+    assert "of scope user" in machine("mcp", "remove", "weather", "-s", "user").err
+
+
+def test_a_project_file_that_leads_elsewhere_is_not_written(machine: Any) -> None:
+    victim = machine.home / "victim.json"
+    victim.write_text("{}")
+    (machine.project / ".mcp.json").symlink_to(victim)
+    ended = machine("mcp", "add", "x", "-s", "project", "--", "run")
+    assert ended.code == 2 and "leads out of the project" in ended.err
+    assert victim.read_text() == "{}"
+
+
+def test_a_secret_in_a_shared_file_is_warned_about(machine: Any) -> None:
+    plain = machine("mcp", "add", "x", "-s", "project", "-e", "TOKEN=abc", "--", "run")
+    assert "shared with others" in plain.err
+    assert "shared" not in machine("mcp", "add", "y", "-s", "project", "-e", "TOKEN=${T:-}", "--", "run").err
+    assert "shared" not in machine("mcp", "add", "z", "-s", "user", "-e", "TOKEN=abc", "--", "run").err
+
+
+def test_nothing_a_strangers_folder_names_is_started(machine: Any) -> None:
+    mark = machine.project / "pwned"
+    entry = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
+    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": entry}}))
+    listed = machine("mcp", "list")
+    assert listed.code == 3 and "not trusted" in listed.out and "toolwright trust" in listed.out
+    tested = machine("mcp", "test", "evil")
+    assert tested.code == 3 and "evil is not trusted" in tested.err
+    added = machine("mcp", "add", "mine", "--", *SERVER)
+    assert "toolwright trust give" in added.out
+    assert machine("mcp", "test", "mine").code == 3
+    assert not mark.exists()
+    assert machine("trust").code == 3
+
+
+def test_what_you_add_yourself_to_a_trusted_folder_stays_trusted(machine: Any) -> None:
+    machine("mcp", "add", "one", "-s", "project", "--", "run")
+    assert machine("trust").code == 0
+    machine("mcp", "remove", "one")
+    machine.settings({"permissions": {"allow": ["Bash(make)"]}})
+    machine("mcp", "add", "two", "-s", "project", "--", "run")
+    assert machine("trust").code == 3
+
+
+def probed(machine: Any, *command: str) -> Any:
+    machine("mcp", "add", "it", "--force", "-s", "user", *command)
+    return machine("mcp", "test", "it", "--seconds", "0.5")
+
+
+def test_a_program_that_is_not_there_is_named(machine: Any) -> None:
+    ended = probed(machine, "--", "no-such-program")
+    assert ended.code == 1 and "there is no no-such-program; install it" in ended.err
+
+
+def test_a_program_that_ends_at_once_is_quoted(machine: Any) -> None:
+    code = "import sys; print('one\\ntwo\\x1b[2K', file=sys.stderr); sys.exit(7)"
+    ended = probed(machine, "--", sys.executable, "-c", code)
+    assert ended.code == 1 and "it ended with exit code 7; it said: two\\x1b[2K" in ended.err
+    assert "    one\n    two" in ended.err
+    silent = probed(machine, "--", sys.executable, "-c", "")
+    assert silent.code == 1 and "it ended with exit code 0" in silent.err
+
+
+def test_a_program_that_hangs_is_given_up(machine: Any) -> None:
+    ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()")
+    assert ended.code == 1 and "did not introduce itself" in ended.err and "0.5 s" in ended.err
+
+
+def test_a_program_that_speaks_something_else_is_quoted(machine: Any) -> None:
+    ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input(); input(); input()")
+    assert ended.code == 1 and "no message: b'usage: x" in ended.err
+
+
+def test_an_address_where_nobody_is_is_named(machine: Any) -> None:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        ended = probed(machine, f"http://127.0.0.1:{door.getsockname()[1]}/mcp")
+    assert ended.code == 1 and "no answer from http://127.0.0.1:" in ended.err
+
+
+class Site(BaseHTTPRequestHandler):
+    """Answers with the status its path names."""
+
+    def do_POST(self) -> None:
+        status = int(self.path.rpartition("/")[2])
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"hi")
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class calls it that
+        return None
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (404, "HTTP status 404: there is no MCP server at this path"),
+        (403, "HTTP status 403: the server does not accept these credentials"),
+        (405, "HTTP status 405: method not allowed"),
+        (500, "HTTP status 500: internal server error"),
+        (200, "it answers with text/html, which no MCP server does"),
+    ],
+)
+def test_an_address_that_is_no_mcp_server_says_what_it_is(machine: Any, site: str, status: int, said: str) -> None:
+    ended = probed(machine, f"{site}/{status}")
+    assert ended.code == 1 and said in ended.err, ended
+
+
+def test_credentials_that_are_not_accepted_are_told_from_a_missing_sign_in(machine: Any, site: str) -> None:
+    ended = probed(machine, f"{site}/401", "-H", "Authorization: Bearer wrong")
+    assert ended.code == 1 and "does not accept these credentials" in ended.err
+
+
+def test_a_tool_that_changed_is_shown_and_accepted(machine: Any) -> None:
+    machine("mcp", "add", "rough", "-s", "user", "--", *SERVER)
+    assert machine("mcp", "test", "rough").code == 0
+    seen = next((machine.home / "projects").glob("*/mcp-tools.json"))
+    known = json.loads(seen.read_text())
+    known["rough"]["echo"] = "0" * 64
+    seen.write_text(json.dumps(known))
+    held = machine("mcp", "test", "rough")
+    assert "mcp__rough__echo changed since it was accepted" in held.out
+    assert "changed since" not in machine("mcp", "test", "rough", "--accept").out
+    assert "changed since" not in machine("mcp", "test", "rough").out
+    machine("mcp", "remove", "rough")
+    assert "rough" not in json.loads(seen.read_text())
+
+
+def test_the_json_has_everything_a_script_needs(machine: Any) -> None:
+    machine("mcp", "add", "rough", "-s", "user", "--", *SERVER)
+    [entry] = machine("mcp", "list", "--json").document
+    assert entry["condition"] == "ready" and entry["scope"] == "user" and entry["seconds"] > 0
+    assert "mcp__rough__echo" in entry["tools"]
+    document = machine("mcp", "test", "rough", "--json").document
+    look = next(tool for tool in document["tools"] if tool["name"] == "mcp__rough__look")
+    assert (look["effect"], look["says"]) == ("destroy", "read")
+    machine("mcp", "remove", "rough")
+    assert machine("mcp", "list", "--json").document == []
+
+
+def test_an_entry_that_cannot_be_used_is_said_so(machine: Any) -> None:
+    machine.user_settings({"mcpServers": {"empty": {}}})
+    ended = machine("mcp", "test", "empty")
+    assert ended.code == 1 and "needs either a command or a url" in ended.err
+
+
+def test_files_can_be_named_instead(machine: Any) -> None:
+    file = machine.home / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"rough": {"command": SERVER[0], "args": list(SERVER[1:])}}}))
+    assert "rough  ready" in machine("mcp", "list", "--config", str(file)).out
+    missing = machine("mcp", "list", "--config", str(machine.home / "none.json"))
+    assert missing.code == 2 and "none.json" in missing.err
+
+
+@pytest.mark.parametrize("action", ["", "list", "add", "remove", "test"])
+def test_every_page_of_help_is_worth_reading(machine: Any, action: str) -> None:
+    ended = machine("mcp", *([action] if action else []), "--help")
+    assert ended.code == 0 and len(ended.out.splitlines()) > 8
+    assert all(len(line) <= 120 for line in ended.out.splitlines())
+
+
+def test_an_action_that_does_not_exist_is_refused(machine: Any) -> None:
+    assert machine("mcp").code == 2
+    assert machine("mcp", "lst").code == 2

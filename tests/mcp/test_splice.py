@@ -1,0 +1,81 @@
+"""A member put into JSON text or taken out, and nothing else touched."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright import UsageError
+from toolwright.mcp.splice import with_member, without_member
+
+KEYS = st.sampled_from(["a", "b", "mcpServers", 'quo"te', "ü", "}", ""])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
+LAYOUTS = st.sampled_from([None, 0, 1, 2, 4, "\t"])
+
+
+@given(OBJECTS, LAYOUTS, KEYS, VALUES)
+def test_a_member_is_set_and_the_order_kept(content: dict[str, Any], layout: Any, key: str, value: Any):
+    text = json.dumps(content, indent=layout)
+    expected = {**content, key: value}
+    found = json.loads(with_member(text, (key,), value))
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+@given(OBJECTS, LAYOUTS, KEYS)
+def test_a_member_is_taken_out_and_the_order_kept(content: dict[str, Any], layout: Any, key: str):
+    found = json.loads(without_member(json.dumps(content, indent=layout), (key,)))
+    expected = {name: value for name, value in content.items() if name != key}
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+@given(OBJECTS, LAYOUTS, VALUES)
+def test_what_is_put_in_and_taken_out_again_leaves_the_text_as_it_was(content: dict[str, Any], layout: Any, value: Any):
+    text = json.dumps({"before": 1, **content}, indent=layout)
+    assert without_member(with_member(text, ("new",), value), ("new",)) == text
+
+
+@given(OBJECTS, LAYOUTS, VALUES)
+def test_the_objects_that_lead_to_a_member_are_made(content: dict[str, Any], layout: Any, value: Any):
+    content = {key: inner for key, inner in content.items() if key != "mcpServers"}
+    made = json.loads(with_member(json.dumps(content, indent=layout), ("mcpServers", "x"), value))
+    assert made == {**content, "mcpServers": {"x": value}}
+
+
+TEXT = """{
+    "odd"   :   [1,2,   3],
+    "number": 1.50e3,
+    "mcpServers": {
+        "one": {"command": "a", "args": ["b"]}
+    },
+    "last": {}
+}
+"""
+
+
+def test_everything_else_keeps_its_spaces_and_spelling():
+    added = with_member(TEXT, ("mcpServers", "two"), {"command": "c", "args": ["d", "e"]})
+    assert added == TEXT.replace(
+        '["b"]}\n',
+        '["b"]},\n        "two": {\n          "command": "c",\n          "args": ["d", "e"]\n        }\n',
+    )
+    assert without_member(added, ("mcpServers", "two")) == TEXT
+
+
+def test_of_a_key_written_twice_the_one_that_counts_is_set_and_both_are_taken_out():
+    assert with_member('{"a": 1, "a": 2}', ("a",), 3) == '{"a": 1, "a": 3}'
+    assert json.loads(without_member('{"a": 1, "b": 0, "a": 2}', ("a",))) == {"b": 0}
+
+
+def test_a_path_through_something_that_is_no_object_is_refused():
+    with pytest.raises(UsageError, match="by hand"):
+        with_member('{"mcpServers": []}', ("mcpServers", "x"), {})
+    assert without_member('{"mcpServers": []}', ("mcpServers", "x")) == '{"mcpServers": []}'
