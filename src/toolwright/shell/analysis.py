@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import lru_cache
 
 from toolwright.core.access import Access
 from toolwright.shell.dangers import fork_bomb
@@ -9,6 +10,7 @@ from toolwright.shell.folders import normal
 from toolwright.shell.ledger import Around, Ledger
 from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 from toolwright.shell.report import NOT_BASH, Reporter
+from toolwright.shell.words import home
 
 MAX_PROVEN_CHARS = 10_000
 """A longer line is never proven: nobody can read it before agreeing to it."""
@@ -29,6 +31,19 @@ _CONTINUED = re.compile(r"(?<!\\)\\\n")
 def analyse(line: str, cwd: str | os.PathLike[str]) -> ShellPlan:
     """Say what a bash line would do if it ran in a folder. Runs nothing, reads no file, never raises."""
     folder = normal(os.path.join("/", os.fspath(cwd)))  # noqa: PTH118 - lexical: the disk is not asked
+    if len(line) > MAX_PROVEN_CHARS:  # seldom and large: not worth the memory
+        return analyse_anew(line, folder)
+    return _remembered(line, folder, home())
+
+
+@lru_cache(maxsize=256)
+def _remembered(line: str, folder: str, _home: str) -> ShellPlan:
+    """A call's line is looked at by the tool, by each policy that asks, and often again on the next turn."""
+    return analyse_anew(line, folder)
+
+
+def analyse_anew(line: str, folder: str) -> ShellPlan:
+    """Analyse without looking at what was analysed before, for a folder that is absolute and tidy."""
     ledger = Ledger(start=frozenset((folder,)))
     problem = _problem(line)
     reporter = Reporter(ledger)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from toolwright.core.value import maker
 from toolwright.shell import parse
 from toolwright.shell.dangers import danger_of
 from toolwright.shell.folders import Folders, entered, only
@@ -13,6 +14,7 @@ from toolwright.shell.walk import Walk
 from toolwright.shell.words import LITERAL, Word
 from toolwright.shell.wrappers import SHELLS, Layer, unwrap
 
+_command = maker(SimpleCommand)
 _FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
 NOT_BASH = "it cannot be parsed as bash"
 _READ_ONLY = Verdict.READ_ONLY
@@ -145,7 +147,7 @@ class Reporter:
         accesses = judgement.accesses
         if redirects.accesses or len(accesses) > 1:
             accesses = tuple(dict.fromkeys((*accesses, *redirects.accesses)))
-        command = SimpleCommand(
+        command = _command(
             texts,
             found.text,
             literal,
