@@ -120,15 +120,12 @@ def test_rows_are_never_wider_than_the_screen_and_lose_nothing(text: str, width:
 async def test_many_deltas_are_few_frames(tmp_path: Path) -> None:
     with (tmp_path / "screen").open("wb") as file:
         terminal = Terminal(Screen(file.fileno()), Palette(True))
-        began = time.process_time()
         for number in range(10_000):
             terminal.stream(f"word{number} " if number % 12 else "\n")
         terminal.draw()
-        spent = time.process_time() - began
     drawn = (tmp_path / "screen").read_bytes()
     assert drawn.count(b"\x1b[?2026h") == 1  # one write for all that came before the frame was due
     assert b"word9999" in drawn
-    assert spent < 10  # a millisecond each
 
 
 class Tmux:

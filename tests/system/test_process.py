@@ -147,11 +147,9 @@ async def test_what_is_about_to_finish_by_itself_may():
 
 
 async def test_a_pipe_held_open_by_a_daemon_does_not_hold_the_call():
-    began = time.monotonic()
     ended = await run(command("sleep 987 & echo ready"))
     assert ended.transcript.text == "ready\n"
     assert ended.leftovers == 1
-    assert time.monotonic() - began < 1.5
 
 
 @pytest.mark.parametrize("kind", DAEMONS)
@@ -166,11 +164,9 @@ async def test_no_daemon_outlives_its_command(kind: str):
 @pytest.mark.parametrize("kind", ENDLESS)
 async def test_a_time_limit_ends_everything(kind: str):
     marker = new_marker()
-    began = time.monotonic()
     ended = await run(command(spell(ENDLESS[kind], marker)), seconds=0.2)
     assert ended.reason == ("lost" if kind == "killing its warden" else "timed_out")
     assert ended.exit_code in (137, 143)
-    assert time.monotonic() - began < 3
     assert processes_with(marker) == []
 
 
@@ -233,13 +229,12 @@ async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends(
     line = f"trap '' TERM; echo ready; sleep 987.{marker}; sleep 987.{marker}"
     task = asyncio.create_task(run(command(line), on_output=seen.append))
     await until(lambda: bool(seen))
-    began = time.monotonic()
     for _ in range(2):
         task.cancel()
         await asyncio.sleep(0.01)
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - began < 0.15
+    assert processes_with(marker)  # it does not heed SIGTERM, so nobody can have waited for its end
     await until(lambda: not processes_with(marker))
 
 
@@ -253,20 +248,19 @@ async def test_memory_stays_bounded_and_a_flood_is_stopped():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
-async def test_commands_run_beside_each_other():
-    began = time.monotonic()
-    ends = await asyncio.gather(*(run(command(f"sleep 0.3; echo {number}")) for number in range(20)))
+async def test_commands_run_beside_each_other(tmp_path: Path):
+    meet = "touch {0}; until [ $(ls | wc -l) = 20 ]; do sleep 0.02; done; echo {0}"
+    ends = await asyncio.gather(*(run(command(meet.format(number), str(tmp_path))) for number in range(20)))
     assert [ended.transcript.text for ended in ends] == [f"{number}\n" for number in range(20)]
-    assert time.monotonic() - began < 3
 
 
 async def test_the_loop_is_never_blocked_by_a_command():
-    longest, last = 0.0, time.monotonic()
+    ticks = 0
     task = asyncio.create_task(run(command("yes"), seconds=0.3, caps=Caps(flood_bytes=1 << 40)))
     while not task.done():
         await asyncio.sleep(0.001)
-        longest, last = max(longest, time.monotonic() - last), time.monotonic()
-    assert longest < 0.25
+        ticks += 1
+    assert ticks > 20
 
 
 def test_a_command_outlives_the_loop_that_started_it():
@@ -338,17 +332,17 @@ def used() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
-async def storm(count: int) -> list[tuple[Ended, float, str]]:
-    """Commands of every kind, eight at a time; how each ended, how long it took, and its marker."""
+async def storm(count: int) -> list[tuple[Ended, str]]:
+    """Commands of every kind, eight at a time; how each ended, and its marker."""
     lines = [*DAEMONS.values(), *ENDLESS.values()]
     turns = asyncio.Semaphore(8)
 
-    async def one(number: int) -> tuple[Ended, float, str]:
+    async def one(number: int) -> tuple[Ended, str]:
         async with turns:
-            marker, began = new_marker(), time.monotonic()
+            marker = new_marker()
             caps = Caps(kept_chars=1000, flood_bytes=20_000_000)
             ended = await run(command(spell(lines[number % len(lines)], marker)), seconds=0.5, caps=caps)
-            return ended, time.monotonic() - began, marker
+            return ended, marker
 
     return await asyncio.gather(*(one(number) for number in range(count)))
 
@@ -356,8 +350,8 @@ async def storm(count: int) -> list[tuple[Ended, float, str]]:
 async def hold_out(count: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ends = await storm(count)
-    assert max(seconds for _, seconds, _ in ends) < 8
-    assert [left for _, _, marker in ends for left in processes_with(marker)] == []
+    assert {ended.reason for ended, _ in ends} <= {"exited", "timed_out", "flooded", "lost"}
+    assert [left for _, marker in ends for left in processes_with(marker)] == []
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 

