@@ -15,10 +15,12 @@ LAZY = [
     "toolwright",
     "toolwright.agent",
     "toolwright.hooks",
+    "toolwright.interop",
     "toolwright.policy",
     "toolwright.registry",
     "toolwright.sessions",
     "toolwright.shell",
+    "toolwright.telemetry",
     "toolwright.testing",
 ]
 HEAVY = {

@@ -41,17 +41,13 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> EventLog:
-    """Make an observer whose records go to a file or a stream as JSON lines, and nowhere else.
-
-    What the package itself has to report, such as an observer that failed, goes there too.
-    """
+    """Make an observer that writes JSON lines to a file or a stream, and nowhere else; `close` it at the end."""
     try:
-        stream = isinstance(target, (str, PathLike))
-        handler = logging.FileHandler(target, encoding="utf-8") if stream else logging.StreamHandler(target)
+        named = isinstance(target, (str, PathLike))
+        handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
     except OSError as error:
         raise UsageError(f"the log {target} cannot be written: {error}") from None
     handler.setFormatter(JsonLines())
     logger = logging.Logger("toolwright.events", level)  # of its own: the program's set-up of logging stays as it is
     logger.addHandler(handler)
-    logging.getLogger("toolwright").addHandler(handler)
-    return EventLog(logger)
+    return EventLog(logger, opened=handler)

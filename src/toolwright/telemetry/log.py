@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from toolwright.core.call import Failed, Interrupted
+from toolwright.core.call import Completed, Failed
 from toolwright.core.event import BatchBegan, CallBegan, CallEnded, CallRetried, Event, QuestionsRaised
-from toolwright.core.message import Usage
+from toolwright.core.message import AssistantMessage, Usage
 from toolwright.core.run import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
 from toolwright.telemetry.opened import OpenCall, OpenCalls
 
@@ -23,8 +23,10 @@ class EventLog:
     that a person, a model or a tool said is logged. A handler that fails is reported on stderr, once.
     """
 
-    def __init__(self, logger: logging.Logger | None = None) -> None:
+    def __init__(self, logger: logging.Logger | None = None, *, opened: logging.Handler | None = None) -> None:
+        """`opened` is a handler that is the log's own, to be closed with it."""
         self._logger = logger or logging.getLogger("toolwright.events")
+        self._opened = opened
         self._calls: OpenCalls[None] = OpenCalls()
         self._reported = False
 
@@ -32,6 +34,11 @@ class EventLog:
         for level, name, fields in self._entries(event):
             if self._logger.isEnabledFor(level):
                 self._log(level, name, fields)
+
+    def close(self) -> None:
+        """Close what was opened for it, if anything."""
+        if self._opened is not None:
+            self._opened.close()
 
     def __eq__(self, other: object) -> bool:
         """The same to an agent inside another one, whose events would else be logged twice."""
@@ -92,13 +99,13 @@ def _request(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
             return _DEBUG, "request began", about
         case RequestRetried(_, error, attempt, delay):
             return _WARNING, "request retried", {**about, "attempt": attempt, "delay": delay, "error": str(error)}
-        case RequestEnded(message=None):
-            about |= {"code": event.reason, "error": str(event.error), "seconds": event.seconds}
-            return _WARNING, "request ended", about
-        case RequestEnded(message=message):
+        case RequestEnded(message=AssistantMessage() as message):
             about |= {"answered_by": message.model, "stop": message.stop, "seconds": event.seconds}
             about |= {"first_seconds": event.first_seconds, **_spent(message.usage, event.cost)}
             return _INFO, "request ended", about
+        case RequestEnded():
+            about |= {"code": event.reason, "error": str(event.error), "seconds": event.seconds}
+            return _WARNING, "request ended", about
 
 
 def _call(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> Entry:
@@ -114,19 +121,10 @@ def _call(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> 
             about |= {"seconds": outcome.seconds, "attempts": outcome.attempts}
             cause = outcome.error.__cause__
             return _WARNING, "call ended", {**about, "cause": "" if cause is None else type(cause).__name__}
-        case CallEnded(Interrupted()):
+        case CallEnded(Completed(seconds=seconds, attempts=attempts)):
+            return _INFO, "call ended", {**about, "code": "completed", "seconds": seconds, "attempts": attempts}
+        case CallEnded():
             return _INFO, "call ended", {**about, "code": "interrupted"}
-        case CallEnded(outcome):
-            return (
-                _INFO,
-                "call ended",
-                {
-                    **about,
-                    "code": "completed",
-                    "seconds": outcome.seconds,
-                    "attempts": outcome.attempts,
-                },
-            )
 
 
 def _spent(usage: Usage, cost: float | None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ invoke_agent ─┬─ chat
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolwright import __version__
 from toolwright.core.errors import UsageError
 from toolwright.core.event import BatchBegan, CallBegan, CallEnded, CallRetried, Event, QuestionsRaised
 from toolwright.core.run import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
@@ -67,8 +66,8 @@ def _ways(
     from toolwright.telemetry.metrics import Metrics
     from toolwright.telemetry.runs import RunSpans
 
-    tracer = get_tracer(_SCOPE, __version__, tracer_provider)
-    metrics = Metrics(get_meter(_SCOPE, __version__, meter_provider))
+    tracer = get_tracer(_SCOPE, tracer_provider=tracer_provider)
+    metrics = Metrics(get_meter(_SCOPE, meter_provider=meter_provider))
     recorded = Content(redact) if content else None
     runs = RunSpans(tracer, redact, recorded)
     calls = CallSpans(tracer, metrics, recorded)
