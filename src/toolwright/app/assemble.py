@@ -37,6 +37,7 @@ from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Policy,
 from toolwright.policy.places import Surroundings
 from toolwright.providers.base import Provider
 from toolwright.providers.clients import close_provider
+from toolwright.providers.prices import prices_for
 from toolwright.registry import Deferred, Registry, Toolset, filtered
 from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
 from toolwright.skills import Skills
@@ -61,6 +62,7 @@ class Wishes:
 
     mode: str = ""
     allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ class App:
     switch: ModeSwitch
     hooks: ShellHooks
     skilled: Skilled
+    rules: LoadedRules
     problems: list[str]
     """What a person should know before the first prompt."""
     connect: Callable[["App"], "McpServers | None"]
@@ -151,7 +154,7 @@ def assemble(
         provider = models.main
     workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
     here = Surroundings.within(workspace, places.cwd)
-    rules = rules_in(settings, here, allow=wishes.allow, deny=wishes.deny)
+    rules = rules_in(settings, here, allow=wishes.allow, ask=wishes.ask, deny=wishes.deny)
     switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default")
     held = Rules(rules.rules, here)
     agreement = Agreement(places)
@@ -187,7 +190,7 @@ def assemble(
     agent.serve(skilled)
     problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *agreement.problems, *skilled.problems]
     connect = _Connecting(settings, wishes)
-    return App(places, settings, agent, registry, executor, switch, hooks, skilled, problems, connect)
+    return App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect)
 
 
 def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
@@ -285,8 +288,7 @@ class _Connecting:
 def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
     """What one run may take, by options first and settings second."""
     limits = settings.merged("limits")
-    priced = settings.merged("prices").get(model)
-    prices = _prices(priced) if priced else None
+    prices = prices_in(settings, model)
     money = wishes.usd if wishes.usd is not None else limits.get("usd")
     if money is not None and prices is None:
         raise UsageError(
@@ -302,5 +304,9 @@ def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
     )
 
 
-def _prices(given: Mapping[str, float]) -> Prices:
+def prices_in(settings: Settings, model: str) -> Prices | None:
+    """What a model's tokens cost: as the settings say, else as far as is known."""
+    given: Mapping[str, float] | None = settings.merged("prices").get(model)
+    if not given:
+        return prices_for(model)
     return Prices(given["input"], given["output"], given.get("cacheRead", 0.0), given.get("cacheWrite", 0.0))

@@ -12,6 +12,8 @@ from toolwright.app.compacting import CompactionHooks
 from toolwright.app.instructions import instruction_files
 from toolwright.core.call import Answers
 from toolwright.core.content import Part, Text
+from toolwright.core.errors import UsageError
+from toolwright.core.message import UserMessage
 from toolwright.hooks.shell_reply import HookReply
 from toolwright.tool.base import Cancellation
 
@@ -67,6 +69,16 @@ class Conversation:
         async with aclosing(self._through(stream, output, cancellation)) as events:
             async for event in events:
                 yield event
+
+    async def compact(self, focus: str = "", *, cancellation: Cancellation | None = None) -> tuple[int, int]:
+        """Have the session summarised, unless a hook keeps it as it is; returns its tokens before and after."""
+        hooks = CompactionHooks(self.app.hooks, self.session_id, "manual", focus)
+        if not await hooks.before():
+            raise UsageError("a PreCompact hook keeps the session as it is")
+        tokens = await self.app.agent.compact(self.session_id, focus, cancellation=cancellation)
+        (summary, *_) = await self.app.agent.messages(self.session_id)
+        await hooks.after(str(summary.content) if isinstance(summary, UserMessage) else "")
+        return tokens
 
     async def notify(self, message: str) -> None:
         """Let the Notification hooks know that a person is being waited for."""

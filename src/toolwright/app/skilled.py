@@ -188,8 +188,9 @@ async def _led(
     """Lead one run; however it ends, what skills were granted for it ends too, unless it only pauses."""
     paused = False
     try:
-        if isinstance(prompt, str):
+        if prompt is not None:
             skilled.ended(session_id)  # of a run that is still paused: the person has gone on
+        if isinstance(prompt, str):
             try:
                 prompt = await skilled.heard(prompt, session_id, cancellation)
             except ToolError as error:
