@@ -1,7 +1,9 @@
 """Claude, through Anthropic's Messages API."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from os import environ
 from typing import TYPE_CHECKING, Any
 
 from toolwright.core.message import AssistantMessage
@@ -18,6 +20,8 @@ from toolwright.providers.formats import Shape, to_anthropic
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
+_JOINED_LATE = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
+"""Models that are told of more tools in the middle of a conversation."""
 _LOOSE = 4
 """Among the last so many messages are the two that end what is to be cached."""
 
@@ -35,11 +39,20 @@ class AnthropicMessages:
         base_url: str | None = None,
         client: "AsyncAnthropic | None" = None,
         cache: bool = True,
+        late_tools: bool | None = None,
     ) -> None:
-        """`client` is for other doors to the same API (Bedrock, Vertex, a proxy); its own retries should be off."""
+        """`client` is for other doors to the same API (Bedrock, Vertex, a proxy); its own retries should be off.
+
+        `late_tools` has tools that were searched for join where they were found, so that what is cached stays valid;
+        by default for models that can, at Anthropic's own address.
+        """
         require("anthropic", "anthropic")
         self.model = model
-        self._edges = Edges(PROVIDER, _shape)
+        if late_tools is None:
+            own = client is None and not (base_url or environ.get("ANTHROPIC_BASE_URL"))
+            late_tools = own and _JOINED_LATE.match(model) is not None
+        self.late_tools = late_tools
+        self._edges = Edges(PROVIDER, _shape, late="by reference" if late_tools else "never")
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
 

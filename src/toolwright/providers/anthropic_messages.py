@@ -6,6 +6,7 @@ from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.content import File, Image, Part, Text
 from toolwright.core.json import thaw
 from toolwright.core.message import AssistantMessage, AssistantPart, Message, ToolMessage
+from toolwright.core.reveal import revealed_by
 from toolwright.providers.edge import Edge
 from toolwright.providers.encoding import base64_text, file_text, kept_by, to_bytes, wire_id
 
@@ -19,7 +20,9 @@ _END = b"}]}"
 def encode(message: Message, edge: Edge) -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key."""
     if isinstance(message, ToolMessage):
-        return _written("user", [_outcome(outcome) for outcome in message.outcomes])
+        # what a search says beside its references comes after the results: the API takes them unmixed
+        results = [_outcome(outcome, edge) for outcome in message.outcomes]
+        return _written("user", [*results, *(_text(o.text) for o in message.outcomes if _references(o, edge))])
     if isinstance(message, AssistantMessage):
         return _written("assistant", _assistant(message.parts, edge))
     content = message.content
@@ -61,10 +64,18 @@ def _document(part: File, source: Block) -> Block:
     return {"type": "document", "source": source, **named}
 
 
-def _outcome(outcome: Completed | Failed) -> Block:
+def _references(outcome: Completed | Failed, edge: Edge) -> list[Block]:
+    found = [edge.wire[name] for name in revealed_by(outcome) if name in edge.late]
+    return [{"type": "tool_reference", "tool_name": name} for name in found]
+
+
+def _outcome(outcome: Completed | Failed, edge: Edge) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": wire_id(outcome.call.id)}
     if isinstance(outcome, Failed):
         return {**block, "content": outcome.text or "failed", "is_error": True}
+    references = _references(outcome, edge)
+    if references:
+        return {**block, "content": references}
     content = outcome.output.content
     if isinstance(content, str):
         return {**block, "content": content}

@@ -10,6 +10,7 @@ from toolwright.core.spec import ToolSpec
 from toolwright.providers.base import ModelRequest
 from toolwright.providers.encoding import Kept, call_arguments, listed, parsed_object, to_bytes, wire_name
 from toolwright.providers.formats import Shape
+from toolwright.providers.late import NOBODY, Late, all_joined
 from toolwright.providers.strict import StrictForm, strict_form
 
 _NO_NAMES: Mapping[str, str] = {}
@@ -27,6 +28,8 @@ class Edge:
     own: Mapping[str, str]
     forms: Mapping[str, StrictForm]
     """The tools that are sent in strict mode."""
+    late: Mapping[str, bytes]
+    """The tools that join where the history says so, with what is to be sent of them there."""
 
     def outward_name(self, call: ToolCall) -> str:
         """The name a call is replayed under."""
@@ -57,34 +60,59 @@ class Edge:
 class Edges:
     """Makes edges, one for each set of tools it meets."""
 
-    def __init__(self, provider: str, shape: Callable[[ToolSpec, str, bool], Shape], *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        provider: str,
+        shape: Callable[[ToolSpec, str, bool], Shape],
+        *,
+        strict: bool = False,
+        late: Late = "never",
+    ) -> None:
         self._provider = provider
         self._shape = shape
         self._strict = strict
+        self._late: Late = late
         self._kept: Kept[Edge] = Kept()
+        self._deferred: Kept[frozenset[str]] = Kept()
 
     def of(self, request: ModelRequest) -> Edge:
         """The edge for a request's tools; the same as last time while they are the same."""
         names = request.wire_names or _NO_NAMES  # requests without any have an empty mapping of their own each
-        return self._kept.of(request.tools, names, make=lambda: self._make(request))
+        deferred = self._deferred.of(request.tools, make=lambda: self._may_be_late(request.tools))
+        late = all_joined(request.messages) if deferred else NOBODY
+        return self._kept.of(request.tools, names, late, make=lambda: self._make(request, deferred & late))
 
-    def _make(self, request: ModelRequest) -> Edge:
+    def _may_be_late(self, tools: tuple[ToolSpec, ...]) -> frozenset[str]:
+        deferred = [] if self._late == "never" else [spec.name for spec in tools if spec.deferred]
+        # no API takes a request in which there is nothing from the start
+        return frozenset(deferred) if len(deferred) < len(tools) else NOBODY
+
+    def _make(self, request: ModelRequest, late: frozenset[str]) -> Edge:
         wire = {spec.name: request.wire_names.get(spec.name, spec.name) for spec in request.tools}
         forms: dict[str, StrictForm] = {}
         if self._strict:
             found = {spec.name: strict_form(spec.input_schema) for spec in request.tools}
             # strict mode helps where it says all that the schema says; elsewhere it would cost valid calls
             forms = {name: form for name, form in found.items() if form.schema is not None and not form.notes}
-        shapes = [self._shape(spec, wire[spec.name], spec.name in forms) for spec in request.tools]
+        shapes = {spec.name: self._shape(spec, wire[spec.name], spec.name in forms).payload for spec in request.tools}
+        joining = {name: b"" if self._late == "by reference" else to_bytes(shapes[name]) for name in late}
         everything = {**request.wire_names, **wire}
         renamed = frozenset((name, sent) for name, sent in everything.items() if name != sent)
         return Edge(
-            listed([to_bytes(shape.payload) for shape in shapes]) if shapes else b"",
-            (self._provider, renamed, frozenset(forms)),
+            self._listed(shapes, late),
+            (self._provider, renamed, frozenset(forms), frozenset(joining.items())),
             everything,
             {sent: name for name, sent in everything.items()},
             forms,
+            joining,
         )
+
+    def _listed(self, shapes: Mapping[str, JsonObject], late: frozenset[str]) -> bytes:
+        if self._late == "by definition":
+            shown = [shape for name, shape in shapes.items() if name not in late]
+        else:
+            shown = [{**shape, "defer_loading": True} if name in late else shape for name, shape in shapes.items()]
+        return listed([to_bytes(shape) for shape in shown]) if shown else b""
 
 
 def stop_for(stop: Stop, parts: tuple[AssistantPart, ...]) -> Stop:

@@ -65,10 +65,13 @@ def grown(
     last = list(fragments[settled:])
     if not isinstance(messages, History) or not settled:
         return b",".join(fragments[:settled]), last
+    return kept_with(messages, (key, _Growth), _Growth).upto(fragments, settled), last
+
+
+def kept_with(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
+    """Return what was made for a history before, or make it now; it is kept for as long as the history is."""
     first = messages[0]
-    kept_with = messages.encoded((key, "joined"), lambda message: _Growth() if message is first else None)
-    growth = kept_with[0]
-    return (growth or _Growth()).upto(fragments, settled), last
+    return messages.encoded(key, lambda message: make() if message is first else None)[0] or make()
 
 
 class _Growth:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from os import environ
 from typing import TYPE_CHECKING
 
 from toolwright.core.spec import ToolSpec
@@ -34,10 +35,18 @@ class OpenAIResponses:
         base_url: str | None = None,
         client: "AsyncOpenAI | None" = None,
         strict: bool = True,
+        late_tools: bool | None = None,
     ) -> None:
-        """`strict` has tools enforced by the server, where their schemas lose nothing by it."""
+        """`strict` has tools enforced by the server, where their schemas lose nothing by it.
+
+        `late_tools` has tools that were searched for join where they were found, so that what is cached stays valid;
+        by default at OpenAI's own address.
+        """
         self.model = model
-        self._edges = Edges(PROVIDER, _shape, strict=strict)
+        if late_tools is None:
+            late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
+        self.late_tools = late_tools
+        self._edges = Edges(PROVIDER, _shape, strict=strict, late="by definition" if late_tools else "never")
         self._clients = openai_clients(client, api_key, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:

@@ -7,7 +7,8 @@ from toolwright.core.content import File, Image, Part, Text
 from toolwright.core.json import compact, thaw
 from toolwright.core.message import AssistantMessage, Message, ToolMessage
 from toolwright.providers.edge import Edge
-from toolwright.providers.encoding import data_url, file_text, kept_by, to_bytes, wire_id
+from toolwright.providers.encoding import data_url, file_text, kept_by, listed, to_bytes, wire_id
+from toolwright.providers.late import joined
 
 Item = dict[str, Any]
 
@@ -18,7 +19,8 @@ def encode(message: Message, edge: Edge) -> bytes:
     """Encode one message, which may become several items."""
     if isinstance(message, ToolMessage):
         items = [_outcome(outcome) for outcome in message.outcomes]
-    elif isinstance(message, AssistantMessage):
+        return b",".join([*(to_bytes(item) for item in items), *_joining(message, edge)])
+    if isinstance(message, AssistantMessage):
         items = _assistant(message, edge)
     else:
         items = [{"role": "user", "content": _content(message.content)}]
@@ -43,6 +45,12 @@ def _outcome(outcome: Completed | Failed) -> Item:
     return {"type": "function_call_output", "call_id": wire_id(outcome.call.id), "output": output}
 
 
+def _joining(message: ToolMessage, edge: Edge) -> list[bytes]:
+    """Bring along the tools that were found, after the outcomes: calls and outcomes stay next to each other."""
+    found = [edge.late[name] for name in joined(message) if name in edge.late]
+    return [b'{"type":"additional_tools","role":"developer","tools":' + listed(found) + b"}"] if found else []
+
+
 def _assistant(message: AssistantMessage, edge: Edge) -> list[Item]:
     items: list[Item] = []
     phase: Item = {}
@@ -63,4 +71,6 @@ def _assistant(message: AssistantMessage, edge: Edge) -> list[Item]:
 
 def _call(call: ToolCall, edge: Edge) -> Item:
     named = {"call_id": wire_id(call.id), "name": edge.outward_name(call)}
+    if call.name in edge.late:  # the API has such tools in a namespace of their own
+        named["namespace"] = named["name"]
     return {"type": "function_call", **named, "arguments": compact(edge.outward(call))}

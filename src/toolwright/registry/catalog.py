@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Protocol
 
 from toolwright.core.json import compact
+from toolwright.core.reveal import SEARCH_NAME
 from toolwright.core.spec import ToolSpec
 from toolwright.core.tokens import estimate_tokens
 from toolwright.registry.names import wire_names
 from toolwright.tool.base import State, Tool, identify
 
-SEARCH_NAME = "tool_search"
 _LONGEST_GUESS = 128
 _COMPARED = 64
 
@@ -54,7 +54,7 @@ class Catalog:
 
     @cached_property
     def deferred(self) -> tuple[ToolSpec, ...]:
-        """What the model is not shown until it asks, by name: for a provider that searches by itself."""
+        """What the model is not shown until it asks, by name."""
         hidden = set(self.tools) - {spec.name for spec in self.definitions}
         return tuple(self.tools[name].spec for name in sorted(hidden))
 

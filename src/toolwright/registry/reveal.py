@@ -6,9 +6,10 @@ from typing import Protocol
 
 from toolwright.core.content import Output
 from toolwright.core.errors import ToolFailed
+from toolwright.core.reveal import SEARCH_ALIASES, SEARCH_NAME
 from toolwright.core.spec import Annotations, Effect, ToolSpec
-from toolwright.registry.catalog import SEARCH_NAME, Catalog
-from toolwright.registry.revealed import SEARCH_ALIASES, reveal_to
+from toolwright.registry.catalog import Catalog
+from toolwright.registry.revealed import reveal_to
 from toolwright.registry.search import Hit
 from toolwright.tool.base import State, ToolContext, identify
 from toolwright.tool.schema import Arguments

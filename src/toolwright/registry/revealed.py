@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from toolwright.core.call import Completed, Outcome
-from toolwright.registry.catalog import SEARCH_NAME
+from toolwright.core.call import Outcome
+from toolwright.core.reveal import revealed_by
 from toolwright.tool.base import State
-
-SEARCH_ALIASES = ("ToolSearch", "search_tools")
-_SPELLINGS = (SEARCH_NAME, *SEARCH_ALIASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +30,4 @@ def reveal_to(state: State, *names: str) -> None:
 
 def recall_reveals(state: State, outcomes: Iterable[Outcome]) -> None:
     """Show a session again what its earlier searches revealed, as when it is taken up after a restart."""
-    for outcome in outcomes:
-        if isinstance(outcome, Completed) and outcome.call.name in _SPELLINGS:
-            found = outcome.output.structured
-            names = found.get("revealed") if isinstance(found, dict) else None
-            reveal_to(state, *(name for name in names if isinstance(name, str)) if isinstance(names, list) else ())
+    reveal_to(state, *(name for outcome in outcomes for name in revealed_by(outcome)))
