@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from toolwright.app.layer import Layer
-from toolwright.app.settings import Settings
+from toolwright.app.places import Places
+from toolwright.app.settings import Settings, repository_layers
 from toolwright.core.errors import UsageError
 from toolwright.policy.check import Problem, check_rules
 from toolwright.policy.load import LoadedRules, applies
@@ -16,14 +17,25 @@ _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
 
 def rules_in(
-    settings: Settings, here: Surroundings, *, allow: Iterable[str] = (), deny: Iterable[str] = ()
+    settings: Settings,
+    here: Surroundings,
+    *,
+    allow: Iterable[str] = (),
+    ask: Iterable[str] = (),
+    deny: Iterable[str] = (),
 ) -> LoadedRules:
     """Read every layer's rules and those of the command line, and try their examples."""
-    given = rules_of(allow=allow, deny=deny, written_in="the command line")
+    given = rules_of(allow=allow, ask=ask, deny=deny, written_in="the command line")
     entries = [entry for layer in settings.layers for entry in _entries(layer)]
     rules = (*(rule for rule, _ in entries), *given)
     failed = [problem for rule, fields in entries for problem in _examples(rule, fields, here)]
     return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
+
+
+def withheld_rules(places: Places, *, trusted: bool) -> tuple[Rule, ...]:
+    """The allow rules of a repository that do not count, because nobody trusts it."""
+    layers = () if trusted else repository_layers(places)
+    return tuple(rule for layer in layers for rule, _ in _entries(layer) if rule.kind == "allow")
 
 
 def _entries(layer: Layer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:

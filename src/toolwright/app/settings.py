@@ -40,6 +40,14 @@ class Settings:
                 return found
         return None
 
+    def place(self, *path: str) -> str:
+        """Where the last word on a setting is written: the file and the line; empty where nobody speaks."""
+        for layer in reversed(self.layers):
+            found = layer.section(path[0]) if len(path) > 1 else layer.content
+            if found.get(path[-1]) is not None:
+                return layer.at(*path)
+        return ""
+
     def merged(self, name: str) -> Mapping[str, Any]:
         """An object whose keys come from every place; the last word on a key counts whole."""
         return FrozenDict({key: value for layer in self.layers for key, value in layer.section(name).items()})

@@ -1,4 +1,4 @@
-"""`toolwright permissions`: try a call against rules and modes without running it, and see the rules in force."""
+"""`toolwright permissions`: what would be decided about a call here and now, and the rules that decide."""
 
 import argparse
 import json
@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolwright.core.access import (
-    Access,
-    Allow,
-    Ask,
-    Decision,
-    DeletePath,
-    Deny,
-    Reach,
-    ReadPath,
-    RunCommand,
-    UseTool,
-    WritePath,
-)
+from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.places import Places
+from toolwright.app.rules import withheld_rules
+from toolwright.app.trust import Trust
+from toolwright.cli.commands.call import NoModel
+from toolwright.cli.options import split_rules
+from toolwright.cli.start import settings_for
+from toolwright.cli.verdict import judged
 from toolwright.core.errors import UsageError
-from toolwright.policy import ByMode, LoadedRules, Policies, Rule, load_rules, rules_of, standard_policies
-from toolwright.policy.judged import JudgedCall, call_of
-from toolwright.policy.line import PartOfLine, shown
-from toolwright.system.paths import Workspace
+from toolwright.policy import Rule
 
 ALLOWED, FAILED, ASKED, DENIED = 0, 2, 3, 4
-_FILES = (".toolwright/settings.json", ".toolwright/settings.local.json")
-_WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
-_CODES = {Allow: ALLOWED, Ask: ASKED, Deny: DENIED}
+_CODES = {"allow": ALLOWED, "ask": ASKED, "deny": DENIED}
+_EPILOG = """\
+Settings, trust, mode, rules, folders and tools are those the agent would have here. Nothing runs, hooks neither.
+
+exit codes: 0 allow, 3 ask, 4 deny, 2 a mistake in the arguments or settings
+
+examples:
+  toolwright permissions test bash 'git push -f'
+  toolwright permissions test write '{"path": ".env", "content": ""}' --permission-mode auto
+  toolwright permissions test bash 'make all' --allow 'Bash(make *)' --json
+  toolwright permissions explain
+"""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -43,112 +44,93 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="toolwright permissions", description=__doc__)
+    kept: dict[str, Any] = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser("toolwright permissions", description=__doc__, **kept)
     actions = parser.add_subparsers(dest="action", required=True)
-    test = actions.add_parser("test", help="say what would be decided about a call; nothing runs")
+    test = actions.add_parser("test", help="say what would be decided about a call", **kept)
     test.add_argument("tool", help="bash, read, edit, web_fetch or any other tool's name")
-    test.add_argument("argument", help="the command line, path or address it would be called with")
-    test.add_argument("--mode", default="default", help="plan, default, auto, dontAsk or bypass")
-    for kind in ("allow", "ask", "deny"):
-        test.add_argument(f"--{kind}", action="append", default=[], metavar="RULE")
-    test.add_argument("--cwd", type=Path, default=None, help="where it would run; the current folder by default")
-    test.add_argument("--workspace", type=Path, default=None, help="the folder writes are kept inside of")
-    test.add_argument("--reads", choices=("inside", "anywhere"), default="anywhere")
-    test.add_argument("--network-reads", choices=("ask", "allow"), default="ask")
-    test.add_argument("--json", action="store_true", help="print the decision as JSON")
-    explain = actions.add_parser("explain", help="list the rules in force, where each was written and what is wrong")
-    explain.add_argument("--json", action="store_true", help="print the rules as JSON")
+    test.add_argument("argument", help="the command line, path or address, or all arguments as a JSON object")
+    explain = actions.add_parser("explain", help="list mode, trust and rules in force, and what is wrong with them")
     for each in (test, explain):
-        each.add_argument("--rules", action="append", type=Path, metavar="FILE", help="settings files to read")
+        _add_scene(each)
     return parser
 
 
-def _test(options: argparse.Namespace) -> int:
-    loaded = _loaded(options)
-    for problem in loaded.problems:
-        print(f"warning: {problem}", file=sys.stderr)
-    cwd = (options.cwd or Path.cwd()).absolute()
-    given = rules_of(allow=options.allow, ask=options.ask, deny=options.deny, written_in="the command line")
-    policies = _policies(options, (*loaded.rules, *given), cwd)
-    access, subject = call_of(options.tool, options.argument, str(cwd))
-    decision = policies.decide(access, subject)
-    report = _report(policies, access, subject, decision)
-    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _readable(report))
-    return _CODES[type(decision)]
+def _add_scene(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--permission-mode", "--mode", default="", metavar="MODE", dest="mode")
+    for kind, also in (("allow", "--allowedTools"), ("ask", None), ("deny", "--disallowedTools")):
+        names = [f"--{kind}", *([also] if also else [])]
+        parser.add_argument(*names, dest=kind, action="append", default=[], metavar="RULE")
+    parser.add_argument("--settings", action="append", default=[], metavar="FILE|JSON")
+    parser.add_argument("--add-dir", nargs="+", action="extend", default=[], metavar="FOLDER")
+    parser.add_argument("--cwd", type=Path, default=None, metavar="FOLDER", help="instead of the current folder")
+    parser.add_argument("--trust", action="store_true", help="as if this folder were trusted")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
-def _loaded(options: argparse.Namespace) -> LoadedRules:
-    files = options.rules if options.rules is not None else [path for path in map(Path, _FILES) if path.is_file()]
-    return load_rules(*files)
-
-
-def _policies(options: argparse.Namespace, rules: Sequence[Rule], cwd: Path) -> Policies:
-    workspace = Workspace(options.workspace or cwd, reads=options.reads, outside="ask")
-    by_mode = ByMode(options.mode, network_reads=options.network_reads)
-    return standard_policies(workspace, by_mode=by_mode, rules=rules, cwd=cwd)
-
-
-def _report(policies: Policies, access: Access, subject: JudgedCall, decision: Decision) -> dict[str, Any]:
-    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decided(decision)}
-    if isinstance(access, RunCommand):
-        judged = list(policies.parts(access, subject))
-        plan = judged[0][1].plan
-        report["verdict"] = str(plan.verdict)
-        report["understood"] = plan.proven
-        report["parts"] = [_part(touched, view, found) for touched, view, found in judged]
-    return report
-
-
-def _decided(decision: Decision) -> dict[str, Any]:
-    return {"decision": _WORDS[type(decision)], "reason": decision.reason, "source": decision.source}
-
-
-def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any]:
-    if not isinstance(access, RunCommand):
-        return {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
-    command = view.command
-    shown_words = {"words": list(command.words), "inside": command.inside} if command else {}
-    return {"runs": command.text if command else "the line as a whole", "verdict": str(view.verdict), **shown_words} | (
-        _decided(decision)
+def _app(options: argparse.Namespace) -> tuple[App, bool]:
+    """The agent as it would be here, and whether the folder's files count."""
+    if options.cwd is not None and not options.cwd.is_dir():
+        raise UsageError(f"--cwd {options.cwd} is not a folder")
+    places = Places.of(options.cwd)
+    settings = settings_for(options, places)
+    wishes = Wishes(
+        mode=options.mode,
+        allow=tuple(split_rules(options.allow)),
+        ask=tuple(split_rules(options.ask)),
+        deny=tuple(split_rules(options.deny)),
+        directories=tuple(options.add_dir),
+        keep=False,
     )
+    return assemble(NoModel(), settings, places, wishes), bool(options.trust) or Trust(places).given
 
 
-def _verb(access: Access) -> str:
-    return type(access).__name__.removesuffix("Path").casefold()
-
-
-def _target(access: Access) -> str:
-    match access:
-        case RunCommand(line):
-            return line
-        case ReadPath(path) | WritePath(path) | DeletePath(path):
-            return path
-        case Reach(url):
-            return url
-        case UseTool(name):
-            return name
-
-
-def _readable(report: dict[str, Any]) -> str:
-    lines = [f"{report['decision']}: {report['tool']} {shown(report['call'])}"]
-    lines += [f"  because  {report['reason']}"] if report["reason"] else []
-    lines += [f"  decided  {report['source']}"]
-    for part in report.get("parts", ()):
-        what = f"{shown(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {shown(part['touches'])}"
-        lines.append(f"  {part['decision']:<5}  {what}  [{part['source']}]")
-    return "\n".join(lines)
+def _test(options: argparse.Namespace) -> int:
+    app, trusted = _app(options)
+    for problem in app.problems:
+        print(f"warning: {problem}", file=sys.stderr)
+    verdict = judged(app, options.tool, options.argument, withheld_rules(app.places, trusted=trusted))
+    if options.json:
+        print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
+    else:
+        print(verdict.readable())
+    return _CODES[verdict.report["decision"]]
 
 
 def _explain(options: argparse.Namespace) -> int:
-    loaded = _loaded(options)
-    if options.json:
-        rules = [{"kind": rule.kind, "rule": rule.text, "written_in": rule.written_in} for rule in loaded.rules]
-        print(json.dumps({"rules": rules, "problems": [str(problem) for problem in loaded.problems]}, indent=2))
-    else:
-        for rule in loaded.rules:
-            print(f"{rule.kind:<5}  {rule.text}  [{rule.written_in}]")
-        for problem in loaded.problems:
-            print(f"problem: {problem}")
-        if not loaded.rules:
-            print("no rules: the mode decides, and the safety guards hold")
-    return FAILED if any(problem.kind == "example fails" for problem in loaded.problems) else ALLOWED
+    app, trusted = _app(options)
+    withheld = withheld_rules(app.places, trusted=trusted)
+    report: dict[str, Any] = {
+        "mode": app.switch.mode,
+        "mode_from": "the command line" if options.mode else _mode_from(app),
+        "project": str(app.places.project),
+        "trusted": trusted,
+        "withheld": list(app.settings.withheld),
+        "rules": [_shown(rule) for rule in app.rules.rules],
+        "ignored": [_shown(rule) for rule in withheld],
+        "problems": app.problems,
+    }
+    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _listed(report))
+    return FAILED if any(problem.kind == "example fails" for problem in app.rules.problems) else ALLOWED
+
+
+def _mode_from(app: App) -> str:
+    return app.settings.place("permissions", "defaultMode") or "nobody says otherwise"
+
+
+def _shown(rule: Rule) -> dict[str, str]:
+    return {"kind": rule.kind, "rule": rule.text, "written_in": rule.written_in}
+
+
+def _listed(report: dict[str, Any]) -> str:
+    trust = "trusted" if report["trusted"] else "not trusted: toolwright trust shows what it asks for"
+    lines = [f"mode   {report['mode']}  [{report['mode_from']}]", f"folder {report['project']}  [{trust}]"]
+    lines += [f"{rule['kind']:<5}  {rule['rule']}  [{rule['written_in']}]" for rule in report["rules"]]
+    lines += [
+        f"ignored: allow {rule['rule']}  [{rule['written_in']}], because the folder is not trusted"
+        for rule in report["ignored"]
+    ]
+    lines += [f"problem: {problem}" for problem in report["problems"]]
+    if not report["rules"]:
+        lines.append("no rules: the mode decides, and the safety guards hold")
+    return "\n".join(lines)

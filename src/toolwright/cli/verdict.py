@@ -1,0 +1,159 @@
+"""What would be decided about one call, with everything the decision is made of."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolwright.app.assemble import App
+from toolwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
+from toolwright.core.errors import ApprovalRequired, InvalidArguments, UsageError
+from toolwright.core.json import FrozenDict, JsonObject
+from toolwright.core.spec import Effect
+from toolwright.policy import Policies, Rule, Rules, Surroundings
+from toolwright.policy.judged import JudgedCall, call_of
+from toolwright.policy.line import PartOfLine, shown
+from toolwright.tool.base import Tool
+
+_WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
+_STRICTEST = (Deny, Ask, Allow)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision as programs read it, and as people do."""
+
+    report: dict[str, Any]
+
+    def readable(self) -> str:
+        """The decision, why, who decided, and the same for every part of the call."""
+        report = self.report
+        lines = [f"{report['decision']}: {report['tool']} {shown(report['call'])}"]
+        lines += [f"  because  {report['reason']}"] if report["reason"] else []
+        lines += [f"  decided  {report['source']}"]
+        for part in report.get("parts", ()):
+            what = f"{shown(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {shown(part['touches'])}"
+            lines.append(f"  {part['decision']:<5}  {what}  [{part['source']}]")
+        lines += [
+            f"  ignored  {rule['rule']} in {rule['written_in']} would allow it, but this folder is not trusted:"
+            " toolwright trust"
+            for rule in report["ignored"]
+        ]
+        lines += [f"  unasked  {hook}, which would be asked first" for hook in report["hooks"]]
+        return "\n".join(lines)
+
+
+def judged(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> Verdict:
+    """Judge a call as the agent's would be; `withheld` are rules that would count if the folder were trusted."""
+    accesses, subject = _call(app, tool, argument)
+    policies = app.executor.policies
+    decisions = [(access, policies.decide(access, subject)) for access in accesses]
+    access, decision = _strictest(decisions)
+    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decided(decision)}
+    parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
+    if isinstance(access, RunCommand):
+        plan = next(policies.parts(access, subject))[1].plan
+        report |= {"verdict": str(plan.verdict), "understood": plan.proven}
+    if len(parts) > 1 or isinstance(access, RunCommand):
+        report["parts"] = parts
+    report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored(app, accesses, subject, withheld))
+    names = (subject.spec.name, *subject.spec.aliases)
+    report["hooks"] = [str(hook) for hook in app.hooks.hooks if hook.event == "PreToolUse" and hook.matches(names)]
+    return Verdict(report)
+
+
+def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], JudgedCall]:
+    """What the call would touch, as the tool itself says where there is one of that name."""
+    tool = app.registry.snapshot().get(name)
+    arguments = _arguments(argument)
+    access, subject = call_of(name, argument, str(app.places.cwd))
+    if tool is None:
+        known = None if arguments is None else JudgedCall(subject.spec, FrozenDict(arguments))
+        return ((access,), subject) if known is None else ((UseTool(name, Effect.WRITE),), known)
+    main = next(iter(cast("Sequence[str]", tool.spec.input_schema.get("required", ()))), "")
+    try:
+        return _bound(tool, {main: argument} if arguments is None else arguments)
+    except InvalidArguments as error:
+        if arguments is None:  # it wants more than its main argument, which is enough to be judged by
+            return (access,), JudgedCall(tool.spec, subject.arguments)
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], JudgedCall]:
+    try:
+        invocation = tool.bind(arguments)
+        accesses, arguments = tuple(invocation.accesses()), invocation.arguments
+    except ApprovalRequired:
+        accesses = ()
+    return accesses or (UseTool(tool.spec.name, tool.spec.annotations.effect),), JudgedCall(tool.spec, arguments)
+
+
+def _arguments(argument: str) -> JsonObject | None:
+    if not argument.lstrip().startswith("{"):
+        return None
+    try:
+        return cast("JsonObject", json.loads(argument))
+    except ValueError as error:
+        raise UsageError(f"the arguments begin like a JSON object and are none: {error}") from None
+
+
+def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
+    return next(pair for kind in _STRICTEST for pair in decisions if isinstance(pair[1], kind))
+
+
+def _ignored(
+    app: App, accesses: Sequence[Access], subject: JudgedCall, withheld: Iterable[Rule]
+) -> Iterator[dict[str, str]]:
+    here = Surroundings.of(app.places.cwd)
+    for rule in withheld:
+        alone = Policies(Rules([rule], here))
+        if any(rule.source in alone.decide(access, subject).source for access in accesses):
+            yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    return {"decision": _WORDS[type(decision)], "reason": decision.reason, "source": decision.source}
+
+
+def _parts(policies: Policies, access: Access, subject: JudgedCall, decision: Decision) -> Iterator[dict[str, Any]]:
+    if isinstance(access, RunCommand):
+        yield from (_part(touched, view, found) for touched, view, found in policies.parts(access, subject))
+    else:
+        yield {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+
+
+def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any]:
+    if not isinstance(access, RunCommand):
+        return {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+    command = view.command
+    words = {"words": list(command.words), "inside": command.inside} if command else {}
+    text = command.text if command else "the line as a whole"
+    return {"runs": text, "verdict": str(view.verdict), **words, **_decided(decision)}
+
+
+def _verb(access: Access) -> str:
+    return type(access).__name__.removesuffix("Path").casefold()
+
+
+def _target(access: Access) -> str:
+    match access:
+        case RunCommand(line):
+            return line
+        case ReadPath(path) | WritePath(path) | DeletePath(path):
+            return path
+        case Reach(url):
+            return url
+        case UseTool(name):
+            return name

@@ -1,0 +1,145 @@
+"""`toolwright permissions` decides as the agent would, says who decided, and its exit code says it to programs."""
+
+import json
+from typing import Any
+
+import pytest
+
+LINES = (
+    "make all",
+    "git status",
+    "rm -rf build",
+    "git push -f",
+    "curl https://x.example",
+    "touch a",
+    "cat ~/.ssh/id_rsa",
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["bash", "git status"], 0),
+        (["bash", "git status && rm -rf build"], 3),
+        (["bash", "rm -rf /"], 4),
+        (["bash", "touch a", "--mode", "plan"], 4),
+        (["bash", "touch a", "--permission-mode", "acceptEdits"], 0),
+        (["bash", "npm test", "--allow", "Bash(npm test)"], 0),
+        (["bash", "npm test", "--allow", "Bash(npm *)", "--ask", "Bash(npm test)"], 3),
+        (["bash", "npm test", "--allow", "Bash(npm *)", "--deny", "Bash(npm test)"], 4),
+        (["read", "/etc/hosts"], 0),
+        (["read", "~/.ssh/id_rsa"], 3),
+        (["edit", "a.txt"], 3),
+        (["write", '{"path": "a.txt", "content": "x"}', "--mode", "auto"], 0),
+        (["delete", "a.txt", "--mode", "auto"], 3),
+        (["web_fetch", "https://example.com/"], 3),
+        (["web_fetch", "https://example.com/", "--allow", "WebFetch(domain:example.com)"], 0),
+        (["deploy", "env=prod", "--deny", "deploy(env:prod)"], 4),
+        (["deploy", '{"env": "prod"}', "--deny", "deploy(env:prod)"], 4),
+        (["bash", "ls", "--mode", "nonsense"], 2),
+        (["bash", "ls", "--deny", "Bash("], 2),
+        (["bash", "ls", "--cwd", "nowhere"], 2),
+        (["bash", '{"command": '], 2),
+        (["write", '{"pth": "a.txt"}'], 2),
+    ],
+)
+def test_the_exit_code_is_the_decision(machine: Any, arguments: list[str], code: int) -> None:
+    assert machine("permissions", "test", *arguments).code == code
+
+
+def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
+    ended = machine("permissions", "test", "bash", "git status && rm -rf build", "--json")
+    report = ended.document
+    assert (ended.code, report["decision"], report["tool"], report["mode"]) == (3, "ask", "bash", "default")
+    assert [(part.get("runs"), part["decision"]) for part in report["parts"] if "runs" in part] == [
+        ("git status", "allow"),
+        ("rm -rf build", "ask"),
+    ]
+    assert f"delete {machine.project}/build" in [part.get("touches") for part in report["parts"]]
+
+
+def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None:
+    file = machine.settings('{\n "permissions": {\n  "deny": [\n   "Read(x)",\n   "Bash(rm *)"\n  ]}}')
+    ended = machine("permissions", "test", "bash", "sudo rm x")
+    assert ended.code == 4 and f"decided  deny rule Bash(rm *) in {file}:5" in ended.out
+
+
+def test_rules_come_from_the_user_the_root_of_the_repository_and_the_command_line(machine: Any) -> None:
+    machine.user_settings({"permissions": {"deny": ["Bash(make *)"]}})
+    machine.settings({"permissions": {"ask": ["Bash(git status)"]}})
+    (machine.project / ".git").mkdir()
+    inner = machine.project / "a" / "b"
+    inner.mkdir(parents=True)
+    machine.patch.chdir(inner)
+    assert machine("permissions", "test", "bash", "make all").code == 4
+    assert machine("permissions", "test", "bash", "git status").code == 3
+    given = json.dumps({"permissions": {"defaultMode": "bypass", "deny": ["Bash(ls *)"]}})
+    assert machine("permissions", "test", "bash", "ls", "--settings", given).code == 4
+    assert machine("permissions", "test", "bash", "touch a", "--settings", given).code == 0
+
+
+def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machine: Any) -> None:
+    file = machine.settings('{"permissions": {\n "allow": ["Bash(make *)"], "defaultMode": "bypassPermissions"}}')
+    ended = machine("permissions", "test", "bash", "make all")
+    assert ended.code == 3
+    assert f"ignored  allow Bash(make *) in {file}:2" in ended.out and "not trusted" in ended.out
+    report = machine("permissions", "test", "bash", "make all", "--json").document
+    assert report["trusted"] is False and report["mode"] == "default"
+    assert report["ignored"] == [
+        {"rule": "allow Bash(make *)", "written_in": f"{file}:2", "why": "the folder is not trusted"}
+    ]
+    assert machine("permissions", "test", "bash", "make all", "--trust").code == 0
+    machine("trust", "give")
+    assert machine("permissions", "test", "bash", "make all").code == 0
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("line", LINES)
+def test_the_agent_decides_the_same(machine: Any, calls: Any, line: str, trusted: bool) -> None:
+    machine.user_settings({"permissions": {"ask": ["Bash(touch *)"]}})
+    machine.settings({"permissions": {"allow": ["Bash(make *)"], "deny": ["Bash(git push *)"], "defaultMode": "auto"}})
+    if trusted:
+        machine("trust", "give")
+    told = machine("permissions", "test", "bash", line).code
+    script = machine.says(calls("bash", command=line), "done")
+    done = machine("-p", "go", script, "--output-format", "json", "--no-session-persistence")
+    # 0 done, 3 something was denied, 4 somebody must be asked
+    assert {0: 0, 3: 4, 4: 3}[told] == done.code
+
+
+def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> None:
+    hook = {"type": "command", "command": "touch hooked; exit 2"}
+    machine.user_settings({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+    ended = machine("permissions", "test", "bash", "git status")
+    assert ended.code == 0 and "touch hooked" in ended.out
+    assert not (machine.project / "hooked").exists()
+    assert "touch hooked" not in machine("permissions", "test", "read", "a.txt").out
+
+
+def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wrong(machine: Any) -> None:
+    machine.user_settings({"permissions": {"allow": ["Bash(python *)"], "defaultMode": "auto"}})
+    file = machine.settings(
+        {"permissions": {"deny": [{"rule": "Read(.env)", "match": ["a.txt"]}], "allow": ["Bash(make *)"]}}
+    )
+    ended = machine("permissions", "explain")
+    assert ended.code == 2
+    assert f"mode   auto  [{machine.home}/settings.json:1]" in ended.out
+    assert f"deny   Read(.env)  [{file}:1]" in ended.out
+    assert f"ignored: allow Bash(make *)  [{file}:1]" in ended.out
+    assert "too broad" in ended.out and "it does not match 'a.txt'" in ended.out
+    report = machine("permissions", "explain", "--json", "--mode", "plan").document
+    assert (report["mode"], report["mode_from"], report["trusted"]) == ("plan", "the command line", False)
+    assert [rule["rule"] for rule in report["rules"]] == ["Bash(python *)", "Read(.env)"]
+    assert report["withheld"] == ["allow Bash(make *)"]
+
+
+def test_without_rules_explain_says_so(machine: Any) -> None:
+    ended = machine("permissions", "explain")
+    assert ended.code == 0 and "no rules" in ended.out
+
+
+def test_a_mistake_in_the_settings_is_named_with_its_line(machine: Any) -> None:
+    file = machine.settings('{\n "permissions": {"deny": [\n  "Bash(git push *)",\n  "Bash(rm"\n ]}}')
+    for action in (["test", "bash", "ls"], ["explain"]):
+        ended = machine("permissions", *action)
+        assert ended.code == 2 and f"{file}:4: the deny rule 'Bash(rm'" in ended.err
