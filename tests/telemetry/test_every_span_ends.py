@@ -1,0 +1,194 @@
+"""Whatever happens to a run, and whatever the pipeline does, every span that starts ends and nothing stays current."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
+
+from toolwright import ByMode, Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
+from toolwright.agent import Agent, Budget, Done, Requests
+from toolwright.core.event import CallBegan, CallEnded, Event
+from toolwright.providers.base import ProviderError
+from toolwright.retry import RetryPolicy
+from toolwright.telemetry import Telemetry
+from toolwright.testing import FakeClock
+from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
+
+
+class Ledger(SpanProcessor):
+    """Counts what started and what ended."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, str] = {}
+        self.ended = 0
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        context = span.get_span_context()
+        assert context is not None
+        self.open[context.span_id] = span.name
+
+    def on_end(self, span: ReadableSpan) -> None:
+        assert span.context is not None
+        del self.open[span.context.span_id]
+        self.ended += 1
+
+
+@tool(effect=Effect.READ)
+async def step(times: int = 1) -> str:
+    """Give way a few times."""
+    for _ in range(times):
+        await asyncio.sleep(0)
+    return "ok"
+
+
+@tool(effect=Effect.READ)
+async def refuse() -> str:
+    """Say no."""
+    raise ToolFailed("no")
+
+
+@tool(effect=Effect.READ)
+async def burst() -> str:
+    """Break."""
+    raise SystemExit(3)
+
+
+@tool(effect=Effect.READ)
+async def moody() -> str:
+    """Fail for a while."""
+    raise Transient("busy")
+
+
+@tool(effect=Effect.READ, limits=Limits(seconds=0.001))
+async def late() -> str:
+    """Take too long."""
+    await asyncio.sleep(1)
+    return "ok"
+
+
+@tool(effect=Effect.READ)
+def threaded() -> str:
+    """Work in a thread."""
+    return "ok"
+
+
+@tool
+async def ask() -> str:
+    """Need a person's word."""
+    return "ok"
+
+
+@tool(effect=Effect.READ)
+async def nest(context: ToolContext) -> str:
+    """Call other tools."""
+    outcomes = await context.execute(ToolCall("1", "step"), ToolCall("2", "refuse"), ToolCall("3", "ask"))
+    return str(len(outcomes))
+
+
+TOOLS = (step, refuse, burst, moody, late, threaded, ask, nest)
+names = st.sampled_from([*(made.name for made in TOOLS), "unknown"])
+calls = st.lists(names, min_size=1, max_size=4).map(
+    lambda drawn: [ToolCall(str(place), name) for place, name in enumerate(drawn)]
+)
+failures = st.sampled_from(["transient", "auth"]).flatmap(
+    lambda fault: st.sampled_from(
+        [ProviderError("no", fault=fault), BrokenOff("he", ProviderError("no", fault=fault))]  # type: ignore[arg-type] - a fault
+    )
+)
+lines: st.SearchStrategy[Line] = st.one_of(calls, calls, failures, st.just("done"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(script=st.lists(lines, max_size=5), stop_after=st.none() | st.integers(0, 25), durable=st.booleans())
+def test_every_span_that_starts_ends(script: list[Line], stop_after: int | None, durable: bool) -> None:
+    ledger = Ledger()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(ledger)
+
+    async def scenario() -> None:
+        clock = FakeClock()
+        executor = Executor(
+            Registry(*TOOLS), ByMode("default"), observe=Telemetry(tracer_provider=provider), clock=clock
+        )
+        requests = Requests(retry=RetryPolicy(max_attempts=2), clock=clock)
+        agent = Agent(ScriptedProvider(*script), executor=executor, requests=requests, limits=Budget(turns=4))
+        run = asyncio.ensure_future(agent.run("go", session="s" if durable else None))
+        if stop_after is not None:
+            for _ in range(stop_after):
+                await asyncio.sleep(0)
+            run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    asyncio.run(scenario())
+    assert ledger.open == {}
+    provider.shutdown()
+
+
+class Exporting(SpanExporter):
+    """Fails at what it is for."""
+
+    def export(self, spans: object) -> SpanExportResult:
+        raise OSError("no route to the collector")
+
+
+class Ending(SpanProcessor):
+    """Fails whenever a span ends, without the SDK's protection."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        raise OSError("full")
+
+
+@pytest.mark.parametrize("broken", [lambda: SimpleSpanProcessor(Exporting()), Ending])
+async def test_a_broken_pipeline_has_no_say_and_later_spans_keep_their_places(
+    broken: Callable[[], SpanProcessor], caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(ledger)
+    provider.add_span_processor(broken())
+    executor = Executor(Registry(step, refuse), observe=Telemetry(tracer_provider=provider))
+    agent = Agent(ScriptedProvider(ToolCall("1", "step"), ToolCall("2", "refuse"), "done"), executor=executor)
+    with caplog.at_level(logging.CRITICAL):
+        assert isinstance(await agent.run("go"), Done)
+    assert ledger.open == {}
+    assert ledger.ended == 6
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_spans_end_also_where_another_observer_keeps_a_call_from_ending() -> None:
+    """What another observer of the turn raises is the executor's trouble; the run's end closes what it left."""
+    ledger = Ledger()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(ledger)
+    telemetry = Telemetry(tracer_provider=provider)
+
+    def deaf(event: Event) -> None:
+        if not isinstance(event, CallEnded):
+            telemetry(event)
+
+    heard: list[type] = []
+    executor = Executor(Registry(step), observe=[deaf, lambda event: heard.append(type(event))])
+    await Agent(ScriptedProvider(ToolCall("1", "step"), "done"), executor=executor).run("go")
+    assert CallBegan in heard
+    assert ledger.open == {}
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_a_call_that_outlives_its_batch_ends_once() -> None:
+    ledger = Ledger()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(ledger)
+    telemetry = Telemetry(tracer_provider=provider)
+    told: list[Event] = []
+    executor = Executor(Registry(step), observe=[telemetry, told.append])
+    await executor.execute([ToolCall("1", "step")])
+    telemetry(told[-1])
+    assert ledger.ended == 1
