@@ -1,6 +1,6 @@
 """The loop: ask the model, make its calls, tell it what came of them, until it is done."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -140,7 +140,7 @@ class Loop:
         await talk.hear(UserMessage(complaint))
         return None
 
-    async def _ask(self, talk: Talk, catalog: Catalog, messages: Sequence[Message]) -> AssistantMessage:
+    def _ask(self, talk: Talk, catalog: Catalog, messages: Sequence[Message]) -> Awaitable[AssistantMessage]:
         parts = self._with
         request = _request(
             messages,
@@ -153,10 +153,10 @@ class Loop:
         )
         observe = parts.executor.observe
         if observe is None:
-            return await ask_model(parts.provider, request, parts.requests, talk)
+            return ask_model(parts.provider, request, parts.requests, talk)
         from toolwright.agent.observed import observed_request  # loaded by those who watch
 
-        return await observed_request(observe, parts.provider, request, parts.requests, talk)
+        return observed_request(observe, parts.provider, request, parts.requests, talk)
 
     async def summarise(self, focus: str) -> None:
         """Put a summary in the place of everything said so far; raises `ProviderError`, with nothing changed."""

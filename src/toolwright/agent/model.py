@@ -1,6 +1,6 @@
 """One request to the model, made again where that may help, until it is a whole message."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from toolwright.agent.result import ModelRetried
@@ -25,17 +25,20 @@ class Requests:
     clock: Clock = field(default_factory=WallClock)
 
 
-async def ask_model(
+def ask_model(
     provider: Provider, request: ModelRequest, requests: Requests, talk: Talk, retried: Retried | None = None
-) -> AssistantMessage:
+) -> Awaitable[AssistantMessage]:
     """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
 
     Nothing but deltas has come of a request that failed, so making it again repeats no effect.
     """
-    if talk.watch.cancellation is None:
-        return await _persist(provider, request, requests, talk, retried)
+    asking = _persist(provider, request, requests, talk, retried)
+    return asking if talk.watch.cancellation is None else _watched(asking, talk)
+
+
+async def _watched(asking: Awaitable[AssistantMessage], talk: Talk) -> AssistantMessage:
     async with talk.watch.over():
-        return await _persist(provider, request, requests, talk, retried)
+        return await asking
 
 
 async def _persist(
