@@ -1,0 +1,177 @@
+"""The structured log: one JSON object per line per event, without secrets, and without a say."""
+
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwright import (
+    AllowEverything,
+    Effect,
+    Executor,
+    Registry,
+    RetryPolicy,
+    ToolCall,
+    ToolFailed,
+    Transient,
+    UsageError,
+    tool,
+)
+from toolwright.agent import Agent, Done, Requests
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, Usage
+from toolwright.providers.base import ProviderError
+from toolwright.telemetry import EventLog, JsonLines, log_to
+from toolwright.testing import FakeClock, Flaky
+from toolwright.testing.provider import ScriptedProvider
+
+KEY = "sk-abcdefghijklmnopqrstuvwxyz"
+PRIVATE = "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----"
+
+
+@tool(effect=Effect.READ)
+async def look(place: str) -> str:
+    """Look at a place."""
+    return f"nothing at {place}"
+
+
+@tool(effect=Effect.READ)
+async def refuse() -> str:
+    """Say no."""
+    raise ToolFailed(f"the key {KEY} is not welcome")
+
+
+@tool
+async def note() -> str:
+    """Write something down."""
+    return "noted"
+
+
+def agent_with(log: EventLog, *script: Any, policies: Any = None) -> Agent:
+    tools = Registry(look, refuse, note, Flaky(Transient("busy")))
+    executor = Executor(tools, policies, observe=log, clock=FakeClock())
+    requests = Requests(retry=RetryPolicy(max_attempts=2), clock=FakeClock())
+    return Agent(ScriptedProvider(*script, model="gpt-5"), executor=executor, name="helper", requests=requests)
+
+
+def lines_of(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+async def test_every_event_is_one_line_with_whose_it_is_and_what_it_took() -> None:
+    stream = io.StringIO()
+    log = log_to(stream, logging.DEBUG)
+    first = AssistantMessage((ToolCall("1", "look", {"place": "home"}),), "calls", Usage(1000, 10), "gpt-5-2026")
+    await agent_with(log, first, "done").run("go", session="s")
+    lines = lines_of(stream)
+    assert [(line["level"], line["event"]) for line in lines] == [
+        ("debug", "run began"),
+        ("debug", "request began"),
+        ("info", "request ended"),
+        ("debug", "call began"),
+        ("info", "call ended"),
+        ("debug", "request began"),
+        ("info", "request ended"),
+        ("info", "run ended"),
+    ]
+    assert {line["session"] for line in lines} == {"s"}
+    assert all(line["time"].endswith("+00:00") for line in lines)
+    request, call, run = lines[2], lines[4], lines[7]
+    assert (request["input_tokens"], request["output_tokens"], request["answered_by"]) == (1000, 10, "gpt-5-2026")
+    assert request["cost_usd"] == pytest.approx(0.00135)
+    assert (call["tool"], call["call"], call["code"], call["attempts"]) == ("look", "1", "completed", 1)
+    assert call["turn"] and call["seconds"] >= 0
+    assert (run["agent"], run["model"], run["ended"], run["turns"]) == ("helper", "gpt-5", "done", 2)
+    assert run["cost_usd"] == pytest.approx(0.00135)
+
+
+async def test_failures_retries_and_questions_are_told_at_their_levels() -> None:
+    stream = io.StringIO()
+    calls = [ToolCall("1", "flaky"), ToolCall("2", "refuse"), ToolCall("3", "lok")]
+    script = (ProviderError("overloaded", fault="transient"), calls, ToolCall("4", "note"))
+    await agent_with(log_to(stream), *script).run("go", session="s")
+    told = [(line["level"], line["event"], line.get("code", "")) for line in lines_of(stream)]
+    assert told[0] == ("warning", "request retried", "")
+    assert sorted(told[2:6]) == [
+        ("info", "call ended", "completed"),
+        ("warning", "call ended", "not_found"),
+        ("warning", "call ended", "tool_failed"),
+        ("warning", "call retried", "transient"),
+    ]
+    assert told[-2:] == [("info", "question raised", ""), ("info", "run ended", "")]
+    assert lines_of(stream)[-1]["ended"] == "paused"
+
+
+async def test_secrets_and_what_was_said_stay_out_of_the_log() -> None:
+    stream = io.StringIO()
+    log = log_to(stream, logging.DEBUG)
+    failure = ProviderError(f"bad key {KEY}\n{PRIVATE}", fault="auth")
+    await agent_with(log, ToolCall("1", "refuse"), failure, policies=AllowEverything()).run("the prompt", session=KEY)
+    written = stream.getvalue()
+    for said in (KEY, "PRIVATE KEY", "the prompt", "welcome"):
+        assert said not in written
+    assert lines_of(stream)[-2]["error"] == "bad key [redacted]\n[redacted]"
+
+
+async def test_a_handler_that_fails_has_no_say_and_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError("disk full")
+
+    logger = logging.Logger("broken")
+    logger.addHandler(Broken())
+    agent = agent_with(EventLog(logger), ToolCall("1", "look", {"place": "home"}), "done")
+    assert isinstance(await agent.run("go"), Done)
+    assert capsys.readouterr().err == "toolwright: the log failed: OSError: disk full\n"
+
+
+async def test_the_programs_own_logging_gets_the_fields_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="toolwright.events"):
+        await Executor(Registry(look), observe=EventLog()).execute([ToolCall("7", "look", {"place": "home"})])
+    (record,) = caplog.records
+    assert (record.getMessage(), record.__dict__["tool"], record.__dict__["call"]) == ("call ended", "look", "7")
+
+
+def test_the_formatter_writes_records_of_any_logger_with_their_exceptions() -> None:
+    try:
+        raise ValueError(KEY)
+    except ValueError as error:
+        record = logging.LogRecord("any", logging.ERROR, __file__, 1, "it was %s", ("bad",), (type(error), error, None))
+    written = json.loads(JsonLines().format(record))
+    assert (written["level"], written["event"]) == ("error", "it was bad")
+    assert "ValueError: [redacted]" in written["exception"]
+
+
+async def test_a_log_goes_to_a_file_and_is_closed(tmp_path: Path) -> None:
+    log = log_to(tmp_path / "events.jsonl")
+    await agent_with(log, "hi").run("go")
+    log.close()
+    assert [json.loads(line)["event"] for line in (tmp_path / "events.jsonl").read_text().splitlines()] == [
+        "request ended",
+        "run ended",
+    ]
+    with pytest.raises(UsageError, match="cannot be written"):
+        log_to(tmp_path)
+
+
+async def test_an_agent_inside_another_one_is_logged_once() -> None:
+    stream = io.StringIO()
+    logger = logging.Logger("shared")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    logger.addHandler(handler)
+    inner = Agent(ScriptedProvider("found"), observe=EventLog(logger))
+    registry = Registry(inner.as_tool("scout", "Go and see."))
+    executor = Executor(registry, AllowEverything(), observe=EventLog(logger))
+    await Agent(ScriptedProvider(ToolCall("1", "scout", {"prompt": "go"}), "done"), executor=executor).run("go")
+    assert [line.get("agent", "") for line in lines_of(stream) if line["event"] == "run ended"] == ["scout", ""]
+
+
+async def test_text_is_never_needed_to_tell_how_a_run_ended() -> None:
+    stream = io.StringIO()
+    await agent_with(log_to(stream), AssistantMessage((Text("cut"),), "length")).run("go")
+    line = lines_of(stream)[-1]
+    assert (line["level"], line["ended"], line["code"]) == ("warning", "stopped", "length")
