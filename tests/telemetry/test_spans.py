@@ -1,6 +1,7 @@
 """Spans: their names, attributes, parents and ends, whatever happens to a run."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +35,7 @@ from toolwright.core.call import Completed
 from toolwright.core.content import Output, Text
 from toolwright.core.message import AssistantMessage, Usage
 from toolwright.hooks.base import Answer, PendingCall
-from toolwright.providers.base import ProviderError
+from toolwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
 from toolwright.sessions import SqliteStore
 from toolwright.testing import FakeClock, Flaky, ScriptedHook
 from toolwright.testing.provider import BrokenOff, ScriptedProvider
@@ -381,12 +382,14 @@ async def test_a_stop_switch_ends_a_request_as_cancelled(collected: "Collected")
         await asyncio.sleep(0)
         stop.cancel("enough")
 
-    class Silent(ScriptedProvider):
-        async def stream(self, request):  # type: ignore[no-untyped-def,override] # pyright: ignore - as its parent's
-            await asyncio.sleep(60)
-            yield
+    class Silent:
+        model = "m"
 
-    agent = Agent(Silent(model="m"), executor=Executor(Registry(), observe=collected.telemetry))
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            await asyncio.sleep(60)
+            yield TextDelta("late")
+
+    agent = Agent(Silent(), executor=Executor(Registry(), observe=collected.telemetry))
     stopping = asyncio.ensure_future(never())
     result = await agent.run("go", cancellation=stop)
     await stopping
