@@ -15,7 +15,7 @@ from toolwright.core.call import Answers, Completed, Failed, Interrupted, Questi
 from toolwright.core.errors import UsageError
 from toolwright.core.message import ToolMessage, UserMessage
 from toolwright.executor.turn import Turn
-from toolwright.providers.base import Provider
+from toolwright.providers.base import ModelRequest, Provider
 from toolwright.testing.provider import ScriptedProvider
 
 from .conftest import Write
@@ -213,14 +213,14 @@ async def test_what_hooks_add_to_a_prompt_is_no_argument_of_a_skill(desk: Desk, 
 async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Desk, write: Write) -> None:
     (desk.project / "style.md").write_text("Be kind.")
     (desk.project / "secret.pem").write_text("hunter2")
-    write("review", "Follow @style.md, ask @somebody about `@style.md`, use @secret.pem and @$0.\n\n!`echo @make.sh`")
+    write("review", "Follow @style.md, ask @somebody about `@make.sh`, use @secret.pem and @$0.\n\n!`echo @make.sh`")
     app = desk.app("ok", settings='{"permissions": {"deny": ["Read(*.pem)"]}}')
     await desk.say(app, "/review style.md")
     said = await first_said(app)
     assert said.count("Be kind.") == 1
     assert "hunter2" not in said
     assert "forbids it" in said
-    assert "touch made" not in said  # what a command prints names no file
+    assert "touch made" not in said  # neither code nor what a command prints names a file
 
 
 async def test_the_model_s_use_of_a_skill_brings_its_files_too(desk: Desk, write: Write) -> None:
@@ -242,6 +242,28 @@ async def test_a_forked_skill_runs_as_an_agent_with_its_own_grants(desk: Desk, h
     (desk.project / "made").unlink()
     await desk.say(app, "again")
     assert not desk.made
+
+
+async def test_what_a_forked_skill_is_granted_is_not_the_conversation_s(desk: Desk, home: Path, write: Write) -> None:
+    fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
+    write("make", "Make it.", *fields, base=home / ".claude" / "skills")
+    app = desk.app(use("make"), "I would rather not", run_it())
+    await desk.say(app, "make it")
+    assert not desk.made
+
+
+async def test_an_agent_a_person_started_reads_nothing_that_is_forbidden(desk: Desk, write: Write) -> None:
+    (desk.project / "secret.pem").write_text("hunter2")
+    write("look", "Look.", "context: fork", "agent: Explore")
+
+    def tell(request: ModelRequest) -> str:
+        return "".join(o.text for m in request.messages if isinstance(m, ToolMessage) for o in m.outcomes)
+
+    settings = '{"permissions": {"deny": ["Read(*.pem)"]}}'
+    app = desk.app(run_it("read", path="secret.pem"), tell, "ok", settings=settings)
+    await desk.say(app, "/look")
+    said = await first_said(app)
+    assert "forbids it" in said and "hunter2" not in said
 
 
 @pytest.mark.parametrize("rule", ["deny", "ask"])

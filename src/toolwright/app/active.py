@@ -1,6 +1,6 @@
 """What the skills in use may do: granted while they are active, and never above an ask or deny rule."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from toolwright.app.wanting import marks_of
@@ -49,7 +49,7 @@ class ActiveSkills(Policy):
             self._renew()
 
     @contextmanager
-    def during(self, skill: Skill, session: str) -> Iterator[None]:
+    def during(self, skill: Skill, session: str) -> Generator[None]:
         """Let a skill's rules hold for as long as a session of its own lasts, and those of skills used in it."""
         self.activate(skill, session)
         try:
