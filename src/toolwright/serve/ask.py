@@ -1,14 +1,17 @@
 """Questions as forms that an MCP client shows to its person, and what the person made of them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import mcp_types as types
+from mcp import MCPError
 
 from toolwright.core.call import Answers, Approve, Decline, Question, Reply
 from toolwright.core.json import thaw
 from toolwright.mcp.elicit import ELICITS
 from toolwright.registry.catalog import Catalog
+from toolwright.serve.caller import Caller
 
 _YES, _NO = "yes", "no"
 # a field of its own, so that a client that accepts forms by itself has not said yes
@@ -17,6 +20,47 @@ _FORM = {
     "properties": {"decision": {"type": "string", "enum": [_YES, _NO], "title": "Allow it?"}},
     "required": ["decision"],
 }
+
+
+async def ask(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> Answers:
+    """Ask a client in the middle of a call, where it can be; else no."""
+    if caller.modern or not (caller.reachable and askable(caller, questions, catalog)):
+        return declined(questions)
+    replies: dict[str, Reply] = {}
+    for question in questions:
+        result = types.ElicitResult(action="cancel")
+        with suppress(MCPError):
+            result = await caller.elicit(form_of(question, catalog))
+        replies[question.id] = reply_to(question, catalog, result)
+    return Answers(replies)
+
+
+def askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:
+    """Whether a client is able to show all of these to somebody."""
+    can = caller.capabilities
+    return all(can_show(can, form_of(question, catalog)) for question in questions)
+
+
+def forms_of(questions: Sequence[Question], catalog: Catalog) -> types.InputRequests:
+    """The questions as a client is answered with them, by the word it answers each by."""
+    keyed = keys_of(questions, catalog).items()
+    return {key: types.ElicitRequest(params=_without_id(form_of(question, catalog))) for key, question in keyed}
+
+
+def read_answers(questions: Sequence[Question], catalog: Catalog, responses: Mapping[str, object]) -> Answers:
+    """What a client that came back says; what it does not speak of is dismissed."""
+    replies: dict[str, Reply] = {}
+    for key, question in keys_of(questions, catalog).items():
+        result = responses.get(key)
+        shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
+        replies[question.id] = reply_to(question, catalog, shown)
+    return Answers(replies)
+
+
+def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
+    if isinstance(form, types.ElicitRequestURLParams):
+        return types.ElicitRequestURLParams(message=form.message, url=form.url)
+    return form
 
 
 def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRequestParams) -> bool:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Protocol
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
+from mcp_types import CLIENT_INFO_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 Context = ServerRequestContext[Any, Any]
@@ -31,7 +33,7 @@ class Caller(Protocol):
 
     @property
     def key(self) -> str:
-        """Which client this is; those that keep no session share one."""
+        """Which client this is: its session, or where the protocol has none, who it says it is and what it knows."""
         ...
 
     @property
@@ -73,9 +75,11 @@ class ContextCaller:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         headers: Mapping[str, str] = getattr(context.request, "headers", {})
         self.key = headers.get("mcp-session-id", "")
-        self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if self.modern and headers and not self.key:
+            self.key = _sessionless(context, headers)
         self.watches = bool(context.meta)
 
     @property
@@ -99,3 +103,14 @@ class ContextCaller:
         if isinstance(form, types.ElicitRequestURLParams):
             return await session.elicit_url(form.message, form.url, form.elicitation_id or "", number)
         return await session.elicit_form(form.message, form.requested_schema, number)
+
+
+def _sessionless(context: Context, headers: Mapping[str, str]) -> str:
+    """Tells clients apart that keep no session, so that what one has found is not in another's list.
+
+    By machine, name and credentials: two that have all three in common share, which costs them a longer list.
+    """
+    address = getattr(context.request, "client", None)
+    known = (context.meta or {}).get(CLIENT_INFO_META_KEY)
+    said = repr((address[0] if address else "", known, headers.get("authorization"), headers.get("user-agent")))
+    return sha256(said.encode()).hexdigest()[:32]

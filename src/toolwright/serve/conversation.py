@@ -4,18 +4,21 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
 
-from toolwright.core.call import Answers, Outcome, Question
+from toolwright.core.call import Answers, Question
 from toolwright.executor.turn import AskPerson
+
+Found = TypeVar("Found")
 
 _MOST_WAITING = 256
 _WAIT_SECONDS = 900.0
 
 
-class Conversation:
+class Conversation(Generic[Found]):
     """A call that runs until it is done or has a question; with the answers it goes on."""
 
-    def __init__(self, about: object, run: Callable[[AskPerson], Awaitable[Outcome]]) -> None:
+    def __init__(self, about: object, run: Callable[[AskPerson], Awaitable[Found]]) -> None:
         self.about = about
         """What was called, with what: an answer for another call is no answer."""
         self.questions: tuple[Question, ...] = ()
@@ -37,8 +40,13 @@ class Conversation:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def step(self) -> Outcome | None:
-        """The outcome, or None: there are questions to be answered first."""
+    @property
+    def result(self) -> Found:
+        """What came of it, once it is done."""
+        return self._task.result()
+
+    async def step(self) -> bool:
+        """Wait until it is done; False: there are questions to be answered first."""
         if not self._task.done() and not self.questions:
             self._news = asyncio.get_running_loop().create_future()
             try:
@@ -46,7 +54,7 @@ class Conversation:
             except asyncio.CancelledError:
                 await self.stop()
                 raise
-        return self._task.result() if self._task.done() else None
+        return self._task.done()
 
     def answer(self, answers: Answers) -> None:
         """Let it go on."""
@@ -64,9 +72,9 @@ class Waiting:
     """Conversations whose client has been asked something and may come back. The longest ago is given up first."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, Conversation]] = {}
+        self._kept: dict[str, tuple[float, Conversation[Any]]] = {}
 
-    async def keep(self, conversation: Conversation) -> str:
+    async def keep(self, conversation: Conversation[Any]) -> str:
         """Put one aside; returns the word to take it up again with."""
         now = time.monotonic()
         stale = [key for key, (stamp, _) in self._kept.items() if now - stamp > _WAIT_SECONDS]
@@ -78,7 +86,7 @@ class Waiting:
         self._kept[token] = (now, conversation)
         return token
 
-    def take(self, token: str, about: object) -> Conversation | None:
+    def take(self, token: str, about: object) -> Conversation[Any] | None:
         """The conversation put aside under this word, once, and only for the same call."""
         kept = self._kept.get(token)
         if kept is None or kept[1].about != about:

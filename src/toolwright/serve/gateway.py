@@ -1,36 +1,40 @@
 """`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import ListenHandler
 
-from toolwright.core.call import Answers, Failed, Outcome, Question, Reply, ToolCall
-from toolwright.core.errors import UnknownTool
+from toolwright.core.call import Failed, Outcome, ToolCall
+from toolwright.core.errors import ToolError, UnknownTool
 from toolwright.core.json import thaw
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson, Turn
 from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
 from toolwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
+from toolwright.registry.compose import combined
 from toolwright.registry.deferral import Deferred
-from toolwright.serve.ask import can_show, declined, form_of, keys_of, reply_to
+from toolwright.registry.registry import Registry
+from toolwright.serve.ask import ask, askable, declined, forms_of, read_answers
 from toolwright.serve.caller import Caller, Context, ContextCaller, Wanted, wanted
 from toolwright.serve.content import payload_of
 from toolwright.serve.conversation import Conversation, Waiting
+from toolwright.serve.news import News
 from toolwright.serve.progress import ProgressPump
+from toolwright.serve.skills import ListedSkills, called, prompts_of, said
+from toolwright.skills.load import Skills
+from toolwright.skills.prompt import Around
 from toolwright.tool.base import State
 
 _MOST_CLIENTS = 1024
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,10 @@ class _ToolServer(Server[Any]):
 
 
 class Gateway:
-    """Any MCP client's way to our tools. `server` is the SDK's: resources and prompts may be added to it there."""
+    """Any MCP client's way to our tools. `server` is the SDK's: resources and prompts may be added to it there.
+
+    With `skills` clients have them too: as prompts that people pick, and as the tool `skill` for models.
+    """
 
     def __init__(
         self,
@@ -70,25 +77,16 @@ class Gateway:
         shown: Shown = SHOWN,
         name: str = "toolwright",
         instructions: str | None = None,
+        skills: Skills | None = None,
     ) -> None:
-        self._tools = (
-            Deferred(
-                registry,
-                budget_tokens=shown.budget_tokens,
-                always=shown.pinned,
-                calls=lambda tool: executor.stats[tool].calls,
-            )
-            if shown.budget_tokens is not None
-            else registry
-        )
         self._registry = registry
         self._executor = executor
+        self._skills = skills
+        self._tools = _shown(_skilled(registry, skills), executor, shown)
         self._waiting = Waiting()
+        self._news = News()
         self._states: dict[str, State] = {}
-        self._sessions: dict[str, ServerSession] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
-        self._bus = InMemorySubscriptionBus()
-        self._news = asyncio.Event()
         self._numbers = iter(range(1, 1 << 62))
         self.server: Server[Any] = _ToolServer(
             name,
@@ -96,38 +94,20 @@ class Gateway:
             instructions=instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_list_prompts=None if skills is None else self._list_prompts,
+            on_get_prompt=None if skills is None else self._get_prompt,
+            on_subscriptions_listen=ListenHandler(self._news.bus),
             get_tool_input_schema=self._input_schema,
         )
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """Tell clients of changes while this is open; calls nobody came back for end with it."""
-        subscribe: Callable[[Callable[[object], None]], object] | None = getattr(self._registry, "subscribe", None)
-        leave = None if subscribe is None else subscribe(self._changed)
-        telling = asyncio.create_task(self._tell_news())
-        try:
-            yield
-        finally:
-            if callable(leave):
-                leave()
-            telling.cancel()
-            await self._waiting.stop()
-
-    def _changed(self, change: object) -> None:
-        self._news.set()
-
-    async def _tell_news(self) -> None:
-        while True:
-            await self._news.wait()
-            await asyncio.sleep(0.02)  # a server that brings a hundred tools is one change
-            self._news.clear()
-            await self._bus.publish(ToolsListChanged())
-            for key, session in list(self._sessions.items()):
-                try:
-                    await session.send_tool_list_changed()
-                except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    self._sessions.pop(key, None)
+        async with self._news.told(self._registry):
+            try:
+                yield
+            finally:
+                await self._waiting.stop()
 
     def _catalog(self, key: str) -> tuple[Catalog, State]:
         state = self._states.get(key)
@@ -140,21 +120,40 @@ class Gateway:
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         caller = ContextCaller(context)
         if not caller.modern:
-            self._remember(caller.key, context.session)
+            self._news.remember(caller.key, context.session)
         catalog, _ = self._catalog(caller.key)
         if self._listed is None or self._listed[0] is not catalog:
             self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
 
-    def _remember(self, key: str, session: ServerSession) -> None:
-        """Who has seen a list is told when it changes."""
-        while len(self._sessions) >= _MOST_CLIENTS:
-            del self._sessions[next(iter(self._sessions))]
-        self._sessions[key] = session
-
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._tools.snapshot().get(name)
         return None if tool is None else tool.spec.input_schema
+
+    async def _list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        assert self._skills is not None
+        return types.ListPromptsResult(prompts=prompts_of(self._skills))
+
+    async def _get_prompt(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        assert self._skills is not None
+        caller, skill = ContextCaller(context), called(self._skills, params.name)
+        catalog, state = self._catalog(caller.key)
+        around = Around(cwd=self._skills.cwd, session=caller.key)
+        given = params.arguments or {}
+
+        async def run(asking: AskPerson) -> types.GetPromptResult:
+            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asking)
+            return await said(skill, given, lambda call: self._executor.execute((call,), turn=turn), around)
+
+        wish = Wanted(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
+        try:
+            return await self._answered(caller, wish, catalog, run)
+        except ToolError as error:
+            raise MCPError(types.INVALID_PARAMS, error.message) from error
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
@@ -165,94 +164,82 @@ class Gateway:
     async def call(self, caller: Caller, call: Wanted) -> dict[str, Any] | types.InputRequiredResult:
         """Make one call for a client, or go on with one that it was asked something about."""
         catalog, state = self._catalog(caller.key)
-        run = self._begin(caller, call, catalog, state)
-        if caller.modern and (call.state is not None or caller.elicits):
-            outcome = await self._converse(caller, call, catalog, run)
-        else:
-            outcome = await run(lambda questions: _ask(caller, questions, catalog))
+        outcome = await self._answered(caller, call, catalog, self._begin(caller, call, catalog, state))
         if isinstance(outcome, types.InputRequiredResult):
             return outcome
         if call.name == SEARCH_NAME:
-            self._news.set()  # what a search revealed is in the list from now on
+            self._news.changed()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
         return payload_of(outcome, any_value=caller.modern)
 
+    async def _answered(
+        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Found]]
+    ) -> Found | types.InputRequiredResult:
+        """What comes of it, its questions put to the client in the way it understands."""
+        if caller.modern and (call.state is not None or caller.elicits):
+            return await self._converse(caller, call, catalog, run)
+        return await run(lambda questions: ask(caller, questions, catalog))
+
     async def _converse(
-        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Outcome]]
-    ) -> Outcome | types.InputRequiredResult:
+        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Found]]
+    ) -> Found | types.InputRequiredResult:
         """Let a call run in a task of its own, which can wait until the client comes back with answers."""
         about = (caller.key, call.name, call.arguments)
-        conversation = self._resumed(call, about, catalog) or Conversation(about, run)
-        outcome = await conversation.step()
-        while outcome is None:
-            if _askable(caller, conversation.questions, catalog):
+        conversation: Conversation[Found] = self._resumed(call, about, catalog) or Conversation(about, run)
+        while not await conversation.step():
+            if askable(caller, conversation.questions, catalog):
                 return await self._put_aside(conversation, catalog)
             conversation.answer(declined(conversation.questions))
-            outcome = await conversation.step()
-        return outcome
+        return conversation.result
 
     def _begin(
         self, caller: Caller, wanted: Wanted, catalog: Catalog, state: State
     ) -> Callable[[AskPerson], Awaitable[Outcome]]:
         call = ToolCall(f"mcp-{next(self._numbers)}", wanted.name, wanted.arguments)
 
-        async def run(ask: AskPerson) -> Outcome:
+        async def run(asking: AskPerson) -> Outcome:
             if not caller.watches:
-                turn = Turn(caller.key, call.id, state, catalog, ask=ask)
+                turn = Turn(caller.key, call.id, state, catalog, ask=asking)
                 return (await self._executor.execute((call,), turn=turn))[0]
             async with ProgressPump(caller) as observe:
-                turn = Turn(caller.key, call.id, state, catalog, ask=ask, observe=observe)
+                turn = Turn(caller.key, call.id, state, catalog, ask=asking, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
 
         return run
 
-    async def _put_aside(self, conversation: Conversation, catalog: Catalog) -> types.InputRequiredResult:
+    async def _put_aside(self, conversation: Conversation[Any], catalog: Catalog) -> types.InputRequiredResult:
         """The protocol has no questions to clients any more: the call is answered with them, and made again."""
-        requests = {
-            key: types.ElicitRequest(params=_without_id(form_of(question, catalog)))
-            for key, question in keys_of(conversation.questions, catalog).items()
-        }
+        requests = forms_of(conversation.questions, catalog)
         state = await self._waiting.keep(conversation)
-        return types.InputRequiredResult(input_requests={**requests}, request_state=state)
+        return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _resumed(self, call: Wanted, about: object, catalog: Catalog) -> Conversation | None:
+    def _resumed(self, call: Wanted, about: object, catalog: Catalog) -> Conversation[Any] | None:
         if call.state is None:
             return None
         conversation = self._waiting.take(call.state, about)
         if conversation is None:
             raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
-        replies: dict[str, Reply] = {}
-        for key, question in keys_of(conversation.questions, catalog).items():
-            result = call.responses.get(key)
-            shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
-            replies[question.id] = reply_to(question, catalog, shown)
-        conversation.answer(Answers(replies))
+        conversation.answer(read_answers(conversation.questions, catalog, call.responses))
         return conversation
 
 
-def _askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:
-    can = caller.capabilities
-    return all(can_show(can, form_of(question, catalog)) for question in questions)
+def _skilled(registry: Toolset, skills: Skills | None) -> Toolset:
+    """With the tool `skill` before whatever else goes by that name, where models may use any."""
+    if skills is None or not any(skill.model_invocable for skill in skills):
+        return registry
+    return combined(Registry(ListedSkills(skills)), registry)
 
 
-async def _ask(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> Answers:
-    """Ask the client in the middle of the call, where it can be."""
-    if caller.modern or not (caller.reachable and _askable(caller, questions, catalog)):
-        return declined(questions)
-    replies: dict[str, Reply] = {}
-    for question in questions:
-        result = types.ElicitResult(action="cancel")
-        with suppress(MCPError):
-            result = await caller.elicit(form_of(question, catalog))
-        replies[question.id] = reply_to(question, catalog, result)
-    return Answers(replies)
-
-
-def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
-    if isinstance(form, types.ElicitRequestURLParams):
-        return types.ElicitRequestURLParams(message=form.message, url=form.url)
-    return form
+def _shown(tools: Toolset, executor: Executor, shown: Shown) -> Toolset:
+    if shown.budget_tokens is None:
+        return tools
+    return Deferred(
+        tools,
+        budget_tokens=shown.budget_tokens,
+        always=shown.pinned,
+        calls=lambda tool: executor.stats[tool].calls,
+    )
 
 
 def _names(catalog: Catalog) -> list[str]:

@@ -5,16 +5,22 @@ from toolwright.registry.catalog import Toolset
 from toolwright.serve.gateway import SHOWN, Gateway, Shown
 from toolwright.serve.http import HttpOptions, serve_http
 from toolwright.serve.stdio import serve_stdio
+from toolwright.skills.load import Skills
 
 
 async def serve(
-    registry: Toolset, executor: Executor, *, http: HttpOptions | None = None, shown: Shown = SHOWN
+    registry: Toolset,
+    executor: Executor,
+    *,
+    http: HttpOptions | None = None,
+    shown: Shown = SHOWN,
+    skills: Skills | None = None,
 ) -> None:
     """Offer a registry's tools to MCP clients, every call through the executor: over our pipes, or over HTTP.
 
     Runs until the client closes the pipes or the task is cancelled.
     """
-    gateway = Gateway(registry, executor, shown=shown)
+    gateway = Gateway(registry, executor, shown=shown, skills=skills)
     if http is None:
         await serve_stdio(gateway)
     else:
