@@ -213,7 +213,10 @@ async def test_what_hooks_add_to_a_prompt_is_no_argument_of_a_skill(desk: Desk, 
 async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Desk, write: Write) -> None:
     (desk.project / "style.md").write_text("Be kind.")
     (desk.project / "secret.pem").write_text("hunter2")
-    write("review", "Follow @style.md, ask @somebody about `@make.sh`, use @secret.pem and @$0.\n\n!`echo @make.sh`")
+    write(
+        "review",
+        "Follow @style.md, ask @somebody about `@make.sh`, use @secret.pem and @$0.\n\n```\n@make.sh\n```\n\n!`echo @make.sh`",
+    )
     app = desk.app("ok", settings='{"permissions": {"deny": ["Read(*.pem)"]}}')
     await desk.say(app, "/review style.md")
     said = await first_said(app)
