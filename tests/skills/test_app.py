@@ -215,7 +215,8 @@ async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Des
     (desk.project / "secret.pem").write_text("hunter2")
     write(
         "review",
-        "Follow @style.md, ask @somebody about `@make.sh`, use @secret.pem and @$0.\n\n```\n@make.sh\n```\n\n!`echo @make.sh`",
+        "Follow @style.md, ask @somebody about `@make.sh`, use @secret.pem and @$0.\n\n"
+        "```\n@make.sh\n```\n\n!`echo @make.sh`",
     )
     app = desk.app("ok", settings='{"permissions": {"deny": ["Read(*.pem)"]}}')
     await desk.say(app, "/review style.md")
