@@ -47,7 +47,10 @@ class _Door:
     async def run(self, call: ToolCall, config: RunnableConfig, parent: Hashable) -> Outcome:
         place: Mapping[str, Any] = config.get("configurable", {})
         session, task = str(place.get("thread_id") or ""), place.get("checkpoint_ns")
-        batch = place.get("checkpoint_id") or parent  # the same for all tasks of one step
+        step = tuple(
+            place.get("checkpoint_map", {}).items()
+        )  # where the graph stands: the same for all tasks of a step
+        batch = step or parent
         if not task:
             outcome = await self._bridge.call(call, session, batch)
             return _declined(outcome) if isinstance(outcome, Interrupted) else outcome

@@ -37,7 +37,7 @@ def to_openai_agents(
     session: Callable[[Any], str] = lambda context: "",
     pending: MutableMapping[str, str] | None = None,
 ) -> list[FunctionTool]:
-    """Our tools, as they are now, for `Agent(tools=…)`; one that is removed later is not offered any more.
+    """Our tools, as they are now, for `Agent(tools=…)`; calling one that was removed since is an error the model reads.
 
     What needs a person's approval interrupts the run; `pending` remembers what was asked, across processes if it
     does. `session` names the conversation, given the run's context object.
@@ -52,9 +52,6 @@ class _Door:
     def __init__(self, bridge: Bridge, session: Callable[[Any], str]) -> None:
         self._bridge = bridge
         self._session = session
-
-    def offers(self, name: str, context: RunContextWrapper[Any]) -> bool:
-        return self._bridge.catalog(self._session(context.context)).get(name) is not None
 
     async def asks(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
         """Whether a person has to decide. What they are asked first is what their answer counts for."""
@@ -88,7 +85,6 @@ def _exported(door: _Door, name: str, spec: ToolSpec) -> FunctionTool:
         params_json_schema=thaw(spec.input_schema),
         on_invoke_tool=invoke,
         strict_json_schema=False,  # strict mode would change the schema
-        is_enabled=lambda context, agent: door.offers(name, context),
         needs_approval=needs_approval,
     )
 
