@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolwright.cli.columns import width_of, wrapped
 from toolwright.cli.palette import Palette
 from toolwright.cli.terminal.editor import Editor
 from toolwright.cli.terminal.keys import KeyReader
-from toolwright.cli.terminal.screen import Screen, width_of, wrapped
+from toolwright.cli.terminal.screen import Screen
 from toolwright.cli.terminal.ui import Terminal
 
 
@@ -41,7 +42,7 @@ def test_an_escape_is_one_when_nothing_follows_it() -> None:
 
 def test_pasted_text_is_not_obeyed() -> None:
     keys = KeyReader()
-    assert keys.feed(b"\x1b[200~one\r\ntwo\x03\x1b[201~x") == [("text", "one\ntwo\x03"), ("text", "x")]
+    assert keys.feed(b"\x1b[200~one\r\ntwo\x03\x1b[201~x") == [("paste", "one\ntwo\x03"), ("text", "x")]
 
 
 def test_a_sequence_nobody_knows_is_passed_over() -> None:

@@ -1,39 +1,55 @@
 """The approval dialog: what would happen, in full and with nothing hidden, and what a person may say to it."""
 
 import json
-import textwrap
 from dataclasses import dataclass
 from typing import Any, cast
 
+from toolwright.cli.columns import visible, wrapped
 from toolwright.cli.palette import Palette
-from toolwright.cli.show import visible
 from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.call import Approve, Decline, Question, Reply
 from toolwright.core.json import thaw
 from toolwright.policy.proposal import propose
 
 _MOST_LINES = 30
+_LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no, or n and why"
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The person wants to change the arguments first; this is what they are now, as JSON."""
+    """The person wants to change the arguments first; this is what they are now."""
 
-    text: str
+    arguments: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """As JSON in one line."""
+        return json.dumps(self.arguments, ensure_ascii=False)
+
+    @property
+    def indented(self) -> str:
+        """As JSON for an editor."""
+        return json.dumps(self.arguments, ensure_ascii=False, indent=2) + "\n"
+
+    @property
+    def long(self) -> bool:
+        """Whether one line is no place to change them."""
+        return len(self.text) > _LINE_CHARS
 
 
 def dialog(question: Question, palette: Palette, width: int = 80) -> list[str]:
     """The lines of a question: the call, everything it would touch, why it is asked, and the possible answers."""
     room = max(width - 4, 20)
-    heading = "Sign in" if question.kind == "auth" else f"Allow {question.tool}?"
+    heading = "Sign in" if question.kind == "auth" else f"Allow {visible(question.tool)}?"
     lines = [palette.paint(heading, "bold", "yellow")]
     if question.url:
         lines.append(f"  open {visible(question.url)}")
     lines += [f"  {line}" for line in _what(question, palette, room)]
-    lines += [f"  {verb} {visible(target)}" for verb, target in _touched(question)]
+    # whole, so that a path can be copied: the terminal breaks them where it must
+    lines += _clipped([f"  {verb} {visible(target)}" for verb, target in _touched(question)])
     if question.reason:
-        lines += [palette.paint(f"  {line}", "dim") for line in _wrapped(f"because {question.reason}", room)]
+        lines += [palette.paint(f"  {line}", "dim") for line in _wrapped(visible(f"because {question.reason}"), room)]
     return [*lines, *_choices(question, palette)]
 
 
@@ -53,11 +69,14 @@ def _what(question: Question, palette: Palette, room: int) -> list[str]:
 
 
 def _painted(text: str, mark: str, colour: str, palette: Palette, room: int) -> list[str]:
-    return [palette.paint(f"{mark} {line}", colour) for line in _wrapped(visible(text), room - 2)]
+    return [palette.paint(f"{mark} {line}", colour) for line in _wrapped(visible(text.removesuffix("\n")), room - 2)]
 
 
 def _wrapped(text: str, room: int) -> list[str]:
-    lines = [part for line in text.splitlines() or [""] for part in textwrap.wrap(line, room) or [""]]
+    return _clipped(wrapped(text.replace("\t", "    "), room))  # not by words: every space of a command counts
+
+
+def _clipped(lines: list[str]) -> list[str]:
     if len(lines) <= _MOST_LINES:
         return lines
     half = _MOST_LINES // 2  # the end must be seen as well as the beginning
@@ -91,11 +110,11 @@ def _choices(question: Question, palette: Palette) -> list[str]:
     if question.kind == "auth":
         return ["  y done · n no"]
     rules = propose(question.accesses).rules
-    always = f"  a always, as: {', '.join(map(visible, rules))}" if rules else "  a always: not offered for this"
+    always = f"a always, as: {', '.join(map(visible, rules))}" if rules else "a always: not offered for this"
     return [
         "  y once · s for this session",
-        always,
-        f"  e edit the arguments · n no ({palette.paint('n and a reason', 'italic')} tells the model why)",
+        f"  {always}",
+        f"  e edit the arguments · n no, {palette.paint('n and why', 'italic')} tells the model",
     ]
 
 
@@ -112,7 +131,7 @@ def read_choice(text: str, question: Question) -> Reply | Edit | str:
                 return "always cannot be offered here: no narrow rule says this; s allows it for the session"
             return Approve(scope="always")
         case "e" | "4":
-            return Edit(json.dumps(thaw(question.arguments), ensure_ascii=False))
+            return Edit(cast("dict[str, Any]", thaw(question.arguments)))
         case "n" | "no" | "5":
             return Decline(rest.strip())
         case _:

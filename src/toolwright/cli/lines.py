@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from toolwright.cli.columns import cut, visible
 from toolwright.cli.palette import Palette
-from toolwright.cli.show import call_line, one_line, outcome_line, visible
+from toolwright.cli.show import call_line, one_line, outcome_line
 from toolwright.core.call import Completed, Failed, Outcome, ToolCall
 
 _NOW = "\n\nnow:\n"
@@ -52,7 +53,7 @@ class CallLines:
         lines = visible(changed[start:]).splitlines()[2:]
         for line in lines[:_MOST_DIFF_LINES]:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-            cut = line if len(line) <= self.width - 2 else f"{line[: self.width - 3]}…"
-            yield f"  {self._palette.paint(cut, style) if style else cut}"
+            shown = cut(line.replace("\t", "    "), self.width - 2)
+            yield f"  {self._palette.paint(shown, style) if style else shown}"
         if len(lines) > _MOST_DIFF_LINES:
             yield f"  … {len(lines) - _MOST_DIFF_LINES} more lines"

@@ -8,6 +8,7 @@ _CODES = {
     "bold": "1",
     "dim": "2",
     "italic": "3",
+    "underline": "4",
     "red": "31",
     "green": "32",
     "yellow": "33",

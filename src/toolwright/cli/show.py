@@ -4,18 +4,14 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
+from toolwright.cli.columns import cut, visible, width_of
 from toolwright.core.call import Completed, Failed, ToolCall
-from toolwright.core.content import Text
+from toolwright.core.content import Part, Text
 from toolwright.core.json import thaw
 from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
 
 _TELLING = ("command", "path", "file_path", "pattern", "url", "query", "name", "id")
 _LINE_CHARS = 100
-
-
-def visible(text: str) -> str:
-    """The text with every character a terminal would obey or hide written out; line breaks and tabs stay."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str, chars: int = _LINE_CHARS) -> str:
@@ -25,7 +21,7 @@ def one_line(text: str, chars: int = _LINE_CHARS) -> str:
         return ""
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     first = lines[0].replace("\t", " ")
-    return first + more if len(first) + len(more) <= chars else f"{first[: chars - len(more) - 1]}…{more}"
+    return cut(first, chars - width_of(more)) + more
 
 
 def arguments_of(call: ToolCall) -> Any:
@@ -61,12 +57,7 @@ def transcript(messages: list[Message]) -> Iterator[str]:
     for message in messages:
         match message:
             case UserMessage(content):
-                said = (
-                    content
-                    if isinstance(content, str)
-                    else "\n".join(part.text for part in content if isinstance(part, Text))
-                )
-                yield f"> {visible(said)}\n"
+                yield f"> {visible(_said(content))}\n"
             case AssistantMessage():
                 if message.text:
                     yield f"{visible(message.text)}\n"
@@ -74,3 +65,10 @@ def transcript(messages: list[Message]) -> Iterator[str]:
                 for outcome in outcomes:
                     mark = "✗" if isinstance(outcome, Failed) else "●"
                     yield f"{mark} {call_line(outcome.call)}\n  {outcome_line(outcome)}\n"
+
+
+def _said(content: str | tuple[Part, ...]) -> str:
+    """What a person typed; files that were attached to it come after it and are named in it."""
+    if isinstance(content, str):
+        return content
+    return next((part.text for part in content if isinstance(part, Text)), "")

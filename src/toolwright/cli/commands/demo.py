@@ -85,8 +85,8 @@ class _Demo:
 
     def _overheard(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta):
-            for line in event.text.splitlines():
-                self._say(f"\n{self._markdown.style(line)}")
+            rows = [row for line in event.text.splitlines() for row in self._markdown.rows(line, self._width)]
+            self._say("\n".join(["", *rows, *self._markdown.end(self._width)]))
 
     def _observe(self, event: Event) -> None:
         if isinstance(event, CallEnded):

@@ -4,7 +4,7 @@ import argparse
 
 from toolwright.app.places import Places
 from toolwright.app.trust import Trust
-from toolwright.cli.show import visible
+from toolwright.cli.columns import visible
 
 _DESCRIPTION = """\
 A repository's settings may ask for hooks, MCP servers, allow rules, environment variables, a mode or a model. None of

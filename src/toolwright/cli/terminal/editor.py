@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+_MOST_LINES, _MOST_CHARS = 12, 2_000
+"""What is pasted up to here is shown as it is."""
 Complete = Callable[[str], Sequence[str]]
 """Told the word before the cursor; returns what it could become."""
 
@@ -17,6 +19,8 @@ class Editor:
         self._history = list(history)
         self._place = len(self._history)
         self._draft = ""
+        self._pastes: dict[str, str] = {}
+        """Long texts that were pasted, by what stands on the line in their place."""
 
     def set(self, text: str) -> None:
         """Replace the text, cursor at its end."""
@@ -24,7 +28,8 @@ class Editor:
 
     def take(self) -> str:
         """Return the text and begin anew; it becomes part of the history."""
-        text = self.text
+        text = self.whole
+        self._pastes.clear()
         if text.strip() and (not self._history or self._history[-1] != text):
             self._history.append(text)
         self._place = len(self._history)
@@ -41,6 +46,27 @@ class Editor:
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
         self.cursor += len(text)
         self.suggestions = ()
+
+    def paste(self, text: str) -> None:
+        """Insert a text that was pasted; a long one is shown as a mark, and is itself again when the line is taken."""
+        self.insert(self._folded(text))
+
+    @property
+    def whole(self) -> str:
+        """The text with everything that was pasted."""
+        text = self.text
+        for mark, pasted in self._pastes.items():
+            text = text.replace(mark, pasted)
+        return text
+
+    def _folded(self, text: str) -> str:
+        lines = text.count("\n") + 1
+        if lines <= _MOST_LINES and len(text) <= _MOST_CHARS:
+            return text
+        much = f"{lines} lines" if lines > 1 else f"{len(text)} characters"
+        mark = f"[pasted {len(self._pastes) + 1}: {much}]"
+        self._pastes[mark] = text
+        return mark
 
     def press(self, key: str) -> bool:
         """Carry out an editing key; False if it is none."""
@@ -77,8 +103,9 @@ class Editor:
         return max(before.rfind(" "), before.rfind("\n")) + 1
 
     def _backspace(self) -> None:
-        if self.cursor:
-            self._cut(self.cursor - 1, self.cursor)
+        before = self.text[: self.cursor]
+        mark = next((mark for mark in self._pastes if before.endswith(mark)), before[-1:])
+        self._cut(self.cursor - len(mark), self.cursor)
 
     def _delete(self) -> None:
         self._cut(self.cursor, self.cursor + 1)
@@ -101,10 +128,21 @@ class Editor:
         self.insert("\n")
 
     def _up(self) -> None:
-        self._recall(-1)
+        start = self.text.rfind("\n", 0, self.cursor) + 1
+        if not start:
+            self._recall(-1)
+            return
+        above = self.text.rfind("\n", 0, start - 1) + 1
+        self.cursor = min(above + self.cursor - start, start - 1)
 
     def _down(self) -> None:
-        self._recall(1)
+        end = self.text.find("\n", self.cursor)
+        if end < 0:
+            self._recall(1)
+            return
+        below = self.text.find("\n", end + 1)
+        column = self.cursor - self.text.rfind("\n", 0, self.cursor) - 1
+        self.cursor = min(end + 1 + column, len(self.text) if below < 0 else below)
 
     def _recall(self, step: int) -> None:
         place = self._place + step
@@ -113,7 +151,7 @@ class Editor:
         if self._place == len(self._history):
             self._draft = self.text
         self._place = place
-        self.set(self._draft if place == len(self._history) else self._history[place])
+        self.set(self._draft if place == len(self._history) else self._folded(self._history[place]))
 
     def _tab(self) -> None:
         start = max(self.text.rfind(" ", 0, self.cursor), self.text.rfind("\n", 0, self.cursor)) + 1

@@ -57,24 +57,46 @@ class KeyReader:
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._pending = ""
+        self._pasted: list[str] | None = None
+        """What has come of a paste that has not ended."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Take bytes and return keys as pairs: ("key", name) or ("text", what was typed or pasted)."""
+        """Take bytes and return pairs: ("key", its name), ("text", what was typed) or ("paste", what was pasted)."""
         self._pending += self._decoder.decode(data)
         return list(self._keys())
 
     def settle(self) -> list[tuple[str, str]]:
-        """Take what is pending as it is: an escape nothing followed is the key itself."""
+        """Take what is pending as it is: an escape nothing followed is the key itself, a paste what came of it."""
         pending, self._pending = self._pending, ""
+        if self._pasted is not None:
+            return [self._paste(pending)]
         return [("key", "escape")] if pending.startswith("\x1b") else []
 
     @property
     def undecided(self) -> bool:
         """Whether something was begun that may be more than it seems."""
-        return bool(self._pending)
+        return bool(self._pending) or self.pasting
+
+    @property
+    def pasting(self) -> bool:
+        """Whether a paste is under way, which may take its time over a slow line."""
+        return self._pasted is not None
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         while self._pending:
+            if self._pasted is not None:
+                body, ended, rest = self._pending.partition(_PASTE_ENDS)
+                if not ended:
+                    kept = len(_PASTE_ENDS) - 1  # the mark itself may come in pieces
+                    self._pasted.append(self._pending[:-kept])
+                    self._pending = self._pending[-kept:]
+                    return
+                self._pending = rest
+                yield self._paste(body)
+                continue
+            if self._pending.startswith(_PASTE_BEGINS):
+                self._pasted, self._pending = [], self._pending[len(_PASTE_BEGINS) :]
+                continue
             found, length = self._next(self._pending)
             if not length:
                 return
@@ -82,13 +104,13 @@ class KeyReader:
             if found is not None:
                 yield found
 
+    def _paste(self, end: str) -> tuple[str, str]:
+        pasted, self._pasted = "".join([*(self._pasted or ()), end]), None
+        return "paste", pasted.replace("\r\n", "\n").replace("\r", "\n")
+
     def _next(self, text: str) -> tuple[tuple[str, str] | None, int]:
         if text[0] != "\x1b":
             return _plain(text)
-        if text.startswith(_PASTE_BEGINS):
-            body, ended, _ = text[len(_PASTE_BEGINS) :].partition(_PASTE_ENDS)
-            pasted = body.replace("\r\n", "\n").replace("\r", "\n")
-            return ("text", pasted), (len(_PASTE_BEGINS) + len(body) + len(_PASTE_ENDS)) if ended else 0
         for length in range(2, min(len(text), _LONGEST_SEQUENCE) + 1):
             if text[1:length] in _SEQUENCES:
                 return ("key", _SEQUENCES[text[1:length]]), length

@@ -2,40 +2,12 @@
 
 import os
 import shutil
-import unicodedata
 from collections.abc import Sequence
+
+from toolwright.cli.columns import width_of
 
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these show a frame at once; the others ignore them."""
-
-
-def width_of(text: str) -> int:
-    """How many columns a text takes; it holds no escape sequences."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(character) for character in text)
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """Part a text into rows of at most that many columns; a row for every line, also for empty ones."""
-    rows: list[str] = []
-    for line in text.split("\n"):
-        row, used = "", 0
-        for character in line:
-            columns = _columns(character)
-            if used + columns > width:
-                rows.append(row)
-                row, used = "", 0
-            row += character
-            used += columns
-        rows.append(row)
-    return rows
 
 
 class Screen:
@@ -44,13 +16,19 @@ class Screen:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._above: list[str] = []
-        self._cursor_row = 0
-        self._rows = 0
+        self._widths: list[int] = []
+        """How wide the rows at the bottom were drawn."""
+        self._cursor = (0, 0)
 
     @property
     def width(self) -> int:
         """Columns there are, less one, because terminals differ about the last one."""
-        return max(shutil.get_terminal_size().columns - 1, 20)
+        return max(self._size()[0] - 1, 20)
+
+    @property
+    def height(self) -> int:
+        """Rows there are."""
+        return self._size()[1]
 
     def scroll(self, *lines: str) -> None:
         """Add lines that stay; they are shown with the next frame."""
@@ -64,7 +42,7 @@ class Screen:
         up = len(rows) - 1 - cursor[0]
         parts += ["\r", f"\x1b[{up}A" if up else "", f"\x1b[{cursor[1]}C" if cursor[1] else "", _FRAME_ENDS]
         self._above.clear()
-        self._cursor_row, self._rows = cursor[0], len(rows)
+        self._cursor, self._widths = cursor, [width_of(row) for row in rows]
         self._write("".join(parts))
 
     def leave(self) -> None:
@@ -72,14 +50,35 @@ class Screen:
         lines = "".join(f"{line}\r\n" for line in self._above)
         erased = self._erased()
         self._above.clear()
-        self._cursor_row = self._rows = 0
+        self._cursor, self._widths = (0, 0), []
         self._write(f"{erased}{lines}")
 
+    def clear(self) -> None:
+        """Empty the whole screen; the next frame begins at its top."""
+        self._cursor, self._widths = (0, 0), []
+        self._write("\x1b[2J\x1b[H")
+
     def _erased(self) -> str:
-        """Empty the rows at the bottom one by one: erasing the screen as a whole would put them into tmux's history."""
-        up = f"\x1b[{self._cursor_row}A" if self._cursor_row else ""
-        back = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
-        return f"\r{up}" + "\x1b[1B".join(["\x1b[2K"] * self._rows) + back
+        """Empty the rows at the bottom one by one: erasing the screen as a whole would put them into tmux's history.
+
+        A terminal that became narrower has broken the wide ones in two, so they are counted as they stand now.
+        """
+        if not self._widths:
+            return "\r"
+        columns, height = self._size()
+        standing = [max(1, -(-width // columns)) for width in self._widths]
+        above = min(sum(standing[: self._cursor[0]]) + self._cursor[1] // columns, height - 1)
+        count = min(sum(standing), height)
+        up = f"\x1b[{above}A" if above else ""
+        back = f"\x1b[{count - 1}A" if count > 1 else ""
+        return f"\r{up}" + "\x1b[1B".join(["\x1b[2K"] * count) + back
+
+    def _size(self) -> os.terminal_size:
+        try:
+            size = os.get_terminal_size(self._descriptor)
+        except OSError:
+            size = shutil.get_terminal_size()
+        return size if size.columns > 0 and size.lines > 0 else os.terminal_size((80, 24))
 
     def _write(self, text: str) -> None:
         data = text.encode("utf-8", errors="replace")

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from toolwright.agent.result import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
@@ -12,24 +12,27 @@ from toolwright.app.conversation import Conversation
 from toolwright.app.places import Places
 from toolwright.app.trust import Trust
 from toolwright.cli.answering import open_questions
-from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
+from toolwright.cli.attach import Attaching
+from toolwright.cli.columns import filled, visible
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
 from toolwright.cli.session import begin
-from toolwright.cli.show import one_line, transcript, visible
+from toolwright.cli.show import transcript
 from toolwright.cli.start import start
+from toolwright.cli.terminal.approve import Approvals
+from toolwright.cli.terminal.running import RunningCalls
 from toolwright.cli.terminal.slash import Slash
+from toolwright.cli.terminal.spent import Spent
 from toolwright.cli.terminal.ui import Terminal, restored
-from toolwright.core.call import Answers, Approve, Decline, Question, Reply
-from toolwright.core.errors import ToolwrightError
-from toolwright.core.event import CallBegan, CallEnded, CallProgressed, Event
-from toolwright.core.message import Usage
+from toolwright.core.errors import ToolwrightError, UsageError
+from toolwright.core.event import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from toolwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
 from toolwright.providers.overhear import Overheard
 from toolwright.tool.base import Cancellation
 
 _MODES = ("default", "auto", "plan")
-_FAILED = 1
+_MOST_ECHOED_LINES = 12
+_FAILED, _USAGE = 1, 2
 
 
 async def talk(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -39,7 +42,7 @@ async def talk(options: argparse.Namespace, terminal: Terminal) -> int:
         return await talker.run()
     except ToolwrightError as error:
         terminal.show(*(terminal.palette.paint(line, "red") for line in f"toolwright: {error}".splitlines()))
-        return _FAILED
+        return _USAGE if isinstance(error, UsageError) else _FAILED
 
 
 class Talker:
@@ -49,23 +52,26 @@ class Talker:
         self.options = options
         self.terminal = terminal
         self.places = Places.of()
-        self.usage = Usage()
-        """What the session's requests came to since it was opened here."""
+        self.spent = Spent()
+        """What the session's requests came to."""
         self.app: App
         self.conversation: Conversation
         self.slash: Slash
         self._paint = terminal.palette.paint
         self._lines = CallLines(terminal.palette)
+        self._running = RunningCalls(terminal.palette)
+        self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
-        self._asking = asyncio.Lock()
-        self._context_tokens = 0
+        self._silent = False
         self._history = self.places.record / "history.jsonl"
 
     async def run(self) -> int:
         """Make everything ready, then say what is typed until there is no more."""
         terminal = self.terminal
-        terminal.style = MarkdownLines(terminal.palette).style
+        terminal.style = MarkdownLines(terminal.palette)
+        terminal.running = self._running.rows
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._next_mode
+        self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await self._trusted():
             return 0
         app = await asyncio.to_thread(
@@ -81,7 +87,7 @@ class Talker:
 
     async def _open(self, app: App) -> None:
         self.app = app
-        app.agent.ask = self._ask
+        app.agent.ask = self._approvals.ask
         self.slash = Slash(self)
         self.terminal.editor.complete = self.slash.complete
         if self._history.exists():
@@ -96,13 +102,14 @@ class Talker:
     async def begin(self, session_id: str, source: str) -> None:
         """Talk in this session from now on; what was said in it before is shown."""
         self.conversation = Conversation(self.app, session_id, source)
-        self.usage, self._context_tokens = Usage(), 0
+        self.conversation.attach = Attaching(self.app, session_id, self._notice)
+        self.spent = Spent()
         if source == "resume":
+            self.spent.recall(await self.app.agent.sessions.read(session_id), self.app.prices)
             for text in transcript(await self.app.agent.messages(session_id)):
                 self.terminal.show(*text.splitlines())
             if await open_questions(self.app.agent.sessions, session_id):
-                self._cancellation = Cancellation()
-                await self._follow(self.conversation.go_on(cancellation=self._cancellation))
+                await self._follow(self.conversation.go_on(cancellation=self._stoppable()))
 
     async def _trusted(self) -> bool:
         """Ask about what the folder wants, if it wants something new; False if the person would rather leave."""
@@ -130,13 +137,31 @@ class Talker:
                 return
         else:
             prompt = said
-        self.terminal.show("", *(self._paint(f"> {line}", "bold") for line in visible(said).splitlines()), "")
+        lines = visible(said).splitlines()
+        more = len(lines) - _MOST_ECHOED_LINES
+        shown = lines if more <= 0 else [*lines[:_MOST_ECHOED_LINES], f"… {more} more lines"]
+        self.terminal.show("", *(self._paint(f"> {line}", "bold") for line in shown), "")
         await self.say(prompt)
 
     async def say(self, prompt: str) -> None:
         """Say something to the agent and show what comes of it."""
+        await self._follow(self.conversation.say(prompt, cancellation=self._stoppable()))
+
+    async def compact(self, focus: str) -> None:
+        """Have the session summarised; what the model writes meanwhile is no answer and is not shown."""
+        self.terminal.busy, self._silent = True, True
+        self.show_status()
+        try:
+            before, after = await self.conversation.compact(focus, cancellation=self._stoppable())
+            self.spent.context_tokens = after
+            self.terminal.show(f"  about {before} tokens became {after}; the summary is what the model goes on from")
+        finally:
+            self._silent = False
+            self._rest()
+
+    def _stoppable(self) -> Cancellation:
         self._cancellation = Cancellation()
-        await self._follow(self.conversation.say(prompt, cancellation=self._cancellation))
+        return self._cancellation
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
         self.terminal.busy = True
@@ -148,22 +173,26 @@ class Talker:
         except ToolwrightError as error:
             self._notice(str(error))
         finally:
-            self.terminal.end_stream()
-            self.terminal.running.clear()
-            self.terminal.busy = False
-            self._cancellation = None
-            self.show_status()
+            self._rest()
+
+    def _rest(self) -> None:
+        self.terminal.end_stream()
+        self._running.clear()
+        self.terminal.busy = False
+        self._cancellation = None
+        self.show_status()
 
     def _heard(self, event: AgentEvent) -> None:
         match event:
-            case TurnEnded():
+            case TurnEnded(usage):
+                self.spent.count(usage, self.app.prices)
                 self.show_status()
             case ModelRetried(error, attempt, seconds):
                 self._notice(f"{error}; attempt {attempt + 1} in {seconds:.0f} s")
             case Done(usage=usage):
-                self.usage += usage
+                self.spent.settle(usage, self.app.prices)
             case Stopped(reason=reason, usage=usage):
-                self.usage += usage
+                self.spent.settle(usage, self.app.prices)
                 self.terminal.end_stream()
                 self.terminal.show(self._paint(f"stopped: {reason}", "yellow"))
             case _:
@@ -173,52 +202,29 @@ class Talker:
         return Overheard(provider, self._overheard)
 
     def _overheard(self, event: ModelEvent) -> None:
-        if isinstance(event, TextDelta):
+        if isinstance(event, TextDelta) and not self._silent:
             self.terminal.stream(event.text)
         elif isinstance(event, MessageDone):
             self.terminal.end_stream()
-            self._context_tokens = event.message.usage.total or self._context_tokens
+            self.spent.context_tokens = event.message.usage.total or self.spent.context_tokens
 
     def _observe(self, event: Event) -> None:
         terminal = self.terminal
         self._lines.width = terminal.screen.width
         match event:
             case CallBegan(call):
-                terminal.running[call.id] = [self._lines.began(call)]
-            case CallProgressed(call, progress) if call.id in terminal.running:
-                line = one_line(str(progress).strip().rpartition("\n")[2], terminal.screen.width - 6)
-                terminal.running[call.id] = [self._lines.began(call), self._paint(f"  {line}", "dim")]
+                self._running.began(call)
+            case CallProgressed(call, report):
+                self._running.progressed(call, report)
+            case CallRetried(call, error, attempt, seconds):
+                self._notice(f"{call.name}: {error}; attempt {attempt + 1} in {seconds:.0f} s")
             case CallEnded(outcome):
-                terminal.running.pop(outcome.call.id, None)
+                self._running.ended(outcome.call)
+                terminal.end_stream()
                 terminal.show(*self._lines.ended(outcome))
             case _:
                 pass
         terminal.refresh()
-
-    async def _ask(self, questions: Sequence[Question]) -> Answers:
-        given: dict[str, Reply] = {}
-        async with self._asking:  # agents inside agents may have questions at the same time
-            await self.conversation.notify(questions[0].summary)
-            for question in questions:
-                given[question.id] = await self._reply(question)
-        return Answers(given)
-
-    async def _reply(self, question: Question) -> Reply:
-        if self._cancellation is not None and self._cancellation.requested:
-            return Decline("interrupted by the user")
-        self.terminal.show("", *dialog(question, self.terminal.palette, self.terminal.screen.width))
-        while True:
-            said = await self.terminal.ask("allow?")
-            if said is None:
-                self._interrupt()
-                return Decline("interrupted by the user")
-            choice = read_choice(said, question)
-            if isinstance(choice, Edit):
-                edited = await self.terminal.ask("arguments", choice.text)
-                choice = "not changed" if edited is None else read_edit(edited)
-            if isinstance(choice, (Approve, Decline)):
-                return choice
-            self.terminal.show(f"  {choice}")
 
     def _interrupt(self) -> None:
         if self._cancellation is not None:
@@ -235,16 +241,14 @@ class Talker:
         """Bring the status line up to date: mode, model, tokens, cost, folder."""
         app = self.app
         parts = [f"{app.switch.mode} mode", app.agent.provider.model]
-        if self._context_tokens:
-            parts.append(f"{self._context_tokens / 1000:.1f}k context")
-        if app.prices is not None:
-            parts.append(f"${app.prices.cost(self.usage):.2f}")
+        parts += self.spent.told(app.agent.compaction.at_tokens if app.agent.compaction is not None else 0)
         parts.append("esc interrupts" if self.terminal.busy else f"{self.places.cwd.name} · /help · shift-tab mode")
         self.terminal.status = " · ".join(parts)
         self.terminal.refresh()
 
     def _notice(self, text: str) -> None:
-        self.terminal.show(self._paint(f"! {visible(text)}", "yellow"))
+        rows = [row for line in f"! {visible(text)}".splitlines() for row in filled(line, self.terminal.screen.width)]
+        self.terminal.show(*(self._paint(row, "yellow") for row in rows))
 
     def _remember(self, said: str) -> None:
         self._history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
