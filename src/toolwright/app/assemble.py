@@ -22,6 +22,7 @@ from toolwright.app.skilled import Skilled, SkilledAgent
 from toolwright.app.switched import Models
 from toolwright.app.tools import agent_tools, shell_tool
 from toolwright.app.wanting import Agreement
+from toolwright.app.watching import Watching, watching
 from toolwright.app.written import WrittenSessions
 from toolwright.clip import Outputs
 from toolwright.core.errors import UsageError
@@ -74,6 +75,8 @@ class Wishes:
     more_system: str = ""
     keep: bool = True
     """Sessions are written to disk."""
+    log: str = ""
+    """Where the structured log goes; `-` for stderr."""
 
 
 _NOTHING_MORE = Wishes()
@@ -96,6 +99,7 @@ class App:
     """What a person should know before the first prompt."""
     connect: Callable[["App"], "McpServers | None"]
     servers: "McpServers | None" = None
+    watching: Watching = field(default_factory=Watching)
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -129,7 +133,8 @@ class App:
         self.close()
 
     def close(self) -> None:
-        """Close the session file."""
+        """Close the session file, and send off what observers have left."""
+        self.watching.close()
         if isinstance(self.agent.sessions, SqliteStore):
             self.agent.sessions.close()
 
@@ -174,7 +179,8 @@ def assemble(
         WrittenSessions(store),
     )
     hooks, hook_problems = _hooks(settings, setting)
-    watchers = [watcher for watcher in (observe, _watching(hooks)) if watcher is not None]
+    watched = watching(settings, wishes.log)
+    watchers = [watcher for watcher in (*watched.observers, observe, _watching(hooks)) if watcher is not None]
     more = (ProjectGrants(here, places), HookAllows(hooks), active)
     policies = _policies(workspace, rules, switch, bash.sandbox, places, more)
     call_hooks = (*hooks.call_hooks(), skilled.attach(registry))
@@ -190,7 +196,9 @@ def assemble(
     agent.serve(skilled)
     problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *agreement.problems, *skilled.problems]
     connect = _Connecting(settings, wishes)
-    return App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect)
+    app = App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect)
+    app.watching, app.problems = watched, [*problems, *watched.problems]
+    return app
 
 
 def _directories(settings: Settings, wishes: Wishes) -> list[Path]:

@@ -122,7 +122,7 @@ def grants(layer: Layer) -> Iterable[str]:
         words = (server.get("command") or server.get("url", ""), *server.get("args", ()))
         yield f"MCP server {name}: {' '.join(words)}"
     yield from (f"environment variable {name}" for name in layer.section("env"))
-    for key in ("model", "baseUrl", "instructions", "sandbox", "limits", "prices", "disableAllHooks"):
+    for key in "model baseUrl instructions sandbox limits prices log telemetry disableAllHooks".split():
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
 

@@ -66,6 +66,7 @@ def add_common(made: argparse.ArgumentParser) -> None:
     group.add_argument("--settings", action="append", default=[], metavar="FILE|JSON")
     group.add_argument("--system-prompt", default="", metavar="TEXT", help="instead of ours")
     group.add_argument("--append-system-prompt", default="", metavar="TEXT")
+    group.add_argument("--log", default="", metavar="FILE", help="write one JSON line per event; - for stderr")
     group.add_argument("--trust", action="store_true", help="trust this folder's files for this run")
 
 
