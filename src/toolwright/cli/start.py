@@ -8,6 +8,7 @@ from toolwright.app.assemble import App, Wishes, assemble
 from toolwright.app.models import NO_MODEL, ModelChoice, choose_model
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
+from toolwright.app.switched import Models
 from toolwright.app.trust import Trust
 from toolwright.core.errors import UsageError
 from toolwright.core.event import Event
@@ -35,7 +36,6 @@ def wishes_of(options: argparse.Namespace) -> Wishes:
         system=options.system_prompt,
         more_system=options.append_system_prompt,
         keep=not getattr(options, "no_session_persistence", False),
-        log=options.log,
     )
 
 
@@ -77,4 +77,7 @@ def start(
     choice = choose_model(settings, asked=options.model)
     if choice is None:
         raise UsageError(NO_MODEL)
-    return assemble(wrap(open_model(choice)), settings, places, wishes_of(options), report=report, observe=observe)
+    models = Models(open_model(choice), lambda name: open_model(ModelChoice(name, "asked for", choice.base_url)))
+    return assemble(
+        wrap(models.main), settings, places, wishes_of(options), report=report, observe=observe, models=models
+    )
