@@ -60,13 +60,16 @@ class QuestionHooks:
         reasons = dict.fromkeys(ask.reason for ask in asked or () if ask.reason)
         if asked is None or "; ".join(reasons) != question.reason:
             return False  # somebody else wants to know too
-        final = pending if wanted is None else replace(pending, arguments=wanted)
-        mark = mark_of(final)
-        self.hooks.allowed.add(mark)
         try:
-            return self._asks(final, tool) == []
-        finally:
-            self.hooks.allowed.discard(mark)
+            final = pending if wanted is None else replace(pending, arguments=tool.bind(wanted).arguments)
+        except ToolwrightError:
+            return False
+        mark = mark_of(final)
+        self.hooks.granted.add(mark)
+        suffices = self._asks(final, tool) == []
+        if wanted is None or not suffices:  # other arguments are judged once more, with the hook's yes to them
+            self.hooks.granted.discard(mark)
+        return suffices
 
     def _asks(self, pending: PendingCall, tool: Tool) -> list[Ask] | None:
         """What policies would ask about a call; None where the tool itself wants to be asked about."""

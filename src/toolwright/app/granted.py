@@ -36,7 +36,8 @@ class HookAllows(Policy):
         self._hooks = hooks
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
-        if not self._hooks.allowed:
+        allowed = self._hooks.allowed | self._hooks.granted
+        if not allowed:
             return None
         mark = digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
-        return Allow("a hook allowed it", "hook") if mark in self._hooks.allowed else None
+        return Allow("a hook allowed it", "hook") if mark in allowed else None

@@ -15,7 +15,7 @@ from toolwright.hooks.shell_reply import HookReply
 from toolwright.hooks.shell_words import Shown
 
 _AROUND_CALLS = (
-    *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "PostToolBatch"),
+    *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied", "PostToolBatch"),
     *("CwdChanged", "SubagentStart", "SubagentStop", "ElicitationResult"),
 )
 _IN_A_ROW = 4
@@ -30,6 +30,8 @@ class ShellHooks(Firing):
         super().__init__(hooks, setting)
         self.allowed: set[str] = set()
         """Marks of calls a hook allowed, which spares them the mode's question but no rule's."""
+        self.granted: set[str] = set()
+        """Marks of calls a hook said yes to when it was asked in a person's place; worth the same."""
         self.batches = Batches()
         self._heard: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """What was said about calls under way: one that is admitted again after an answer is not asked about again."""
@@ -79,7 +81,9 @@ class ShellHooks(Firing):
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
         """Let the hooks see what came of a call; they may add to it or replace it."""
         self._heard.pop(_key(pending), None)
-        self.allowed.discard(mark_of(pending))
+        mark = mark_of(pending)
+        self.allowed.discard(mark)
+        self.granted.discard(mark)
         if isinstance(outcome, Interrupted):
             return None
         seen = await self._seen(pending, outcome)

@@ -82,11 +82,11 @@ class Firing:
         """Take what was kept for the model since this was last asked."""
         return "\n".join(self._late.pop(session_id, ()))
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, seconds: float = _LEAVING_SECONDS) -> None:
         """Give hooks nobody waited for a moment to end, then end them."""
         if not self._running:
             return
-        _, left = await asyncio.wait(tuple(self._running), timeout=_LEAVING_SECONDS)
+        _, left = await asyncio.wait(tuple(self._running), timeout=seconds)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,251 @@
+"""Every event hooks can be written for: who is heard, what a no does, and what cannot be mistaken for a yes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
+from toolwright.core.content import Output
+from toolwright.core.errors import Denied
+from toolwright.core.spec import ToolSpec
+from toolwright.hooks.base import PendingCall
+from toolwright.hooks.shell import ShellHooks
+from toolwright.hooks.shell_config import ShellHook, parse_shell_hooks
+from toolwright.hooks.shell_elicit import refilled
+from toolwright.hooks.shell_events import EVENTS, NEVER
+from toolwright.hooks.shell_fire import Setting
+from toolwright.hooks.shell_reply import HookReply, merged, read_reply
+from toolwright.hooks.shell_run import Ran
+from toolwright.policy import Policies, rules_of
+from toolwright.policy.rules import Rules
+
+Fire = Callable[..., ShellHooks]
+CALL = PendingCall(
+    ToolCall("1", "bash"), ToolSpec("bash", "Runs.", {"type": "object"}, aliases=("Bash",)), {"command": "x"}
+)
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def hooked(tmp_path: Path, reports: list[str]) -> Fire:
+    def make(*hooks: ShellHook, **more: Any) -> ShellHooks:
+        return ShellHooks(hooks, Setting(str(tmp_path), report=reports.append, **more))
+
+    return make
+
+
+def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here() -> None:
+    assert len(EVENTS) + len(NEVER) == 31 and not set(EVENTS) & set(NEVER)
+    hooks, problems = parse_shell_hooks({event: [{"hooks": [{"command": "x"}]}] for event in (*EVENTS, *NEVER)})
+    assert [hook.event for hook in hooks] == list(EVENTS)
+    assert len(problems) == len(NEVER) and all("never run" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("events", "complaint"),
+    [
+        ({"PreTooluse": []}, "there is no such event, so nothing runs; did you mean PreToolUse?"),
+        ({"Teatime": []}, "there is no such event, so nothing runs; there are SessionStart"),
+        ({"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}, "type 'prompt' cannot be run"),
+        ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "knows no matcher"),
+        ({"Stop": [{"hooks": [{"command": "x", "if": "Bash(ls)"}]}]}, "the hook never runs"),
+        ({"PreToolUse": [{"hooks": [{"command": "x", "async": True, "onError": "block"}]}]}, "stops nothing"),
+    ],
+)
+def test_what_is_wrong_with_hooks_is_told_with_the_line(events: dict[str, Any], complaint: str) -> None:
+    asked: list[tuple[str | int, ...]] = []
+
+    def line_of(path: Any) -> int:
+        asked.append(tuple(path))
+        return 7
+
+    _, (problem,) = parse_shell_hooks(events, written_in="file", line_of=line_of)
+    assert problem.startswith(f"file:7: {next(iter(events))}: ") and complaint in problem
+    assert asked[0][0] == next(iter(events))
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_exit_code_2_is_a_no_where_something_can_be_stopped_and_a_message_where_not(event: str) -> None:
+    reply = read_reply(ShellHook(event, "x"), Ran(2, '{"decision": "approve"}', "enough"))
+    if EVENTS[event].blocks:
+        assert (reply.word, reply.reason) == ("deny", "enough")
+    else:
+        assert reply.word == "" and "enough" in reply.message
+
+
+NOT_A_YES = [
+    Ran(problem="did not end within 1 s and was stopped"),
+    Ran(problem="could not start: there is no such command"),
+    Ran(1, '{"hookSpecificOutput": {"permissionDecision": "allow"}}'),
+    Ran(0, '{"hookSpecificOutput": {"permissionDecision": "perhaps"}}'),
+    Ran(0, '{"hookSpecificOutput": {"permissionDecision": "allow"}'),
+]
+
+
+@pytest.mark.parametrize("ran", NOT_A_YES)
+def test_a_hook_that_fails_says_neither_yes_nor_no(ran: Ran) -> None:
+    reply = read_reply(ShellHook("PreToolUse", "x"), ran)
+    assert reply.word == "" and reply.arguments is None and reply.error
+    assert read_reply(ShellHook("PreToolUse", "x", blocks_on_error=True), ran).word == "deny"
+
+
+@pytest.mark.parametrize("word", ["deny", "ask"])
+def test_a_hook_that_fails_may_still_say_no_but_rewrites_nothing(word: str) -> None:
+    said = {"hookSpecificOutput": {"permissionDecision": word, "updatedInput": {"command": "y"}}}
+    reply = read_reply(ShellHook("PreToolUse", "x"), Ran(1, json.dumps(said)))
+    assert reply.word == word and reply.arguments is None and reply.error
+
+
+WORDS = st.sampled_from(["", "allow", "ask", "deny"])
+
+
+@given(st.lists(WORDS, max_size=6).flatmap(lambda words: st.tuples(st.just(words), st.permutations(words))))
+def test_the_strictest_word_wins_in_any_order(words: tuple[list[Any], list[Any]]) -> None:
+    one, other = (merged([HookReply(word) for word in order]).word for order in words)
+    expected = next((word for word in ("deny", "ask", "allow") if word in words[0]), "")
+    assert one == other == expected
+
+
+async def test_matchers_of_other_events_are_compared_with_what_happened(hooked: Fire) -> None:
+    hooks = hooked(ShellHook("SessionStart", "echo woken", "resume|clear"))
+    assert (await hooks.fire("SessionStart", {"source": "resume"})).context == "woken"
+    assert (await hooks.fire("SessionStart", {"source": "startup"})).context == ""
+
+
+async def test_conditions_decide_whether_a_hook_is_asked_and_are_for_calls_only(hooked: Fire) -> None:
+    heard: list[str] = []
+
+    def applies(condition: str, pending: PendingCall) -> bool:
+        heard.append(condition)
+        return condition == "Bash(git *)"
+
+    no = "echo no >&2; exit 2"
+    hooks = hooked(ShellHook("PreToolUse", no, condition="Bash(git *)"), applies=applies)
+    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).word == "deny"
+    hooks = hooked(ShellHook("PreToolUse", no, condition="Bash(npm *)"), applies=applies)
+    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).word == ""
+    hooks = hooked(ShellHook("Stop", no, condition="Bash(git *)"), applies=applies)
+    assert (await hooks.fire("Stop", {})).word == ""
+    assert heard == ["Bash(git *)", "Bash(npm *)"]
+
+
+async def test_the_same_command_runs_once_and_of_two_the_stricter_one(hooked: Fire, tmp_path: Path) -> None:
+    command = f"echo x >> {tmp_path}/count; exit 1"
+    files = [ShellHook("PreToolUse", command, blocks_on_error=place == "b", written_in=place) for place in "abc"]
+    assert (await hooked(*files).fire("PreToolUse", {}, pending=CALL)).word == "deny"
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
+async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: Fire, reports: list[str]) -> None:
+    said = {"hookSpecificOutput": {"permissionDecision": "deny", "additionalContext": "seen"}, "systemMessage": "hi"}
+    hooks = hooked(
+        ShellHook("PreToolUse", f"cat >/dev/null; echo '{json.dumps(said)}'", background=True),
+        ShellHook("PreToolUse", "exit 2", background=True),
+    )
+    assert await hooks.fire("PreToolUse", {}, pending=CALL, session_id="s") == HookReply()
+    await hooks.aclose()
+    assert hooks.late_context("s") == "seen" and hooks.late_context("s") == ""
+    assert reports == ["hi"]
+
+
+async def test_hooks_nobody_waits_for_do_not_outlive_us(hooked: Fire, tmp_path: Path) -> None:
+    hooks = hooked(ShellHook("PreToolUse", f"sleep 30; touch {tmp_path}/late", background=True))
+    await hooks.fire("PreToolUse", {}, pending=CALL)
+    await hooks.aclose(seconds=0.02)
+    processes = Path("/proc").glob("[0-9]*/cmdline")
+    assert not any(str(tmp_path).encode() in _read(process) for process in processes)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
+@tool(effect=Effect.WRITE, aliases=("Bash",), group="shell")
+async def bash(command: str) -> str:
+    """Pretend to run something."""
+    return f"ran {command}"
+
+
+async def test_a_denied_call_is_told_with_the_reason_and_may_be_tried_again(hooked: Fire, tmp_path: Path) -> None:
+    say = json.dumps({"hookSpecificOutput": {"hookEventName": "PermissionDenied", "retry": True}})
+    hooks = hooked(ShellHook("PermissionDenied", f"cat > {tmp_path}/heard; echo '{say}'", "Bash"))
+    rules = Policies(Rules(rules_of(deny=["Bash"])), AllowEverything())
+    outcome = await Executor(Registry(bash), rules, hooks=hooks.call_hooks()).run("bash", {"command": "x"})
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and "[hook] it may be tried" in outcome.text
+    heard = json.loads((tmp_path / "heard").read_text())
+    assert heard["hook_event_name"] == "PermissionDenied" and "the rule Bash forbids it" in heard["reason"]
+
+
+async def test_a_batch_is_told_once_when_its_last_call_has_ended(hooked: Fire, tmp_path: Path) -> None:
+    hooks = hooked(ShellHook("PostToolBatch", f"cat >> {tmp_path}/heard"))
+    executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks(), observe=[hooks.batches.observe])
+    calls = [ToolCall(str(n), name, {"command": "x"}) for n, name in enumerate(("bash", "nonsense", "bash"))]
+    await executor.execute(calls)
+    (line,) = (tmp_path / "heard").read_text().splitlines()
+    assert [entry["tool_use_id"] for entry in json.loads(line)["tool_calls"]] == ["0", "2"]
+
+
+async def test_a_no_after_a_batch_ends_the_run(hooked: Fire) -> None:
+    hooks = hooked(ShellHook("PostToolBatch", "echo enough >&2; exit 2"))
+    executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks(), observe=[hooks.batches.observe])
+    outcome = await executor.run("bash", {"command": "x"})
+    assert isinstance(outcome, Failed) and outcome.started and str(outcome.error) == "halted: enough"
+
+
+async def test_a_shell_that_moved_is_told_and_hooks_still_start_where_they_did(hooked: Fire, tmp_path: Path) -> None:
+    folder = ["/before"]
+    hooks = hooked(ShellHook("CwdChanged", "cat > heard"), folder=lambda: folder[0])
+    executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks())
+    await executor.run("bash", {"command": "ls"})
+    assert not (tmp_path / "heard").exists()
+    folder[0] = "/after"
+    await executor.run("bash", {"command": "cd /after"})
+    heard = json.loads((tmp_path / "heard").read_text())
+    assert (heard["old_cwd"], heard["new_cwd"], heard["cwd"]) == ("/before", "/after", "/after")
+
+
+async def test_agents_inside_are_told_when_they_start_and_end(hooked: Fire, tmp_path: Path) -> None:
+    @tool(effect=Effect.READ, group="agent")
+    async def explore(prompt: str) -> str:
+        """Pretend to be an agent."""
+        return "found"
+
+    note = f"cat >> {tmp_path}/heard"
+    hooks = hooked(ShellHook("SubagentStart", note, "explore"), ShellHook("SubagentStop", f"{note}; echo x", "explore"))
+    outcome = await Executor(Registry(explore), AllowEverything(), hooks=hooks.call_hooks()).run(
+        "explore", {"prompt": "x"}
+    )
+    assert isinstance(outcome, Completed) and outcome.text == "found"
+    start, stop = (json.loads(line) for line in (tmp_path / "heard").read_text().splitlines())
+    assert start["agent_type"] == stop["agent_type"] == "explore"
+    assert stop["hook_event_name"] == "SubagentStop" and stop["last_assistant_message"] == "found"
+
+
+def test_what_a_person_answered_a_server_can_be_changed_or_withheld_but_no_is_no() -> None:
+    given_answer = Completed(ToolCall("1", "answer"), Output("", {"answer": {"name": "Ann"}}))
+    changed = refilled(given_answer, HookReply("allow", arguments={"name": "Bob"}))
+    assert isinstance(changed, Completed) and changed.output.structured == {"answer": {"name": "Bob"}}
+    assert isinstance(refilled(given_answer, HookReply("deny")), Failed)
+    declined = Failed(ToolCall("1", "answer"), Denied("no"))
+    assert refilled(declined, HookReply("allow", arguments={"name": "Bob"})) is declined
+
+
+def test_permission_requests_are_answered_in_their_own_words() -> None:
+    said = {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "not now", "interrupt": True}}}
+    reply = read_reply(ShellHook("PermissionRequest", "x"), Ran(0, json.dumps(said)))
+    assert (reply.word, reply.reason, reply.halt) == ("deny", "not now", "not now")
+    said = {"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": {"command": "ls"}}}}
+    reply = read_reply(ShellHook("PermissionRequest", "x"), Ran(0, json.dumps(said)))
+    assert (reply.word, reply.arguments) == ("allow", {"command": "ls"})
