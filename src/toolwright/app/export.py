@@ -31,10 +31,11 @@ def exporting(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry, C
         raise UsageError(f"there is no OpenTelemetry SDK here: {_INSTALL}") from None
     named = "OTEL_SERVICE_NAME" in around or "service.name=" in around.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "toolwright"})
-    readers = [PeriodicExportingMetricReader(one) for one in _exporters("metrics", around)]
+    span_exporters, metric_exporters = _exporters("traces", around), _exporters("metrics", around)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-    for exporter in _exporters("traces", around):
+    for exporter in span_exporters:
         tracers.add_span_processor(BatchSpanProcessor(exporter))
+    readers = [PeriodicExportingMetricReader(exporter) for exporter in metric_exporters]
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
 
     def close() -> None:

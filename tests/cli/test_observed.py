@@ -1,0 +1,99 @@
+"""The log and OpenTelemetry, switched on from the command line, the environment and the settings."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Machine
+
+Calls = Callable[..., dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOOLWRIGHT_LOG", "TOOLWRIGHT_TELEMETRY", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def test_a_run_is_logged_where_the_option_says(machine: "Machine", calls: Calls) -> None:
+    (machine.project / "a.txt").write_text("hello")
+    file = machine.home / "log.jsonl"
+    ended = machine("-p", "go", machine.says(calls("read", path="a.txt"), "done"), "--log", str(file))
+    assert (ended.code, ended.out) == (0, "done\n")
+    logged = events(file.read_text())
+    assert [line["event"] for line in logged] == ["request ended", "call ended", "request ended", "run ended"]
+    assert logged[1]["tool"] == "read" and logged[1]["code"] == "completed"
+    assert "hello" not in file.read_text()
+
+
+@pytest.mark.parametrize("place", ["environment", "settings"])
+def test_environment_and_settings_name_a_log_too(machine: "Machine", place: str) -> None:
+    file = machine.home / "log.jsonl"
+    if place == "settings":
+        machine.user_settings({"log": str(file)})
+    else:
+        machine.patch.setenv("TOOLWRIGHT_LOG", str(file))
+    assert machine("-p", "go", machine.says("done")).code == 0
+    assert events(file.read_text())[-1]["ended"] == "done"
+
+
+def test_a_log_on_stderr_leaves_stdout_alone(machine: "Machine") -> None:
+    ended = machine("-p", "go", machine.says("done"), "--output-format", "json", "--log", "-")
+    assert ended.document["result"] == "done"
+    assert events(ended.err)[-1]["event"] == "run ended"
+
+
+def test_a_log_that_cannot_be_written_is_told_and_the_run_goes_on(machine: "Machine") -> None:
+    ended = machine("-p", "go", machine.says("done"), "--log", str(machine.project))
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert "cannot be written" in ended.err
+
+
+def test_a_repository_that_is_not_trusted_cannot_have_runs_logged_or_traced(machine: "Machine") -> None:
+    file = machine.project / "log.jsonl"
+    machine.settings({"log": str(file), "telemetry": "content"})
+    ended = machine("-p", "go", machine.says("done"))
+    assert not file.exists()
+    assert "log" in ended.err and "telemetry content" in ended.err
+
+
+def test_spans_go_where_the_standard_variables_say(machine: "Machine") -> None:
+    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "1")
+    machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
+    machine.patch.setenv("OTEL_METRICS_EXPORTER", "none")
+    ended = machine("-p", "the prompt", machine.says("done"))
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert '"name": "invoke_agent"' in ended.err and '"service.name": "toolwright"' in ended.err
+    assert "the prompt" not in ended.err
+
+
+@pytest.mark.parametrize("asked", ["setting", "variable"])
+def test_what_was_said_is_traced_only_on_request(machine: "Machine", asked: str) -> None:
+    machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
+    machine.patch.setenv("OTEL_METRICS_EXPORTER", "console")
+    machine.user_settings({"telemetry": "content" if asked == "setting" else True})
+    if asked == "variable":
+        machine.patch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    ended = machine("-p", "the prompt", machine.says("done"))
+    assert "the prompt" in ended.err and "gen_ai.client.operation.duration" in ended.err
+
+
+def test_the_environment_can_switch_a_setting_off(machine: "Machine") -> None:
+    machine.user_settings({"telemetry": True})
+    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "0")
+    assert machine("-p", "go", machine.says("done")).err == ""
+
+
+def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(machine: "Machine") -> None:
+    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "1")
+    machine.patch.setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
+    ended = machine("-p", "go", machine.says("done"))
+    assert (ended.code, ended.out) == (0, "done\n")
+    assert "nothing is traced: there is no exporter" in ended.err and "pip install" in ended.err
