@@ -149,6 +149,23 @@ async def test_of_thousands_of_tools_a_client_sees_the_search_and_the_pinned_one
         assert said(await client.call_tool(hidden, {})).startswith("branch")
 
 
+async def test_what_one_client_finds_is_not_in_the_list_of_another(open_desk: "OpenDesk"):
+    def called(name: str) -> dict[str, Any]:
+        return {"client_info": types.Implementation(name=name, version="1")}
+
+    tools = [many(number) for number in range(300)]
+    async with (
+        open_desk(*tools, shown=Shown(budget_tokens=1000)) as desk,
+        desk.client(**called("one")) as one,
+        desk.client(**called("two")) as two,
+    ):
+        before = {found.name for found in (await two.list_tools()).tools}
+        hidden = next(f"report_{n}" for n in range(300) if f"report_{n}" not in before)
+        await one.call_tool("tool_search", {"query": f"select:{hidden}"})
+        assert hidden in {found.name for found in (await one.list_tools(cache_mode="bypass")).tools}
+        assert {found.name for found in (await two.list_tools(cache_mode="bypass")).tools} == before
+
+
 @ERAS
 async def test_a_client_hears_of_tools_that_come_later(desk: "Desk", mode: str):
     told = asyncio.Event()

@@ -1,98 +1,167 @@
-"""`toolwright serve`: a gateway. Our tools and other servers' tools for any MCP client, behind our permissions."""
+"""`toolwright serve`: a gateway. What the agent has here, for any MCP client, behind the same permissions."""
 
 import argparse
 import asyncio
+import json
 import os
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.places import Places
+from toolwright.app.servers import configured_servers
+from toolwright.cli.commands.call import NoModel
+from toolwright.cli.options import split_rules
+from toolwright.cli.start import settings_for
 from toolwright.core.errors import UsageError
-from toolwright.executor.executor import Executor
-from toolwright.policy import ByMode, Policies, load_rules, rules_of, standard_policies
-from toolwright.registry import Registry
-from toolwright.system.paths import Workspace
-from toolwright.tool.base import Tool
+from toolwright.core.spec import ToolSpec
+from toolwright.registry import Catalog, filtered
 
 if TYPE_CHECKING:
+    from toolwright.mcp import McpServers
     from toolwright.serve import HttpOptions
 
-FAILED = 2
 _TOKEN = "TOOLWRIGHT_TOKEN"
+_PLANNING = "plan"
+"""The group of tools that switch the mode, which no client may do for all others."""
+_DESCRIPTION = """\
+Serves the tools of this folder to an MCP client: the coding tools, the tools of every MCP server that is configured,
+and the skills, which are prompts and the tool `skill`. Settings, rules, hooks and trust count as they do for the agent:
+what a folder's files ask for is not given before you trust it. What needs approval is put to the client's person; a
+client that cannot ask gets a denial that says so."""
+_EPILOG = """\
+exit codes: 0 the client went, 2 usage
+
+examples:
+  toolwright serve                                          over standard input and output
+  toolwright serve --config servers.json --only 'mcp__*'    other servers' tools, and none of ours
+  toolwright serve --http 8808 --mode dontAsk --allow 'mcp__time' --deny Bash
+
+in a client's .mcp.json:
+  {"mcpServers": {"tools": {"command": "toolwright", "args": ["serve", "--workspace", "/home/me/project"]}}}
+"""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Serve until the client goes or the process is told to end. Exit code 2 for a mistake in the arguments."""
+    """Serve until the client goes or the process is told to end."""
     options = _parser().parse_args(arguments)
-    try:
+    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
+    if options.ask:
+        options.settings.append(json.dumps({"permissions": {"ask": split_rules(options.ask)}}))
+    with suppress(KeyboardInterrupt):
         asyncio.run(_serve(options))
-    except UsageError as error:
-        print(f"toolwright serve: {error}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        pass
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="toolwright serve", description=__doc__)
-    parser.add_argument("--config", action="append", default=[], type=Path, metavar="FILE", help="a .mcp.json to join")
-    parser.add_argument("--trust", action="append", default=[], metavar="SERVER", help="believe what it says of itself")
-    parser.add_argument("--http", metavar="[HOST:]PORT", help="serve over HTTP instead of standard input and output")
-    parser.add_argument(
-        "--no-token", action="store_true", help=f"let every program of this machine in without ${_TOKEN}"
+    parser = argparse.ArgumentParser(
+        "toolwright serve",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("--origin", action="append", default=[], metavar="URL", help="a web page that may call")
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="offer the coding tools, for this folder")
-    parser.add_argument("--mode", default="default", help="plan, default, auto, dontAsk or bypass")
-    for kind in ("allow", "ask", "deny"):
-        parser.add_argument(f"--{kind}", action="append", default=[], metavar="RULE")
-    parser.add_argument(
-        "--rules", action="append", default=[], type=Path, metavar="FILE", help="settings files to read"
-    )
-    parser.add_argument("--budget", type=int, default=20_000, metavar="TOKENS", help="shown before tools are hidden")
-    parser.add_argument("--pin", action="append", default=[], metavar="TOOL", help="always in the list")
+    add = parser.add_argument
+    add("--http", metavar="[HOST:]PORT", help="over HTTP instead of standard input and output")
+    add("--no-token", action="store_true", help=f"let every program of this machine in without ${_TOKEN}")
+    add("--origin", action="append", default=[], metavar="URL", help="a web page that may call")
+    add("--workspace", type=Path, metavar="DIR", help="the folder it is about; by default the working folder")
+    add("--only", action="append", default=[], metavar="NAME", help="offer these alone: tools, groups or mcp__time__*")
+    add("--config", "--mcp-config", dest="mcp_config", action="append", default=[], metavar="FILE|JSON", help="servers")
+    add("--believe", action="append", default=[], metavar="SERVER", help="take its tools to do what it says they do")
+    add("--mode", "--permission-mode", dest="permission_mode", default="", help="plan, default, auto, dontAsk, bypass")
+    add("--allow", "--allowedTools", dest="allow", action="append", default=[], metavar="RULE")
+    add("--ask", action="append", default=[], metavar="RULE")
+    add("--deny", "--disallowedTools", dest="deny", action="append", default=[], metavar="RULE")
+    add("--settings", "--rules", dest="settings", action="append", default=[], metavar="FILE|JSON", help="more of them")
+    add("--add-dir", action="append", default=[], metavar="DIR", help="a further folder that may be worked in")
+    add("--trust", action="store_true", help="trust this folder's files for this run")
+    add("--budget", type=int, default=20_000, metavar="TOKENS", help="of definitions; what is above is searched for")
+    add("--pin", action="append", default=[], metavar="TOOL", help="always in the list")
     return parser
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    from toolwright.mcp import McpServers, load_servers
     from toolwright.serve import Shown, serve
 
-    loaded = load_servers(*options.config, trusted=options.trust)
-    for problem in loaded.problems:
-        print(f"warning: {problem}", file=sys.stderr)
-    registry = Registry(*_coding_tools(options))
-    executor = Executor(registry, _policies(options))
+    http = _http(options)
+    app = _app(options)
     _end_on_signal()
-    async with McpServers(loaded.servers, registry) as servers:
-        for status in servers.status():
-            if status.condition != "ready":
-                print(f"warning: {status.name} is not ready: {status.reason or status.sign_in_url}", file=sys.stderr)
+    async with app:
+        for problem in app.problems:
+            _tell(f"warning: {problem}")
+        offered = _Offered(app, options.only)
+        skills = app.skills if offered.keeps_name("skill") else None
+        shown = Shown(options.budget, tuple(options.pin))
         with suppress(asyncio.CancelledError):
-            await serve(registry, executor, http=_http(options), shown=Shown(options.budget, tuple(options.pin)))
+            await serve(offered, app.executor, http=http, shown=shown, skills=skills)
 
 
-def _coding_tools(options: argparse.Namespace) -> list[Tool]:
-    if options.workspace is None:
-        return []
-    from toolwright.toolbox import coding_tools
+def _app(options: argparse.Namespace) -> App:
+    if options.workspace is not None and not options.workspace.is_dir():
+        raise UsageError(f"--workspace {options.workspace} is not a folder")
+    places = Places.of(options.workspace)
+    settings = settings_for(options, places)
+    wishes = Wishes(
+        mode=options.permission_mode,
+        allow=tuple(options.allow),
+        deny=tuple(options.deny),
+        directories=tuple(options.add_dir),
+        servers=tuple(options.mcp_config),
+        keep=False,
+    )
+    app = assemble(NoModel(), settings, places, wishes, report=_tell)
+    app.connect = lambda app: _servers(app, options)
+    return app
 
-    return list(coding_tools(Workspace(options.workspace)))
+
+def _servers(app: App, options: argparse.Namespace) -> "McpServers":
+    from toolwright.mcp import McpServers, SeenFile, token_files
+
+    configs = configured_servers(app.settings, options.mcp_config, app.problems)
+    strangers = set(options.believe) - {config.name for config in configs}
+    if strangers:
+        raise UsageError(f"--believe {sorted(strangers)[0]}: there is no such server; toolwright mcp list")
+    told = [replace(config, trusted=config.name in options.believe) for config in configs]
+    seen, tokens = SeenFile(app.places.record / "mcp-tools.json"), token_files(app.places.home / "mcp-tokens")
+    return McpServers(told, app.registry, seen=seen, tokens=tokens)
 
 
-def _policies(options: argparse.Namespace) -> Policies:
-    rules = load_rules(*options.rules)
-    for problem in rules.problems:
-        print(f"warning: {problem}", file=sys.stderr)
-    given = rules_of(allow=options.allow, ask=options.ask, deny=options.deny, written_in="the command line")
-    folder = (options.workspace or Path.cwd()).absolute()
-    workspace = Workspace(folder, outside="ask")
-    return standard_policies(workspace, by_mode=ByMode(options.mode), rules=(*rules.rules, *given), cwd=folder)
+class _Offered:
+    """What of an app's tools clients are offered; as alive as its registry."""
+
+    def __init__(self, app: App, only: Sequence[str]) -> None:
+        self._registry = app.registry
+        self._permitted = app.agent.registry
+        self._only = only
+        self._view = filtered(app.registry, self._keeps)
+
+    @property
+    def changes(self) -> int:
+        return self._registry.changes
+
+    def snapshot(self) -> Catalog:
+        return self._view.snapshot()
+
+    def subscribe(self, observe: Callable[[object], None]) -> object:
+        """Hear of changes."""
+        return self._registry.subscribe(observe)
+
+    def keeps_name(self, name: str, group: str = "") -> bool:
+        """Whether a tool of this name and group is wanted."""
+        return not self._only or any(fnmatchcase(name, wish) or group == wish for wish in self._only)
+
+    def _keeps(self, spec: ToolSpec) -> bool:
+        if spec.group == _PLANNING or spec.name not in self._permitted.snapshot():
+            return False  # a rule that forbids a tool whole takes it out of the list
+        return self.keeps_name(spec.name, spec.group)
 
 
 def _http(options: argparse.Namespace) -> "HttpOptions | None":
@@ -105,9 +174,9 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
         raise UsageError(f"--http takes a port, or a host and a port, not {options.http!r}")
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
     http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
-    print(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}", file=sys.stderr)
+    _tell(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
     if not options.no_token and not os.environ.get(_TOKEN):
-        print(f"token for clients (set ${_TOKEN} to choose it): {http.token}", file=sys.stderr)
+        _tell(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
     return http
 
 
@@ -116,3 +185,7 @@ def _end_on_signal() -> None:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
+def _tell(text: str) -> None:
+    print(f"toolwright: {text}", file=sys.stderr)
