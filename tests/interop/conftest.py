@@ -56,6 +56,7 @@ class Notes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log: list[str] = []
+        self.hanging = asyncio.Event()
         self.registry = Registry(self._write(), self._append(), self._read(), *self._plain())
 
     def executor(self, *, ask: bool = False, hooks: Sequence[Hook] = ()) -> Executor:
@@ -134,6 +135,7 @@ class Notes:
         async def hang() -> str:
             """Take for ever."""
             self.log.append("hanging")
+            self.hanging.set()
             try:
                 await asyncio.sleep(30)
             except asyncio.CancelledError:

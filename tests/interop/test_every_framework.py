@@ -1,10 +1,11 @@
 """What holds in every framework: our policies, hooks, limits and order, whoever runs the loop."""
 
-from collections.abc import Awaitable
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from toolwright import AllowEverything, Executor
 from toolwright.core.call import ToolCall
 from toolwright.core.errors import Halted
 from toolwright.core.event import BatchBegan, Event
@@ -195,12 +196,8 @@ async def test_a_hook_that_halts_ends_the_run(play: "Play", notes: "Notes") -> N
 
 
 async def test_cancelling_the_run_stops_the_tool(play: "Play", notes: "Notes") -> None:
-    import asyncio
-
-    running: Awaitable[Any] = play(notes.executor(), [ToolCall("c1", "hang", {})])
-    task = asyncio.ensure_future(running)
-    while "hanging" not in notes.log:
-        await asyncio.sleep(0.005)
+    task = asyncio.ensure_future(play(notes.executor(), [ToolCall("c1", "hang", {})]))
+    await notes.hanging.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -217,8 +214,6 @@ async def test_an_approval_given_in_another_process_counts_if_what_was_asked_is_
 
 
 async def test_observers_see_every_call_under_the_frameworks_id(play: "Play", notes: "Notes") -> None:
-    from toolwright import AllowEverything, Executor
-
     events: list[Event] = []
     await play(Executor(notes.registry, AllowEverything(), observe=events.append), [write(7, "x")])
     assert [call.id for event in events if isinstance(event, BatchBegan) for call in event.calls] == ["c7"]

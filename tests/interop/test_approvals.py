@@ -1,0 +1,164 @@
+"""Approvals where the frameworks differ: what was forgotten, what was approved for always, what cannot be asked."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from agents import Agent as OpenAIAgent
+from agents import RunConfig, Runner
+from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.tool_context import ToolContext as AgentsContext
+from agents.usage import Usage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from toolwright.core.errors import UsageError
+from toolwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
+from toolwright.interop.pending import Pending
+
+if TYPE_CHECKING:
+    from tests.interop.conftest import Notes
+
+HELLO = {"path": "note", "text": "hello"}
+QUIET = RunConfig(tracing_disabled=True)
+
+
+def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    if len(messages) == 1:
+        return ModelResponse([ToolCallPart("write", HELLO, "c1")])
+    return ModelResponse([TextPart("done")])
+
+
+def pydantic_agent(notes: "Notes") -> Any:
+    toolset = to_pydantic_ai(notes.executor(ask=True))
+    return PydanticAgent(FunctionModel(answer), toolsets=[toolset], output_type=[str, DeferredToolRequests])
+
+
+async def test_pydantic_ai_asks_again_when_nobody_remembers_what_was_asked(notes: "Notes") -> None:
+    first = await pydantic_agent(notes).run("hello")
+    approved = first.output.build_results(approve_all=True)
+    again = await pydantic_agent(notes).run(message_history=first.all_messages(), deferred_tool_results=approved)
+    assert isinstance(again.output, DeferredToolRequests)
+    assert notes.log == []
+
+
+async def test_pydantic_ai_does_not_take_an_approval_from_another_conversation(notes: "Notes") -> None:
+    agent = pydantic_agent(notes)
+    await agent.run("hello", conversation_id="mine")
+    other = await agent.run("hello", conversation_id="theirs")
+    approved = other.output.build_results(approve_all=True)
+    crossed = await agent.run(
+        message_history=other.all_messages(), deferred_tool_results=approved, conversation_id="nobody's"
+    )
+    assert isinstance(crossed.output, DeferredToolRequests)
+    assert notes.log == []
+
+
+def tool_graph(notes: "Notes", keeper: Any) -> Any:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode(to_langchain(notes.executor(ask=True))))
+    graph.add_edge(START, "tools")
+    return graph.compile(checkpointer=keeper)
+
+
+PLACE: Any = {"configurable": {"thread_id": "one"}}
+
+
+def asking() -> dict[str, Any]:
+    from langchain_core.messages import AIMessage
+
+    call = {"name": "write", "args": HELLO, "id": "c1", "type": "tool_call"}
+    return {"messages": [AIMessage("", tool_calls=[cast("Any", call)])]}
+
+
+async def test_langgraph_asks_again_when_nobody_remembers_what_was_asked(notes: "Notes") -> None:
+    keeper = InMemorySaver()
+    await tool_graph(notes, keeper).ainvoke(asking(), PLACE)
+    graph = tool_graph(notes, keeper)
+    state = await graph.ainvoke(Command(resume=True), PLACE)
+    assert "__interrupt__" in state
+    assert notes.log == []
+    await graph.ainvoke(Command(resume=True), PLACE)
+    assert notes.log == ["begin hello", "end hello"]
+
+
+@pytest.mark.parametrize(
+    ("said", "ran"),
+    [
+        (True, True),
+        ({"type": "approve"}, True),
+        ({"decisions": [{"type": "approve"}]}, True),
+        (False, False),
+        ("yes", False),
+        (1, False),
+        ({"type": "maybe"}, False),
+        ({"type": "edit", "edited_action": {"args": "oops"}}, False),
+        ({"decisions": []}, False),
+        ({"decisions": [{"type": "approve"}, {"type": "approve"}]}, False),
+        ({"decisions": "approve"}, False),
+    ],
+)
+async def test_only_a_clear_yes_lets_a_call_of_langgraph_run(notes: "Notes", said: Any, ran: bool) -> None:
+    graph = tool_graph(notes, InMemorySaver())
+    await graph.ainvoke(asking(), PLACE)
+    state = await graph.ainvoke(Command(resume=said), PLACE)
+    assert "__interrupt__" not in state
+    assert bool(notes.log) is ran
+    assert state["messages"][-1].status == ("success" if ran else "error")
+
+
+async def test_langchain_outside_of_a_graph_is_denied_what_a_person_would_have_to_decide(notes: "Notes") -> None:
+    tool = next(tool for tool in to_langchain(notes.executor(ask=True)) if tool.name == "write")
+    message = await tool.ainvoke({"type": "tool_call", "name": "write", "args": HELLO, "id": "c1"})
+    assert message.status == "error"
+    assert "nobody can be asked outside of a graph" in message.content
+    assert notes.log == []
+
+
+async def test_langchain_is_told_to_call_asynchronously(notes: "Notes") -> None:
+    tool = next(tool for tool in to_langchain(notes.executor()) if tool.name == "write")
+    with pytest.raises(UsageError, match="ainvoke"):
+        tool.invoke({"type": "tool_call", "name": "write", "args": HELLO, "id": "c1"})
+
+
+def scripted(notes: "Notes", *steps: Any) -> OpenAIAgent[Any]:
+    return OpenAIAgent("writer", model=ScriptedModel(steps), tools=[*to_openai_agents(notes.executor(ask=True))])
+
+
+async def test_openai_agents_approving_for_always_is_not_an_approval_of_ours(notes: "Notes") -> None:
+    agent = scripted(
+        notes,
+        [function_call("write", HELLO, call_id="c1")],
+        [function_call("write", {"path": "note", "text": "more"}, call_id="c2")],
+        [assistant_message("done")],
+    )
+    result = await Runner.run(agent, "hello", run_config=QUIET)
+    state = result.to_state()
+    state.approve(result.interruptions[0], always_approve=True)
+    result = await Runner.run(agent, state, run_config=QUIET)
+    assert result.final_output == "done"
+    assert notes.log == ["begin hello", "end hello"]
+    assert "nobody has approved exactly this" in str(result.to_input_list())
+
+
+async def test_openai_agents_tool_called_past_the_runner_is_judged_all_the_same(notes: "Notes") -> None:
+    tool = next(tool for tool in to_openai_agents(notes.executor(ask=True)) if tool.name == "write")
+    context = AgentsContext[None](None, Usage(), "write", "c1", "{}")
+    needs = cast("Any", tool.needs_approval)
+    assert await needs(context, HELLO, "c1")
+    said = await tool.on_invoke_tool(context, '{"path": "note", "text": "hello"}')
+    assert "nobody has approved exactly this" in said
+    assert notes.log == []
+
+
+def test_our_own_memory_of_questions_does_not_grow_for_ever() -> None:
+    pending = Pending()
+    for number in range(5000):
+        pending.keep("", str(number), [])
+    assert pending.find("", "0") is None
+    assert pending.find("", "4999") is not None

@@ -1,0 +1,239 @@
+"""Other frameworks' tools in our registry: their schemas to the letter, our policies in force."""
+
+import base64
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+from agents import FunctionTool, RunContextWrapper, ToolOutputImage, function_tool, tool_input_guardrail
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.types import Command
+from pydantic import BaseModel
+from pydantic_ai import ApprovalRequired, BinaryContent, ExternalToolset, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai import Tool as PydanticTool
+from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
+from pydantic_ai.tools import ToolDefinition
+
+from toolwright import AllowEverything, Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
+from toolwright.core.content import Image
+from toolwright.core.errors import UsageError
+from toolwright.interop import from_langchain, from_openai_agents, from_pydantic_ai
+from toolwright.tool.base import Tool
+
+READS = Annotations(Effect.READ)
+
+
+@dataclass
+class Shop:
+    """What tools of the frameworks find in their contexts."""
+
+    name: str
+
+
+def executor_of(tools: list[Tool]) -> Executor:
+    return Executor(Registry(*tools), AllowEverything())
+
+
+async def text_of(tools: list[Tool], name: str, arguments: dict[str, Any]) -> str:
+    outcome = await executor_of(tools).run(name, arguments)
+    assert not isinstance(outcome, Interrupted)
+    return outcome.text if isinstance(outcome, Completed) else f"{outcome.error.code}: {outcome.text}"
+
+
+def price(item: str, count: int = 1) -> dict[str, int]:
+    """What something costs.
+
+    Args:
+        item: Its name.
+        count: How many.
+    """
+    if item == "moon":
+        raise ValueError("not for sale")
+    return {"cents": len(item) * count}
+
+
+async def all_three() -> dict[str, list[Tool]]:
+    return {
+        "pydantic-ai": await from_pydantic_ai(PydanticTool(price)),
+        "langchain": from_langchain(StructuredTool.from_function(price)),
+        "openai-agents": from_openai_agents(function_tool(price, failure_error_function=None)),
+    }
+
+
+@pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
+async def test_an_imported_tool_is_called_like_ours(origin: str) -> None:
+    tools = (await all_three())[origin]
+    assert [tool.spec.origin for tool in tools] == [origin]
+    assert "cents" in await text_of(tools, "price", {"item": "tea", "count": 2})
+    assert "6" in await text_of(tools, "price", {"item": "tea", "count": 2})
+
+
+@pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
+async def test_an_imported_tool_asks_until_somebody_says_what_it_does(origin: str) -> None:
+    tools = (await all_three())[origin]
+    assert tools[0].spec.annotations == Annotations(Effect.DESTROY, open_world=True)
+    assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
+
+
+@pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
+async def test_an_exception_in_an_imported_tool_is_a_failure(origin: str) -> None:
+    outcome = await executor_of((await all_three())[origin]).run("price", {"item": "moon", "count": 1})
+    assert isinstance(outcome, Failed)
+    assert outcome.started
+    assert "not for sale" in outcome.text
+
+
+@pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
+async def test_arguments_of_an_imported_tool_are_checked_before_it_runs(origin: str) -> None:
+    outcome = await executor_of((await all_three())[origin]).run("price", {"item": 5, "count": 1})
+    assert isinstance(outcome, Failed)
+    assert not outcome.started
+
+
+async def test_schemas_are_kept_to_the_letter() -> None:
+    own, theirs = PydanticTool(price), StructuredTool.from_function(price)
+    agents = function_tool(price)
+    assert (await from_pydantic_ai(own))[0].spec.input_schema == own.tool_def.parameters_json_schema
+    shape = cast("type[BaseModel]", theirs.tool_call_schema)
+    assert from_langchain(theirs)[0].spec.input_schema == shape.model_json_schema()
+    assert from_openai_agents(agents)[0].spec.input_schema == agents.params_json_schema
+
+
+async def test_claims_are_the_callers_and_may_differ_by_name() -> None:
+    tools = from_langchain(
+        StructuredTool.from_function(price),
+        StructuredTool.from_function(price, name="buy"),
+        claims=lambda name: READS if name == "price" else Annotations(Effect.DESTROY),
+    )
+    assert [tool.spec.annotations.effect for tool in tools] == [Effect.READ, Effect.DESTROY]
+
+
+async def test_what_an_author_wanted_approved_is_asked_whatever_the_caller_claims() -> None:
+    asking = PydanticTool(price, requires_approval=True)
+    guarded = function_tool(price, needs_approval=True)
+    for tools in (await from_pydantic_ai(asking, claims=READS), from_openai_agents(guarded, claims=READS)):
+        assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
+
+
+async def test_pydantic_ai_tools_find_their_dependencies_and_our_call() -> None:
+    def where(ctx: RunContext[Shop]) -> str:
+        return f"{ctx.deps.name} {ctx.tool_name} {ctx.tool_call_approved}"
+
+    assert await text_of(await from_pydantic_ai(PydanticTool(where), deps=Shop("Kiosk")), "where", {}) == (
+        "Kiosk where True"
+    )
+
+
+async def test_pydantic_ai_toolsets_come_over_whole_and_their_errors_are_ours() -> None:
+    toolset: FunctionToolset[object] = FunctionToolset()
+
+    @toolset.tool_plain
+    def again() -> str:
+        raise ModelRetry("say it louder")
+
+    @toolset.tool_plain
+    def never() -> str:
+        raise PydanticToolFailed("closed for good")
+
+    @toolset.tool_plain
+    def later() -> str:
+        raise ApprovalRequired
+
+    tools = await from_pydantic_ai(toolset.prefixed("shop"))
+    assert await text_of(tools, "shop_again", {}) == "tool_failed: say it louder"
+    assert await text_of(tools, "shop_never", {}) == "tool_failed: closed for good"
+    assert "only pydantic-ai can do" in await text_of(tools, "shop_later", {})
+
+
+async def test_pictures_come_over_as_pictures() -> None:
+    def photo() -> list[Any]:
+        """Take a photo."""
+        return ["a dot", BinaryContent(b"png", media_type="image/png")]
+
+    def snapshot() -> tuple[list[dict[str, str]], None]:
+        """Take a photo."""
+        data = base64.b64encode(b"png").decode()
+        return [{"type": "text", "text": "a dot"}, {"type": "image", "base64": data, "mime_type": "image/png"}], None
+
+    async def shoot(context: RunContextWrapper[Any], arguments: str) -> ToolOutputImage:
+        return ToolOutputImage(image_url=f"data:image/png;base64,{base64.b64encode(b'png').decode()}")
+
+    chain = StructuredTool.from_function(snapshot, response_format="content_and_artifact")
+    lists = [
+        await from_pydantic_ai(PydanticTool(photo)),
+        from_langchain(chain),
+        from_openai_agents(FunctionTool("shoot", "Take a photo.", {"type": "object", "properties": {}}, shoot)),
+    ]
+    for tools in lists:
+        outcome = await executor_of(tools).run(tools[0].spec.name)
+        assert isinstance(outcome, Completed)
+        assert outcome.output.parts[-1] == Image(b"png", "image/png")
+
+
+async def test_a_tool_that_is_run_elsewhere_cannot_be_imported() -> None:
+    with pytest.raises(UsageError, match="nothing here to call"):
+        await from_pydantic_ai(ExternalToolset([ToolDefinition(name="far")]))
+
+
+async def test_a_tool_of_langchain_fails_in_its_own_words() -> None:
+    def shut() -> str:
+        """Be shut."""
+        raise ToolException("come back on Monday")
+
+    for handled in (True, False):
+        chain: BaseTool = StructuredTool.from_function(shut, handle_tool_error=handled)
+        assert await text_of(from_langchain(chain), "shut", {}) == "tool_failed: come back on Monday"
+
+
+async def test_a_tool_that_steers_a_graph_says_that_there_is_none() -> None:
+    def leave() -> Command[Any]:
+        """Leave."""
+        return Command(goto="exit")
+
+    assert "only a graph" in await text_of(from_langchain(StructuredTool.from_function(leave)), "leave", {})
+
+
+async def test_guardrails_are_not_lost_in_silence() -> None:
+    @tool_input_guardrail
+    def watch(data: Any) -> Any:
+        raise AssertionError("only the runner calls this")
+
+    guarded = function_tool(price)
+    guarded.tool_input_guardrails = [watch]
+    with pytest.raises(UsageError, match="has guardrails"):
+        from_openai_agents(guarded)
+
+
+async def test_a_disabled_tool_stays_behind_and_its_time_limit_comes_along() -> None:
+    async def slow() -> str:
+        """Take a while."""
+        return "done"
+
+    off, on = function_tool(price, is_enabled=False), function_tool(slow, timeout=5.0)
+    assert [(tool.spec.name, tool.spec.limits.seconds) for tool in from_openai_agents(off, on)] == [("slow", 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "fix"),
+    [
+        ("to_pydantic_ai", "pydantic_ai", "pip install pydantic-ai-slim"),
+        ("from_langchain", "langchain_core", "pip install langgraph"),
+        ("to_openai_agents", "agents", "pip install openai-agents"),
+    ],
+)
+def test_a_framework_that_is_not_installed_is_named_with_the_fix(name: str, missing: str, fix: str) -> None:
+    code = (
+        f"import sys\nsys.modules[{missing!r}] = None\nimport toolwright.interop as interop\n"
+        f"try:\n    interop.{name}\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("UsageError")
+    assert fix in done.stdout
+
+
+def test_importing_the_package_loads_no_framework() -> None:
+    code = "import sys, toolwright.interop\nprint(*{'pydantic_ai', 'langgraph', 'agents'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert not done.stdout.strip()
