@@ -1,7 +1,13 @@
 """Models by name, and what they cost."""
 
+from pathlib import Path
+
 import pytest
 
+from toolwright.agent import Agent, Budget, Done
+from toolwright.agent.budget import Spending
+from toolwright.app.models import choose_model
+from toolwright.app.settings import Settings
 from toolwright.core.errors import UsageError
 from toolwright.core.message import Usage
 from toolwright.providers.anthropic import AnthropicMessages
@@ -10,7 +16,7 @@ from toolwright.providers.google import GoogleGemini
 from toolwright.providers.names import provider_for
 from toolwright.providers.openai_chat import OpenAIChat
 from toolwright.providers.openai_responses import OpenAIResponses
-from toolwright.providers.prices import cost_of, prices_for
+from toolwright.providers.prices import PRICES, Prices, cost_of, prices_for
 from toolwright.providers.schema_mode import AdaptiveTools, SchemaActions
 
 
@@ -73,11 +79,74 @@ def test_a_dated_name_costs_what_the_model_costs(model: str, known: str) -> None
     assert prices_for(model) is prices_for(known) is not None
 
 
-def test_an_unknown_model_has_no_price() -> None:
-    assert cost_of("claude-opus-9", Usage(1)) is None
-    assert cost_of("gpt-5-nano", Usage(1)) is None
+@pytest.mark.parametrize(
+    "model", ["claude-opus-9", "gpt-5-nano-next", "gemini-2.5-pro-tts", "qwen3:8b", "scripted", ""]
+)
+def test_what_an_unknown_model_costs_is_not_known(model: str) -> None:
+    assert cost_of(model, Usage(1)) is None
 
 
 def test_every_kind_of_token_has_its_price() -> None:
     million = 1_000_000
-    assert cost_of("claude-opus-5", Usage(million, million, million, million)) == pytest.approx(5 + 25 + 0.5 + 6.25)
+    prices = prices_for("claude-opus-5")
+    assert prices is not None
+    assert prices.cost(Usage(million, million, million, million)) == pytest.approx(5 + 25 + 0.5 + 6.25)
+
+
+def test_cached_tokens_without_a_price_of_their_own_cost_what_others_do() -> None:
+    assert cost_of("gpt-5-pro", Usage(1_000, 0, 1_000, 1_000)) == pytest.approx(3_000 * 15 / 1_000_000)
+    assert Prices(3, 15).cost(Usage(0, 0, 1_000_000, 1_000_000)) == pytest.approx(6)
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Usage(200_000, 1_000), 200_000 * 1.25 + 1_000 * 10),
+        (Usage(200_001, 1_000), 200_001 * 2.5 + 1_000 * 15),
+        (Usage(1, 1_000, 200_000), 2.5 + 1_000 * 15 + 200_000 * 0.25),  # what is cached makes it no shorter
+    ],
+)
+def test_a_long_request_costs_more_from_its_first_token_on(usage: Usage, cost: float) -> None:
+    assert cost_of("gemini-2.5-pro", usage) == pytest.approx(cost / 1_000_000)
+
+
+def test_many_short_requests_are_not_one_long_one() -> None:
+    spending = Spending(Budget(prices=prices_for("gemini-2.5-pro")))
+    for _ in range(3):
+        spending.add(Usage(100_000))
+    assert spending.cost == pytest.approx(0.3 * 1.25)
+    spending.add(Usage(400_000), whole_run=True)
+    assert spending.cost == pytest.approx(0.7 * 1.25)
+    spending.add(Usage(400_000))
+    assert spending.cost == pytest.approx(0.7 * 1.25 + 0.4 * 2.5)
+
+
+@pytest.mark.parametrize("prices", PRICES.values(), ids=PRICES)
+def test_no_price_is_nothing(prices: Prices) -> None:
+    told = [prices, prices.long or prices]
+    assert all(price is None or price > 0 for p in told for price in (p.input, p.output, p.cache_read, p.cache_write))
+    assert (prices.long is None) == (prices.above_tokens == 0)
+
+
+@pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"])
+def test_what_a_key_offers_by_itself_has_a_known_price(key: str) -> None:
+    chosen = choose_model(Settings(()), environment={key: "x"})
+    assert chosen is not None
+    assert prices_for(chosen.name) is not None
+
+
+async def test_a_script_is_a_model_like_any_other(tmp_path: Path) -> None:
+    file = tmp_path / "lines.json"
+    file.write_text('["hello"]', encoding="utf-8")
+    result = await Agent(provider_for(f"script:{file}")).run("hi")
+    assert isinstance(result, Done)
+    assert result.text == "hello"
+
+
+@pytest.mark.parametrize("text", [None, "[", "{}"])
+def test_a_script_that_cannot_be_read_is_named(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "lines.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"lines\.json"):
+        provider_for(f"script:{file}")

@@ -38,12 +38,14 @@ class Budget:
 class Spending:
     """What one run has taken, held against its budget."""
 
-    __slots__ = ("_counts", "_fields", "budget", "deadline", "tokens", "turns")
+    __slots__ = ("_counts", "_fields", "budget", "cost", "deadline", "tokens", "turns")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.turns = 0
         self.tokens = 0
+        self.cost = 0.0
+        """In the currency of the budget's prices; nothing where it has none."""
         self._fields = (0, 0, 0, 0)
         self.deadline = None if budget.seconds is None else monotonic() + budget.seconds
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
@@ -53,8 +55,10 @@ class Spending:
         """What the run's requests came to."""
         return Usage(*self._fields)
 
-    def add(self, usage: Usage) -> None:
-        """Count what one or more requests came to."""
+    def add(self, usage: Usage, *, whole_run: bool = False) -> None:
+        """Count what a request came to, or all those of another run."""
+        if (prices := self.budget.prices) is not None:
+            self.cost += prices.cost(usage) if whole_run else prices.request_cost(usage)
         fresh, said, read, written = self._fields
         self._fields = (
             fresh + usage.input_tokens,
@@ -71,8 +75,8 @@ class Spending:
             return "turns", f"the limit of {budget.turns} turns is reached"
         if budget.tokens is not None and self.tokens >= budget.tokens:
             return "tokens", f"the limit of {budget.tokens} tokens is reached: {self.tokens} were used"
-        if budget.money is not None and budget.prices is not None and budget.prices.cost(self.usage) >= budget.money:
-            return "money", f"the limit of {budget.money:g} is reached: {budget.prices.cost(self.usage):.4f} was spent"
+        if budget.money is not None and self.cost >= budget.money:
+            return "money", f"the limit of {budget.money:g} is reached: {self.cost:.4f} was spent"
         if self.deadline is not None and monotonic() >= self.deadline:
             return "seconds", f"the limit of {budget.seconds:g} s is reached"
         return None

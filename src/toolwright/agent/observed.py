@@ -35,7 +35,8 @@ async def observed_run(
         raise
     finally:
         usage = spending.usage
-        cost = _cost(spending.budget.prices, began.model, usage)
+        prices = spending.budget.prices or prices_for(began.model)
+        cost = None if prices is None else spending.cost or prices.cost(usage)
         observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
 
 
@@ -102,4 +103,4 @@ def _reason(error: BaseException, talk: Talk) -> str:
 def _cost(given: Prices | None, model: str, usage: Usage) -> float | None:
     """What was agreed counts more than what is known."""
     prices = given or prices_for(model)
-    return None if prices is None else prices.cost(usage)
+    return None if prices is None else prices.request_cost(usage)

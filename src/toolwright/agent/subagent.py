@@ -111,7 +111,7 @@ class SubAgent:
         session_id = f"in-{context.idempotency_key}"
         result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
         if lineage.spending is not None:
-            lineage.spending.add(result.usage)
+            lineage.spending.add(result.usage, whole_run=True)
         match result:
             case Done(text):
                 return text

@@ -317,4 +317,4 @@ def prices_in(settings: Settings, model: str) -> Prices | None:
     given: Mapping[str, float] | None = settings.merged("prices").get(model)
     if not given:
         return prices_for(model)
-    return Prices(given["input"], given["output"], given.get("cacheRead", 0.0), given.get("cacheWrite", 0.0))
+    return Prices(given["input"], given["output"], given.get("cacheRead"), given.get("cacheWrite"))

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 
 from toolwright.app.settings import Settings
+from toolwright.providers.base import Provider
+from toolwright.providers.names import provider_for
 
 _KEYS = (
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
-    ("OPENAI_API_KEY", "openai:gpt-5"),
-    ("GEMINI_API_KEY", "google:gemini-2.5-pro"),
-    ("GOOGLE_API_KEY", "google:gemini-2.5-pro"),
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
+    ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
+    ("GEMINI_API_KEY", "google:gemini-4-argon"),
+    ("GOOGLE_API_KEY", "google:gemini-4-argon"),
 )
 _SERVERS = (("Ollama", 11434), ("llama.cpp", 8080), ("LM Studio", 1234), ("vLLM", 8000))
 _PROBE_SECONDS = 0.4
@@ -55,6 +57,22 @@ def choose_model(
         if around.get(key):
             return ModelChoice(name, f"{key} is set", base_url)
     return local_server()
+
+
+def open_model(choice: ModelChoice) -> Provider:
+    """Make the provider of a model: all that `provider_for` knows, a file of this machine, an address of one's own."""
+    kind, _, rest = choice.name.partition(":")
+    if kind == "local":
+        from toolwright.app.local_model import local_provider
+
+        return local_provider(rest)
+    if not choice.base_url or kind == "script":
+        return provider_for(choice.name)
+    if kind == "anthropic":
+        from toolwright.providers.anthropic import AnthropicMessages
+
+        return AnthropicMessages(rest, base_url=choice.base_url)
+    return provider_for(f"{choice.base_url}#{rest or choice.name}")
 
 
 def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice | None:

@@ -40,7 +40,7 @@ def _of_output(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[rep
     group.add_argument("--include-partial-messages", action="store_true", help="stream-json: deltas as they come")
     group.add_argument("--json-schema", metavar="FILE|JSON", help="the answer must be JSON of this schema")
     group.add_argument("--max-turns", type=_at_least_one, metavar="N")
-    group.add_argument("--max-budget-usd", type=float, metavar="USD", help="needs prices in the settings")
+    group.add_argument("--max-budget-usd", type=float, metavar="USD", help="needs a price: a known one, or yours")
     group.add_argument(
         "--answers", metavar="allow|deny|JSON", help='to a paused session: for all, or by call id {"ID": "allow"}'
     )

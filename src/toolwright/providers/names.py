@@ -1,4 +1,4 @@
-"""Models by name: `anthropic:…`, `openai:…`, `google:…`, or the address of a server and a model on it."""
+"""Models by name: `anthropic:…`, `openai:…`, `google:…`, a server's address and a model on it, or a `script:…`."""
 
 from collections.abc import Mapping
 from os import environ
@@ -10,7 +10,7 @@ from toolwright.providers.base import Provider
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
 """How tools are called: as the server can, as the API says, or as one JSON action."""
 
-_FORMS = "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME or http://HOST/v1#NAME"
+_FORMS = "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME or script:FILE"
 _KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),
@@ -30,6 +30,8 @@ def provider_for(
     if model.startswith(("http://", "https://")):
         return _served(model, api_key, tool_mode)
     vendor, _, name = model.partition(":")
+    if vendor == "script" and name:
+        return _scripted(name)
     if vendor not in _KEYS or not name:
         raise UsageError(f"there is no model {model!r}: write {_FORMS}")
     provider = _vendor(vendor, name, api_key)
@@ -54,6 +56,15 @@ def _vendor(vendor: str, name: str, api_key: str | None) -> Provider:
     from toolwright.providers.google import GoogleGemini
 
     return GoogleGemini(name, api_key=api_key)
+
+
+def _scripted(file: str) -> Provider:
+    from toolwright.providers.scripted import ScriptedProvider
+
+    try:
+        return ScriptedProvider.from_file(file)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the model 'script:{file}' cannot be read: {error}") from None
 
 
 def _served(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
