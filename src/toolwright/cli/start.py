@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 
 from toolwright.app.assemble import App, Wishes, assemble
-from toolwright.app.models import NO_MODEL, ModelChoice, choose_model
+from toolwright.app.models import NO_MODEL, ModelChoice, choose_model, open_model
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
 from toolwright.app.switched import Models
@@ -37,31 +37,6 @@ def wishes_of(options: argparse.Namespace) -> Wishes:
         more_system=options.append_system_prompt,
         keep=not getattr(options, "no_session_persistence", False),
     )
-
-
-def open_model(choice: ModelChoice) -> Provider:
-    """Make the provider of a model; `script:FILE` is a model that reads its lines from a file."""
-    kind, _, rest = choice.name.partition(":")
-    if kind == "script":
-        from toolwright.testing.provider import ScriptedProvider
-
-        try:
-            return ScriptedProvider.from_file(rest)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"--model {choice.name}: the script cannot be read: {error}") from None
-    if kind == "local":
-        from toolwright.app.local_model import local_provider
-
-        return local_provider(rest)
-    from toolwright.providers.names import provider_for
-
-    if not choice.base_url:
-        return provider_for(choice.name)
-    if kind == "anthropic":
-        from toolwright.providers.anthropic import AnthropicMessages
-
-        return AnthropicMessages(rest, base_url=choice.base_url)
-    return provider_for(f"{choice.base_url}#{rest or choice.name}")
 
 
 def start(
