@@ -42,8 +42,12 @@ def _tiered(
     above_tokens: int, fresh: float, said: float, read: float | None = None, written: float | None = None
 ) -> Prices:
     """Prices as most vendors raise them for long requests: input twice, output half as much again."""
-    twice = [None if price is None else price * 2 for price in (read, written)]
-    return Prices(fresh, said, read, written, above_tokens, Prices(fresh * 2, said * 1.5, *twice))
+    long = Prices(fresh * 2, said * 1.5, _twice(read), _twice(written))
+    return Prices(fresh, said, read, written, above_tokens, long)
+
+
+def _twice(price: float | None) -> float | None:
+    return None if price is None else price * 2
 
 
 _GOOGLE, _OPENAI = 200_000, 272_000
