@@ -2,18 +2,25 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import jsonschema_rs
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
+from toolwright.app.assemble import Wishes, assemble
 from toolwright.app.layer import SCHEMA_FILE, parse_layer
 from toolwright.app.places import Places
 from toolwright.app.position import line_of
-from toolwright.app.settings import load_settings
+from toolwright.app.rules import rules_in
+from toolwright.app.settings import Settings, load_settings
 from toolwright.core.errors import UsageError
+from toolwright.hooks.shell_events import EVENTS, NEVER
+from toolwright.policy.places import Surroundings
+from toolwright.testing.provider import ScriptedProvider
 
 
 @pytest.fixture
@@ -95,10 +102,159 @@ def test_the_project_is_the_repository_wherever_inside_one_stands(places: Places
     assert Places.of(inner, home=places.home).project == places.project
 
 
+def test_nobodys_word_counts_after_the_administrators(places: Places, tmp_path: Path) -> None:
+    managed = Places(places.home, places.project, places.cwd, tmp_path / "managed.json")
+    write(managed.managed, {"sandbox": "require", "permissions": {"deny": ["Bash(curl *)"]}})
+    settings = load_settings(managed, trusted=True, given=['{"sandbox": "off", "permissions": {"deny": []}}'])
+    assert settings.last("sandbox") == "require" and settings.place("sandbox") == f"{managed.managed}:1"
+    rules = rules_in(settings, Surroundings.of(places.cwd)).rules
+    assert [(rule.text, rule.written_in) for rule in rules] == [("Bash(curl *)", f"{managed.managed}:1")]
+    managed.managed.write_text("{")
+    with pytest.raises(UsageError, match=r"managed\.json:1: not valid JSON"):
+        load_settings(managed, trusted=True)
+
+
+def test_a_key_that_is_given_twice_loses_no_rule_in_silence() -> None:
+    with pytest.raises(UsageError, match=r"x: 'permissions' is given twice"):
+        parse_layer("user", "x", '{"permissions": {"deny": ["Bash"]}, "permissions": {}}')
+
+
+def test_keys_nobody_reads_are_told_inside_sections_too() -> None:
+    text = '{\n "permissions": {\n  "denny": ["Bash"]\n }\n}'
+    (problem,) = parse_layer("user", "x", text).problems
+    assert problem.startswith("x:3: 'permissions.denny'") and "did you mean 'deny'?" in problem
+
+
+def test_a_rule_that_cannot_be_read_is_named_with_its_line() -> None:
+    layer = parse_layer("user", "/x", '{"permissions": {"deny": [\n"Read(a)",\n"Bash(rm"]}}')
+    with pytest.raises(UsageError, match=r"/x:3: the deny rule 'Bash\(rm'"):
+        rules_in(Settings((layer,)), Surroundings.of("/"))
+
+
+COPIED = {
+    "$schema": "https://example.com/settings.json",
+    "model": "opus",
+    "apiKeyHelper": "/bin/key",
+    "cleanupPeriodDays": 20,
+    "includeCoAuthoredBy": False,
+    "env": {"NODE_ENV": "test"},
+    "permissions": {
+        "allow": ["Bash(npm run lint)", "Bash(npm run test:*)", "Read(~/.zshrc)", "mcp__github__get_issue"],
+        "ask": ["Bash(git push:*)"],
+        "deny": ["WebFetch", "Bash(curl:*)", "Read(./.env)", "Read(./secrets/**)"],
+        "additionalDirectories": ["../docs/"],
+        "defaultMode": "acceptEdits",
+        "disableBypassPermissionsMode": "disable",
+    },
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "timeout": 30},
+                    {"type": "command", "command": "audit", "async": True, "if": "Bash(git *)", "statusMessage": "…"},
+                ],
+            },
+            {"matcher": "mcp__.*", "hooks": [{"type": "http", "url": "http://localhost/hook"}]},
+        ],
+        "Stop": [{"hooks": [{"type": "prompt", "prompt": "Is all of it done?"}]}],
+        "FileChanged": [{"matcher": ".env", "hooks": [{"type": "command", "command": "direnv allow"}]}],
+    },
+    "mcpServers": {
+        "github": {"type": "sse", "url": "https://example.com/sse"},
+        "files": {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": "${TOKEN:-x}"}},
+    },
+    "statusLine": {"type": "command", "command": "status.sh"},
+    "sandbox": {"enabled": True, "excludedCommands": ["docker"]},
+}
+
+
+def test_settings_of_another_agent_can_be_copied_over(places: Places) -> None:
+    places.user_settings.write_text(json.dumps(COPIED, indent=2))
+    settings = load_settings(places, trusted=False)
+    app = assemble(ScriptedProvider(), settings, places, Wishes(keep=False))
+    assert [hook.command for hook in app.hooks.hooks] == ['"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "audit"]
+    assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
+    assert len(app.rules.rules) == 9 and app.switch.mode == "auto"
+    assert settings.last("sandbox") == "prefer"
+    told = "\n".join(app.problems)
+    for word in ("apiKeyHelper", "statusLine", "disableBypassPermissionsMode", "'http'", "'prompt'", "FileChanged"):
+        assert word in told, word
+    assert all(f"{places.user_settings}:" in problem for problem in app.problems)
+
+
 def test_the_published_schema_is_a_schema() -> None:
     schema = json.loads(SCHEMA_FILE.read_text())
     jsonschema_rs.validator_for(schema)
     assert set(schema["properties"]) >= {"permissions", "hooks", "mcpServers", "env", "model"}
+
+
+RULES = st.lists(st.sampled_from(["Bash(ls *)", "Read(.env)", "mcp__x", "WebFetch(domain:a.example)"]), max_size=3)
+HOOK = st.fixed_dictionaries(
+    {"command": st.sampled_from(["true", "echo x"])},
+    optional={
+        "type": st.just("command"),
+        "timeout": st.floats(0.1, 99),
+        "if": st.just("Bash(ls *)"),
+        "async": st.booleans(),
+        "onError": st.sampled_from(["proceed", "block"]),
+    },
+)
+FITTING: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.just("a:b"),
+        "baseUrl": st.just("https://x.example"),
+        "instructions": st.text(max_size=5),
+        "disableAllHooks": st.booleans(),
+        "env": st.dictionaries(st.just("A"), st.just("b")),
+        "sandbox": st.sampled_from(["off", "prefer", {"enabled": False}]),
+        "limits": st.fixed_dictionaries({}, optional={"turns": st.integers(1, 9), "seconds": st.floats(0.1, 9)}),
+        "permissions": st.fixed_dictionaries(
+            {},
+            optional={
+                **dict.fromkeys(("allow", "ask", "deny"), RULES),
+                "defaultMode": st.sampled_from(
+                    ["plan", "default", "auto", "dontAsk", "bypass", "acceptEdits", "manual"]
+                ),
+            },
+        ),
+        "hooks": st.dictionaries(
+            st.sampled_from([*EVENTS, *NEVER]),
+            st.lists(st.fixed_dictionaries({"hooks": st.lists(HOOK, max_size=2)}), max_size=2),
+            max_size=2,
+        ),
+    },
+)
+
+
+@settings_of_hypothesis(max_examples=40, deadline=None)
+@given(FITTING)
+def test_what_fits_the_schema_can_be_read_and_becomes_an_agent(content: Any) -> None:
+    jsonschema_rs.validate(json.loads(SCHEMA_FILE.read_text()), content)
+    layer = parse_layer("command line", "--settings", json.dumps(content))
+    assert layer.problems == ()
+    with TemporaryDirectory() as folder:
+        places = Places.of(folder, home=Path(folder, "home"))
+        app = assemble(ScriptedProvider(), Settings((layer,)), places, Wishes(keep=False))
+    counted = [entry for groups in content.get("hooks", {}).values() for group in groups for entry in group["hooks"]]
+    assert len(app.hooks.hooks) <= len(counted)
+    written = content.get("permissions", {})
+    rules = {(kind, text) for kind in ("allow", "ask", "deny") for text in written.get(kind, ())}
+    assert {(rule.kind, rule.text) for rule in app.rules.rules} == rules
+
+
+KEYS = ["model", "permissions", "hooks", "env", "sandbox", "limits", "mcpServers", "prices", "disableAllHooks"]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), st.deferred(lambda: JSON), min_size=1, max_size=3))
+def test_what_does_not_fit_the_schema_is_refused_and_nothing_else_is(content: Any) -> None:
+    fits = jsonschema_rs.is_valid(json.loads(SCHEMA_FILE.read_text()), content)
+    try:
+        parse_layer("user", "x", json.dumps(content))
+        assert fits
+    except UsageError as error:
+        assert not fits and str(error).startswith("x:1: ")
 
 
 JSON = st.recursive(

@@ -143,3 +143,8 @@ def test_a_mistake_in_the_settings_is_named_with_its_line(machine: Any) -> None:
     for action in (["test", "bash", "ls"], ["explain"]):
         ended = machine("permissions", *action)
         assert ended.code == 2 and f"{file}:4: the deny rule 'Bash(rm'" in ended.err
+
+
+def test_the_schema_of_settings_is_printed_for_editors(machine: Any) -> None:
+    schema = machine("permissions", "schema").document
+    assert {"permissions", "hooks", "mcpServers"} <= set(schema["properties"])

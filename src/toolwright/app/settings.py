@@ -40,12 +40,11 @@ class Settings:
                 return found
         return None
 
-    def place(self, *path: str) -> str:
+    def place(self, section: str, key: str = "") -> str:
         """Where the last word on a setting is written: the file and the line; empty where nobody speaks."""
         for layer in reversed(self.layers):
-            found = layer.section(path[0]) if len(path) > 1 else layer.content
-            if found.get(path[-1]) is not None:
-                return layer.at(*path)
+            if (layer.section(section).get(key) if key else layer.content.get(section)) is not None:
+                return layer.at(section, key) if key else layer.at(section)
         return ""
 
     def merged(self, name: str) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ from toolwright.policy.line import PartOfLine, shown
 from toolwright.tool.base import Tool
 
 _WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
-_STRICTEST = (Deny, Ask, Allow)
+_STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _arguments(argument: str) -> JsonObject | None:
 
 
 def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
-    return next(pair for kind in _STRICTEST for pair in decisions if isinstance(pair[1], kind))
+    return max(decisions, key=lambda pair: _STRICTNESS[type(pair[1])])
 
 
 def _ignored(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.layer import SCHEMA_FILE
 from toolwright.app.places import Places
 from toolwright.app.rules import withheld_rules
 from toolwright.app.trust import Trust
@@ -36,6 +37,9 @@ examples:
 def run(arguments: Sequence[str]) -> int:
     """Carry out the subcommand. Exit code: 0 allow, 3 ask, 4 deny; 2 for a mistake in the arguments or rules."""
     options = _parser().parse_args(arguments)
+    if options.action == "schema":
+        print(SCHEMA_FILE.read_text("utf-8"), end="")
+        return ALLOWED
     try:
         return _test(options) if options.action == "test" else _explain(options)
     except UsageError as error:
@@ -53,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = actions.add_parser("explain", help="list mode, trust and rules in force, and what is wrong with them")
     for each in (test, explain):
         _add_scene(each)
+    actions.add_parser("schema", help="print the JSON Schema of settings files, for editors")
     return parser
 
 
