@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RUNNABLE = ("tools", "registry", "executor", "testing", "mcp", "gateway")
-PAGES = [ROOT / "docs" / "tutorial.md", *(ROOT / "docs" / "howto" / f"{name}.md" for name in RUNNABLE)]
+SHOWN_ONLY = {"providers.md"}  # needs the keys of four vendors
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python" in page.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in SHOWN_ONLY], ids=lambda page: page.name)
+def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks, f"{page.name} has no code"
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": f"docs_{page.stem}"})
 
 
