@@ -6,6 +6,7 @@ from typing import Any
 
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.content import File, Image, Part, Text
+from toolwright.core.history import encoded
 from toolwright.core.message import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from toolwright.hooks.redact import Redact
 from toolwright.telemetry.names import FINISHES
@@ -18,16 +19,16 @@ class Content:
         self._clean = redact.clean
 
     def messages(self, messages: Sequence[Message]) -> str:
-        """A conversation."""
-        return self._written([self._message(message) for message in messages])
+        """A conversation; each message is written once, however often the conversation is."""
+        return f"[{','.join(encoded(messages, self, self._line))}]"
 
     def said(self, message: AssistantMessage) -> str:
         """A model's message, as the list of one that the conventions make of it."""
-        return self._written([{**self._message(message), "finish_reason": FINISHES.get(message.stop, message.stop)}])
+        return _json([{**self._message(message), "finish_reason": FINISHES.get(message.stop, message.stop)}])
 
     def system(self, text: str) -> str:
         """The system prompt."""
-        return self._written([self._part(Text(text))])
+        return _json([self._part(Text(text))])
 
     def arguments(self, call: ToolCall) -> str:
         """A call's arguments as the model wrote them."""
@@ -36,6 +37,9 @@ class Content:
     def outcome(self, outcome: Completed | Failed) -> str:
         """What the model reads of a call."""
         return self._clean(outcome.text)
+
+    def _line(self, message: Message) -> str:
+        return _json(self._message(message))
 
     def _message(self, message: Message) -> dict[str, Any]:
         match message:
@@ -61,8 +65,9 @@ class Content:
     def _response(self, outcome: Completed | Failed) -> dict[str, Any]:
         return {"type": "tool_call_response", "id": outcome.call.id, "response": self.outcome(outcome)}
 
-    def _written(self, value: object) -> str:
-        return json.dumps(value, ensure_ascii=False)
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _text(arguments: object) -> str:
