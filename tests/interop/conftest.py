@@ -234,13 +234,13 @@ def _chat_model(turns: Sequence[Sequence[ToolCall]], between: Callable[[], objec
 
 def _agent_graph(model: Any, tools: list[Any], keeper: Any) -> Any:
     """A ready-made agent: every call is a task of its own."""
-    from langgraph.prebuilt import create_react_agent
+    from langgraph import prebuilt
     from langgraph.warnings import LangGraphDeprecatedSinceV10
 
     with warnings.catch_warnings():
         # the same function lives in the package langchain now, which is not needed for anything else here
         warnings.simplefilter("ignore", LangGraphDeprecatedSinceV10)
-        return cast("Any", create_react_agent)(model, tools, checkpointer=keeper)
+        return cast("Any", prebuilt).create_react_agent(model, tools, checkpointer=keeper)
 
 
 def _node_graph(model: Any, tools: list[Any], keeper: Any) -> Any:
