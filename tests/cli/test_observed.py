@@ -1,10 +1,17 @@
 """The log and OpenTelemetry, switched on from the command line, the environment and the settings."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from toolwright.app.places import Places
+from toolwright.core.content import Text
+from toolwright.core.message import AssistantMessage, Usage, UserMessage
+from toolwright.sessions import SqliteStore
+from toolwright.sessions.records import Compacted, Said
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Machine
@@ -97,3 +104,24 @@ def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(mac
     ended = machine("-p", "go", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")
     assert "nothing is traced: there is no exporter" in ended.err and "pip install" in ended.err
+
+
+def test_sessions_and_stats_say_what_was_spent_at_each_models_prices(machine: "Machine") -> None:
+    machine.user_settings({"prices": {"own": {"input": 3, "output": 0}}})
+    places = Places.of()
+    places.record.mkdir(parents=True)
+    spoke = (("gpt-5-2026-01-01", 1_000_000), ("own", 1_000_000), ("nobody-knows", 500))
+
+    async def talk() -> None:
+        async with SqliteStore(places.sessions) as store:
+            hold = await store.hold("s")
+            said = [AssistantMessage((Text("hi"),), usage=Usage(count), model=model) for model, count in spoke]
+            await hold.append(Said(UserMessage("go")), *map(Said, said), Compacted((UserMessage("short"),), Usage(70)))
+            await hold.release()
+
+    asyncio.run(talk())
+    spent = machine("stats", "--json").document
+    assert spent["cost_usd"] == pytest.approx(1.25 + 3)
+    assert spent["unpriced_tokens"] == 570
+    assert "4.2500 USD and 570 tokens of unknown price" in machine("stats").out
+    assert "4.2500 USD" in machine("sessions", "show", "s").out

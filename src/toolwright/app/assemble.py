@@ -1,6 +1,6 @@
 """From settings to an agent that can be talked to."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from toolwright.agent import Agent, Budget, Prices
 from toolwright.app.active import ActiveSkills
 from toolwright.app.conditions import Conditions, faulty_condition
+from toolwright.app.costs import prices_in
 from toolwright.app.granted import HookAllows, ProjectGrants
 from toolwright.app.layer import Layer
 from toolwright.app.places import Places
@@ -38,7 +39,6 @@ from toolwright.policy import ByMode, LoadedRules, ModeSwitch, Policies, Policy,
 from toolwright.policy.places import Surroundings
 from toolwright.providers.base import Provider
 from toolwright.providers.clients import close_provider
-from toolwright.providers.prices import prices_for
 from toolwright.registry import Deferred, Registry, Toolset, filtered
 from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
 from toolwright.skills import Skills
@@ -310,11 +310,3 @@ def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
         money=money,
         prices=prices,
     )
-
-
-def prices_in(settings: Settings, model: str) -> Prices | None:
-    """What a model's tokens cost: as the settings say, else as far as is known."""
-    given: Mapping[str, float] | None = settings.merged("prices").get(model)
-    if not given:
-        return prices_for(model)
-    return Prices(given["input"], given["output"], given.get("cacheRead"), given.get("cacheWrite"))

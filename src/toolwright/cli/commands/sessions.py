@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from toolwright.agent.recall import Recalled
+from toolwright.app.costs import cost_of_records, known_prices
 from toolwright.app.places import Places
 from toolwright.cli.session import find_session
 from toolwright.cli.show import one_line, transcript
@@ -103,7 +104,8 @@ async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
         waiting = ", ".join(call.name for call in recalled.open.calls)
         print(f"waiting: {waiting}; go on with: toolwright --resume {options.id}")
     usage = usage_of(records)
-    print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out]")
+    cost = cost_of_records(records, known_prices(Places.of()))
+    print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
 
 
 async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolwright.app.costs import Cost, cost_of_records, known_prices
 from toolwright.app.places import Places
 from toolwright.core.message import ToolMessage, Usage
 from toolwright.sessions import SqliteStore
@@ -17,6 +18,7 @@ from toolwright.stats import Stats
 class _Figures:
     sessions: int = 0
     usage: Usage = Usage()
+    cost: Cost = field(default_factory=Cost)
     tools: Stats = field(default_factory=Stats)
 
 
@@ -34,11 +36,13 @@ def run(arguments: list[str]) -> int:
 
 async def _figures(places: Places, limit: int) -> _Figures:
     figures = _Figures()
+    prices_of = known_prices(places)
     async with SqliteStore(places.sessions) as store:
         for entry in await store.list(limit=limit):
             records = await store.read(entry.session_id)
             figures.sessions += 1
             figures.usage += usage_of(records)
+            figures.cost += cost_of_records(records, prices_of)
             for record in records:
                 if isinstance(record, Said) and isinstance(record.message, ToolMessage):
                     for outcome in record.message.outcomes:
@@ -54,14 +58,15 @@ def _fields(figures: _Figures) -> dict[str, Any]:
         "cache_read": usage.cache_read_tokens,
         "cache_write": usage.cache_write_tokens,
     }
-    return {"sessions": figures.sessions, "tokens": tokens, "tools": figures.tools.to_json()}
+    cost = {"cost_usd": round(figures.cost.usd, 6), "unpriced_tokens": figures.cost.unpriced_tokens}
+    return {"sessions": figures.sessions, "tokens": tokens, **cost, "tools": figures.tools.to_json()}
 
 
 def _table(figures: _Figures) -> str:
     usage = figures.usage
     lines = [
         f"{figures.sessions} sessions, {usage.input_tokens} tokens in, {usage.output_tokens} out,"
-        f" {usage.cache_read_tokens} from the cache",
+        f" {usage.cache_read_tokens} from the cache; {figures.cost}",
         f"{'tool':<24} {'calls':>6} {'failed':>6} {'p50 s':>8} {'p95 s':>8} {'tokens out':>10}",
     ]
     for tool in figures.tools:

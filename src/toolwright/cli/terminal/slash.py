@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
-from toolwright.app.assemble import App, prices_in
+from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
+from toolwright.app.costs import prices_in
 from toolwright.app.places import Places
 from toolwright.cli.columns import filled
 from toolwright.cli.session import find_session
