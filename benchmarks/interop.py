@@ -91,9 +91,8 @@ async def _measure() -> None:
         await ours()
         times, floor = await ratio(ours, own, times=2, slices=15)
         more = floor * (times - 1) / TURNS
-        print(
-            f"  {name:<14} {floor / TURNS:8.0f} µs a turn with its own tool, {times:5.2f} times with ours ({more:+.0f} µs)"
-        )
+        own_tool = f"{floor / TURNS:6.0f} µs a turn with its own tool"
+        print(f"  {name:<14} {own_tool}, {times:.2f} times that with ours ({more:+.0f} µs)")
 
 
 def main() -> None:
