@@ -3,7 +3,10 @@
 import io
 import json
 import os
+import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +70,58 @@ class Machine:
         (self.home / "settings.json").write_text(json.dumps(content))
 
 
+class Tmux:
+    """A real terminal of 80 columns, with the command running in it."""
+
+    command = f"{sys.executable} -m toolwright"
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._socket = str(folder / "tmux.sock")
+        self._environment = environment
+        self._folder = folder
+
+    def start(self, project: Path, *arguments: str, rows: int = 40, before: str = "") -> None:
+        command = " ".join([before, self.command, *arguments])
+        size = ("-x", "80", "-y", str(rows))
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(project), "bash --norc")
+        self.type(f"PS1='$ '; clear; {command}; echo EXIT $?", "Enter")
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def paste(self, text: str) -> None:
+        """Paste as a terminal does, marked as such."""
+        (self._folder / "pasted").write_text(text)
+        self._tmux("load-buffer", str(self._folder / "pasted"))
+        self._tmux("paste-buffer", "-p")
+
+    def type(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", "-J", "-S", "-200")
+
+    def coloured(self) -> str:
+        return self._tmux("capture-pane", "-p", "-e")
+
+    def shows(self, text: str, seconds: float = 20) -> str:
+        """Wait until a text is on the screen."""
+        deadline = time.monotonic() + seconds
+        while text not in (screen := self.screen()):
+            assert time.monotonic() < deadline, f"{text!r} did not appear:\n{screen}"
+            time.sleep(0.03)
+        return screen
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+    def _tmux(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=self._environment
+        )
+        return done.stdout
+
+
 def call(name: str, /, **arguments: object) -> dict[str, object]:
     """A reply of the model that makes one call."""
     return {"calls": [{"name": name, "arguments": arguments}]}
@@ -85,9 +140,19 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     before = dict(os.environ)
     monkeypatch.setenv("TOOLWRIGHT_HOME", str(home))
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("TOOLWRIGHT_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+    keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+    for name in ("TOOLWRIGHT_MODEL", "VISUAL", "EDITOR", *keys):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project)
     yield Machine(project, home, capsys, monkeypatch)
     for name in set(os.environ) - set(before):  # settings may bring variables of their own
         del os.environ[name]
+
+
+@pytest.fixture
+def tmux(machine: Machine, tmp_path: Path) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed, so there is no terminal to try this in")
+    terminal = Tmux(tmp_path, {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    yield terminal
+    terminal.close()

@@ -1,15 +1,9 @@
 """The terminal: keys, the input line, what is drawn, and the whole of it in a real one."""
 
-import os
-import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,58 +123,12 @@ async def test_many_deltas_are_few_frames(tmp_path: Path) -> None:
     assert b"word9999" in drawn
 
 
-class Tmux:
-    """A real terminal of 80 columns, with the command running in it."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._socket = str(folder / "tmux.sock")
-        self._environment = environment
-        self._folder = folder
-
-    def start(self, project: Path, *arguments: str) -> None:
-        command = " ".join([sys.executable, "-m", "toolwright", *arguments])
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "40", "-c", str(project), "bash --norc")
-        self.type(f"PS1='$ '; clear; {command}; echo EXIT $?", "Enter")
-
-    def type(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p", "-J", "-S", "-200")
-
-    def shows(self, text: str, seconds: float = 20) -> str:
-        """Wait until a text is on the screen."""
-        deadline = time.monotonic() + seconds
-        while text not in (screen := self.screen()):
-            assert time.monotonic() < deadline, f"{text!r} did not appear:\n{screen}"
-            time.sleep(0.03)
-        return screen
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-    def _tmux(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=self._environment
-        )
-        return done.stdout
-
-
-@pytest.fixture
-def tmux(machine: Any, tmp_path: Path) -> Iterator[Tmux]:
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed, so there is no terminal to try this in")
-    terminal = Tmux(tmp_path, {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
-    yield terminal
-    terminal.close()
-
-
 def call(name: str, **arguments: object) -> dict[str, object]:
     return {"text": f"I use {name}.", "calls": [{"name": name, "arguments": arguments}]}
 
 
 def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_terminal_is_closed(
-    machine: Any, tmux: Tmux
+    machine: Any, tmux: Any
 ) -> None:
     script = machine.says(call("write", path="a.txt", content="alpha"), "It is **written**.")
     tmux.start(machine.project, script)
@@ -204,7 +152,7 @@ def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_te
     tmux.shows("Welcome back.")
 
 
-def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any, tmux: Tmux) -> None:
+def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any, tmux: Any) -> None:
     script = machine.says(call("bash", command="sleep 30"), "second answer")
     tmux.start(machine.project, script, "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
@@ -217,7 +165,7 @@ def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any
     tmux.shows("second answer")
 
 
-def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Tmux) -> None:
+def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Any) -> None:
     script = machine.says(
         call("write", path="a.txt", content="x"), "ok", call("write", path="b.txt", content="x"), "fine"
     )
@@ -245,7 +193,7 @@ def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Tmux)
     assert not (machine.project / "a.txt").exists()
 
 
-def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, tmux: Tmux) -> None:
+def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, tmux: Any) -> None:
     both = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": name}} for name in ("one", "two")]
     tmux.start(machine.project, machine.says({"calls": both}, "never said"))
     tmux.shows("default mode")
@@ -257,7 +205,7 @@ def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, t
     assert not list(machine.project.glob("*.txt"))
 
 
-def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machine: Any, tmux: Tmux) -> None:
+def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says(call("bash", command="sleep 30")), "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
     tmux.type("go", "Enter")
@@ -268,7 +216,7 @@ def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machin
     tmux.shows("\n1")
 
 
-def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(machine: Any, tmux: Tmux) -> None:
+def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(machine: Any, tmux: Any) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     tmux.start(machine.project, machine.says("hello", "hello"))
     tmux.shows("hook on SessionStart: touch started")
@@ -279,7 +227,7 @@ def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(
     assert not (machine.project / "started").exists()
 
 
-def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tmux: Tmux) -> None:
+def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tmux: Any) -> None:
     paused = machine("-p", "go", machine.says(call("write", path="a.txt", content="x")), "--session-id", "s1")
     assert paused.code == 4
     hooked = '{"hooks": {"Notification": [{"hooks": [{"command": "touch rang"}]}]}}'

@@ -97,7 +97,8 @@ class Attaching:
         if isinstance(outcome, Completed):
             opening, closing = f'<file path="{name}">\n', "\n</file>"
             if isinstance(outcome.output.content, str):
-                return [Text(f"{opening}{outcome.output.content}{closing}")]
+                content = outcome.output.content.removesuffix("\n")
+                return [Text(f"{opening}{content}{closing}")]
             return [Text(opening), *outcome.output.parts, Text(closing)]
         reason = outcome.text if isinstance(outcome, Failed) else "reading it needs an approval"
         self._tell(f"@{mention.name} is not attached: {reason}")

@@ -12,6 +12,8 @@ from toolwright.core.errors import UsageError
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
+STDIN_BEGINS = "\n\n<stdin>\n"
+"""Parts what a person wrote from what was piped in, which names no files to be attached."""
 
 
 def prompt_with_stdin(prompt: str) -> str:
@@ -19,7 +21,7 @@ def prompt_with_stdin(prompt: str) -> str:
     piped = _piped(wait=not prompt)
     if not prompt:
         return piped
-    return f"{prompt}\n\n<stdin>\n{piped}\n</stdin>" if piped.strip() else prompt
+    return f"{prompt}{STDIN_BEGINS}{piped}\n</stdin>" if piped.strip() else prompt
 
 
 def _piped(*, wait: bool) -> str:

@@ -16,8 +16,9 @@ from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
 from toolwright.cli import wire
 from toolwright.cli.answering import open_questions, read_answers
+from toolwright.cli.attach import Attaching
 from toolwright.cli.exits import exit_code
-from toolwright.cli.given import messages_on_stdin, prompt_with_stdin
+from toolwright.cli.given import STDIN_BEGINS, messages_on_stdin, prompt_with_stdin
 from toolwright.cli.session import begin
 from toolwright.cli.start import start
 from toolwright.core.call import Answers, Completed, Failed
@@ -62,6 +63,8 @@ class _Run:
                 _tell(problem)
             conversation = Conversation(app, *await begin(options, app))
             self._session_id = conversation.session_id
+            attaching = Attaching(app, self._session_id, _tell)
+            conversation.attach = lambda prompt: attaching(prompt.partition(STDIN_BEGINS)[0])
             if self._streaming:
                 _print(wire.init_line(app, self._session_id))
             return await self._all(app, conversation, prompts)

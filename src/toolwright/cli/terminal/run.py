@@ -2,16 +2,17 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
 
 from toolwright.cli.palette import Palette
 from toolwright.cli.terminal.screen import Screen
-from toolwright.cli.terminal.tty import raw_terminal
+from toolwright.cli.terminal.tty import Tty
 from toolwright.cli.terminal.ui import Terminal
 
-_FAILED, _USAGE = 1, 2
+_USAGE = 2
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,15 +20,16 @@ def run(options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("toolwright: a conversation needs a terminal; in scripts use toolwright -p PROMPT", file=sys.stderr)
         return _USAGE
-    with raw_terminal() as descriptor:
-        return asyncio.run(_talk(options, descriptor))
+    with Tty(keys=os.environ.get("TERM", "dumb") != "dumb") as tty:
+        return asyncio.run(_talk(options, tty))
 
 
-async def _talk(options: argparse.Namespace, descriptor: int) -> int:
-    terminal = Terminal(Screen(sys.stdout.fileno()), Palette.of(sys.stdout))
+async def _talk(options: argparse.Namespace, tty: Tty) -> int:
+    terminal = _terminal(tty)
     loop = asyncio.get_running_loop()
-    loop.add_reader(descriptor, terminal.readable, descriptor)
+    loop.add_reader(tty.descriptor, terminal.readable, tty.descriptor)
     loop.add_signal_handler(signal.SIGWINCH, terminal.refresh)
+    loop.add_signal_handler(signal.SIGINT, terminal.interrupt)
     for ending in (signal.SIGTERM, signal.SIGHUP):  # or the terminal would be left without echo
         loop.add_signal_handler(ending, terminal.leave)
     terminal.draw()
@@ -35,8 +37,22 @@ async def _talk(options: argparse.Namespace, descriptor: int) -> int:
         talk = await asyncio.to_thread(_load)
         return await talk(options, terminal)
     finally:
-        loop.remove_reader(descriptor)
+        loop.remove_reader(tty.descriptor)
         terminal.screen.leave()
+
+
+def _terminal(tty: Tty) -> Terminal:
+    palette = Palette.of(sys.stdout)
+    if not tty.keys:
+        from toolwright.cli.terminal.plain_screen import PlainScreen
+
+        return Terminal(PlainScreen(sys.stdout.fileno()), palette, lines=True)
+    terminal = Terminal(Screen(sys.stdout.fileno()), palette)
+    if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        from toolwright.cli.terminal.outside import OutsideEditor, chosen_editor
+
+        terminal.edit_outside = OutsideEditor(chosen_editor(os.environ), terminal, tty)
+    return terminal
 
 
 def _load() -> Callable[[argparse.Namespace, Terminal], Awaitable[int]]:

@@ -9,6 +9,8 @@ from toolwright.cli.columns import width_of
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these show a frame at once; the others ignore them."""
 
+_REMEMBER, _RETURN = "\x1b7", "\x1b8"
+
 
 class Screen:
     """Writes to a terminal. The rows at the bottom are erased and drawn again under every new line above them."""
@@ -53,6 +55,9 @@ class Screen:
         self._cursor, self._widths = (0, 0), []
         self._write(f"{erased}{lines}")
 
+    def typed(self) -> None:
+        """Something was typed that the terminal showed by itself; here it shows nothing by itself."""
+
     def clear(self) -> None:
         """Empty the whole screen; the next frame begins at its top."""
         self._cursor, self._widths = (0, 0), []
@@ -70,8 +75,8 @@ class Screen:
         above = min(sum(standing[: self._cursor[0]]) + self._cursor[1] // columns, height - 1)
         count = min(sum(standing), height)
         up = f"\x1b[{above}A" if above else ""
-        back = f"\x1b[{count - 1}A" if count > 1 else ""
-        return f"\r{up}" + "\x1b[1B".join(["\x1b[2K"] * count) + back
+        # the way back is remembered, not counted: a terminal that became lower has dropped rows below the cursor
+        return f"\r{up}{_REMEMBER}" + "\x1b[1B".join(["\x1b[2K"] * count) + _RETURN
 
     def _size(self) -> os.terminal_size:
         try:

@@ -62,7 +62,7 @@ class Talker:
         self._running = RunningCalls(terminal.palette)
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
-        self._silent = False
+        self._silent = self._said = False
         self._history = self.places.record / "history.jsonl"
 
     async def run(self) -> int:
@@ -82,7 +82,8 @@ class Talker:
             while not terminal.over.is_set() and (said := await terminal.prompt()) is not None:
                 await self._hear(said)
             await self.conversation.end("prompt_input_exit")
-        terminal.show(f"session {self.conversation.session_id}; go on with: toolwright --continue")
+        if self._said:
+            terminal.show(f"session {self.conversation.session_id}; go on with: toolwright --continue")
         return 0
 
     async def _open(self, app: App) -> None:
@@ -104,7 +105,8 @@ class Talker:
         self.conversation = Conversation(self.app, session_id, source)
         self.conversation.attach = Attaching(self.app, session_id, self._notice)
         self.spent = Spent()
-        if source == "resume":
+        self._said = source == "resume"
+        if self._said:
             self.spent.recall(await self.app.agent.sessions.read(session_id), self.app.prices)
             for text in transcript(await self.app.agent.messages(session_id)):
                 self.terminal.show(*text.splitlines())
@@ -145,6 +147,7 @@ class Talker:
 
     async def say(self, prompt: str) -> None:
         """Say something to the agent and show what comes of it."""
+        self._said = True
         await self._follow(self.conversation.say(prompt, cancellation=self._stoppable()))
 
     async def compact(self, focus: str) -> None:

@@ -51,8 +51,10 @@ class _Plain:
 class Terminal:
     """Lines scroll above; below stand what is under way, the input and a status line."""
 
-    def __init__(self, screen: Screen, palette: Palette) -> None:
+    def __init__(self, screen: Screen, palette: Palette, *, lines: bool = False) -> None:
         self.screen = screen
+        self._lines = lines
+        """The terminal sends whole lines, not keys."""
         self.palette = palette
         self.editor = Editor()
         self.status = "loading…"
@@ -70,7 +72,7 @@ class Terminal:
         self._prompts: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
         self._question: asyncio.Future[str | None] | None = None
-        self._hint = ""
+        self._hint = self._draft = ""
         self._frame: asyncio.TimerHandle | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._settling: asyncio.TimerHandle | None = None
@@ -87,6 +89,9 @@ class Terminal:
         if not data:  # the terminal is gone
             self.leave()
             return
+        if self._lines:
+            data = data.replace(b"\n", b"\r")
+            self.screen.typed()
         for kind, value in self._keys.feed(data):
             self._typed(kind, value)
         self._settle_later()
@@ -115,17 +120,16 @@ class Terminal:
         """Let the person answer on the input line; None if they turned away."""
         if self.over.is_set():
             return None
-        draft = self.editor.text
+        self._draft = self.editor.text
         self.editor.set(prefill)
         self._hint = hint
-        self._question = asyncio.get_running_loop().create_future()
+        self._question = question = asyncio.get_running_loop().create_future()
         self.refresh()
         try:
-            return await self._question
+            return await question
         finally:
-            self._question, self._hint = None, ""
-            self.editor.set(draft)
-            self.refresh()
+            if self._question is question:
+                self._answer(None)
 
     async def prompt(self) -> str | None:
         """The next thing the person has said; None when they are done."""
@@ -256,17 +260,22 @@ class Terminal:
 
     def _entered(self) -> None:
         if self._question is not None:
-            text = self.editor.whole
-            self.editor.set("")
-            self._answer(text)
+            self._answer(self.editor.whole)
             return
         text = self.editor.take()
         if text.strip():
             self.say(text)
 
     def _answer(self, text: str | None) -> None:
-        if self._question is not None and not self._question.done():
-            self._question.set_result(text)
+        """The draft is back at once: the next key may have come together with this one."""
+        question, self._question = self._question, None
+        if question is None:
+            return
+        if not question.done():
+            question.set_result(text)
+        self._hint = ""
+        self.editor.set(self._draft)
+        self.refresh()
 
     def _turn_away(self) -> None:
         if self._question is not None:

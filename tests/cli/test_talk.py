@@ -1,0 +1,218 @@
+"""A conversation in a real terminal: what a person may type, at any moment, and what they see of it."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[..., dict[str, object]]
+
+
+def gone(tmux: Any, text: str) -> str:
+    """Wait until a text is no longer on the screen."""
+    deadline = time.monotonic() + 20
+    while text in (screen := tmux.screen()):
+        assert time.monotonic() < deadline, f"{text!r} is still there:\n{screen}"
+        time.sleep(0.03)
+    return screen
+
+
+def test_a_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: Call) -> None:
+    (machine.project / "notes.txt").write_text("alpha\n")
+    edit = calls("edit", path="notes.txt", old_string="alpha", new_string="beta")
+    tmux.start(machine.project, machine.says(edit, "changed"), "--permission-mode auto")
+    tmux.shows("auto mode")
+    tmux.type("look at @not", "Tab", "and @gone.txt", "Enter")
+    shown = tmux.shows("changed")
+    assert "look at @notes.txt and @gone.txt" in shown and "● read notes.txt" in shown
+    assert "! @gone.txt: there is no such file here" in shown
+    assert "-alpha" in shown and "+beta" in shown and (machine.project / "notes.txt").read_text() == "beta\n"
+
+
+def test_commands_show_what_there_is_and_slips_are_answered(machine: Any, tmux: Any) -> None:
+    machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
+    tmux.start(machine.project, machine.says("hello", "a summary", "again"))
+    tmux.shows("default mode")
+    tmux.type("/compact", "Enter")
+    tmux.shows("nothing was said in this session yet")
+    tmux.type("hi", "Enter")
+    tmux.shows("hello")
+    for typed, answer in {
+        "/permissions": "deny   Bash(rm *)",
+        "/context": "what the model said",
+        "/cost": "no price is known for scripted",
+        "/moed plan": "did you mean /mode?",
+        "/mode nonsense": "nonsense",
+        "/model nosuch": "there is no model 'nosuch': write anthropic:NAME",
+        "/export a.md": "written to",
+        "/export b.jsonl": "b.jsonl",
+        "/compact the names": "tokens became",
+    }.items():
+        tmux.type(typed, "Enter")
+        tmux.shows(answer)
+    assert "> hi" in (machine.project / "a.md").read_text()
+    assert '"hello"' in (machine.project / "b.jsonl").read_text()
+    assert "a summary" not in tmux.screen()
+    tmux.type("/export a.md", "Enter")
+    tmux.shows("is there already")
+    tmux.type("/clear", "Enter")
+    tmux.shows("a new session; /resume")
+
+
+def test_another_model_answers_from_the_next_turn_on(machine: Any, tmux: Any) -> None:
+    other = machine.says("from the other").removeprefix("--model=")
+    tmux.start(machine.project, machine.says("from the first", "never said"))
+    tmux.shows("default mode")
+    tmux.type("one", "Enter")
+    tmux.shows("from the first")
+    tmux.type(f"/model {other}", "Enter")
+    tmux.shows("the model is scripted")
+    tmux.type("two", "Enter")
+    tmux.shows("from the other")
+    assert "never said" not in tmux.screen()
+
+
+def test_a_large_paste_is_a_mark_on_the_line_and_whole_when_it_is_sent(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, machine.says("read it"), "--session-id s1")
+    tmux.shows("default mode")
+    tmux.paste("".join(f"row {number}\n" for number in range(5_000)))
+    tmux.shows("> [pasted 1: 5001 lines]")
+    tmux.type(" and this", "Enter")
+    shown = tmux.shows("read it")
+    assert "> … 4989 more lines" in shown
+    exported = machine("sessions", "export", "s1").out
+    assert "row 4999\\n and this" in exported
+
+
+def test_the_screen_is_right_after_it_became_narrow_low_and_wide_again(machine: Any, tmux: Any) -> None:
+    text = "words that stay where they are, " * 4
+    tmux.start(machine.project, machine.says(text.strip()), rows=24)
+    tmux.shows("default mode")
+    tmux.type("hi", "Enter")
+    tmux.shows("stay where they are")
+    tmux.type("a line that is being typed and that is longer than the narrow screen will be")
+    for size in ((50, 20), (100, 30), (40, 9), (80, 24)):
+        tmux.resize(*size)
+        tmux.shows("narrow screen will be")
+    tmux.type("!")
+    shown = tmux.shows("screen will be!").replace("\n", " ")
+    assert shown.count("default mode") == 1 and shown.count("a line that is being") == 1
+    assert shown.count("stay where they are") == 4
+
+
+def test_a_low_screen_holds_many_calls_and_many_queued_prompts(machine: Any, tmux: Any) -> None:
+    sleeps = [{"name": "bash", "arguments": {"command": f"sleep 3{number}"}} for number in range(4)]
+    replies = [{"calls": sleeps}, *["ok"] * 8]
+    tmux.start(machine.project, machine.says(*replies), "--allowedTools", "'Bash(sleep *)'", rows=10)
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("● bash sleep 3")
+    for number in range(6):
+        tmux.type(f"next {number}", "Enter")
+    shown = tmux.shows("more queued")
+    assert shown.count("default mode") == 1
+    tmux.type("Escape")
+    tmux.shows("stopped: interrupted by the user")
+    shown = gone(tmux, "queued")
+    assert shown.count("default mode") == 1
+
+
+def test_keys_that_come_with_an_answer_are_not_lost(machine: Any, tmux: Any, calls: Call) -> None:
+    tmux.start(machine.project, machine.says(calls("write", path="a", content="x"), "fine"))
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("y", "Enter", "next thing")
+    tmux.shows("> next thing")
+    tmux.shows("fine")
+
+
+def test_arguments_edited_to_touch_something_else_are_asked_about_again(machine: Any, tmux: Any, calls: Call) -> None:
+    tmux.start(machine.project, machine.says(calls("bash", command="touch one"), "done"))
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("e", "Enter")
+    tmux.shows("arguments >")
+    tmux.type("C-u", '{"command": "touch two"}', "Enter")
+    tmux.shows(f"writes {machine.project}/two")
+    assert not (machine.project / "two").exists()
+    tmux.type("y", "Enter")
+    tmux.shows("done")
+    assert (machine.project / "two").exists() and not (machine.project / "one").exists()
+
+
+def test_long_arguments_are_edited_in_the_editor_of_the_persons_choice(machine: Any, tmux: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="hello " * 60), "done")
+    tmux.start(machine.project, script, before="EDITOR='sed -i s/hello/HELLO/'")
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("e", "Enter")
+    tmux.shows("done")
+    assert (machine.project / "a.txt").read_text().startswith("HELLO hello")
+    tmux.type("still here")
+    tmux.shows("> still here")
+
+
+def test_a_terminal_that_cannot_place_a_cursor_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "All **done**.")
+    tmux.start(machine.project, script, before="TERM=dumb")
+    tmux.shows(">")
+    tmux.type("write it", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("y", "Enter")
+    shown = tmux.shows("All **done**.")
+    assert "\x1b" not in shown and "default mode" not in shown
+    tmux.type("C-c")
+    tmux.shows("press Ctrl-C again")
+    tmux.type("C-c")
+    tmux.shows("EXIT 0")
+
+
+def test_nothing_is_coloured_where_nobody_wants_colours(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, machine.says("# Title\n\n`code`\n"), before="NO_COLOR=1")
+    tmux.shows("default mode")
+    tmux.type("hi", "Enter")
+    tmux.shows("`code`")
+    assert "\x1b[" not in tmux.coloured()
+
+
+def test_control_c_interrupts_empties_the_line_and_leaves_the_third_time(machine: Any, tmux: Any, calls: Call) -> None:
+    tmux.start(machine.project, machine.says(calls("bash", command="sleep 30")), "--allowedTools", "'Bash(sleep *)'")
+    tmux.shows("default mode")
+    tmux.type("go", "Enter")
+    tmux.shows("● bash sleep 30")
+    tmux.type("C-c")
+    tmux.shows("stopped: interrupted by the user")
+    tmux.type("half a thou", "C-c")
+    gone(tmux, "half a thou")
+    tmux.type("C-c")
+    tmux.shows("press Ctrl-C again")
+    tmux.type("C-c")
+    tmux.shows("EXIT 0")
+
+
+def test_what_was_typed_on_another_day_is_recalled(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, machine.says("hello"))
+    tmux.shows("default mode")
+    tmux.type("remember me", "Enter")
+    tmux.shows("hello")
+    tmux.type("C-d")
+    tmux.shows("EXIT 0")
+    tmux.type("clear; " + f"{tmux.command} {machine.says('x')}", "Enter")
+    tmux.shows("default mode")
+    tmux.type("Up")
+    tmux.shows("> remember me")
+
+
+def test_leaving_before_anything_was_said_leaves_no_session_to_continue(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, machine.says("x"))
+    tmux.shows("default mode")
+    tmux.type("C-d")
+    assert "go on with" not in tmux.shows("EXIT 0")
+
+
+def test_without_a_model_the_terminal_says_what_to_do(machine: Any, tmux: Any) -> None:
+    tmux.start(machine.project, "--model", "nosuch")
+    shown = tmux.shows("EXIT 2")
+    assert "there is no model 'nosuch'" in shown
