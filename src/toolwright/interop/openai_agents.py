@@ -54,11 +54,10 @@ class _Door:
         self._session = session
 
     async def asks(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
-        """Whether a person has to decide. What they are asked first is what their answer counts for."""
+        """Whether a person has to decide. Nobody comes here between their answer and the call."""
         session = self._session(context.context)
         questions = await self._bridge.questions(call, session)
-        shown = self._bridge.pending.find(session, call.id)
-        if questions and (shown is None or shown.covers(questions)):
+        if questions:
             self._bridge.pending.keep(session, call.id, questions)
         return bool(questions)
 

@@ -23,10 +23,6 @@ class Shown:
         """The same reply to all of them."""
         return Answers(dict.fromkeys(self.ids, reply))
 
-    def covers(self, questions: Iterable[Question]) -> bool:
-        """Whether these are about exactly the same."""
-        return {shown.partition(".")[0] for shown in self.ids} == {question.digest for question in questions}
-
 
 class Pending:
     """Shown questions by session and a key of the adapter's, in a mapping of texts: a persistent one outlives us."""

@@ -1,0 +1,35 @@
+"""Our tools as the vendor's own SDK sends them, over a real connection on this machine."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
+from openai import AsyncOpenAI
+
+from toolwright.interop import to_openai_agents
+from toolwright.testing.loopback import Loopback, Reply
+
+if TYPE_CHECKING:
+    from tests.interop.conftest import Notes
+
+
+def completion(message: dict[str, Any], reason: str) -> Reply:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+    body = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Reply([json.dumps(body).encode()], headers={"content-type": "application/json"})
+
+
+async def test_openai_agents_sends_our_schema_and_our_error_over_the_wire(notes: "Notes") -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": '{"path": "note"}'}}
+    async with Loopback() as server, AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
+        server.reply(completion({"tool_calls": [call]}, "tool_calls"), completion({"content": "done"}, "stop"))
+        model = OpenAIChatCompletionsModel("m", client)
+        agent = Agent("writer", model=model, tools=[*to_openai_agents(notes.executor(ask=True))])
+        result = await Runner.run(agent, "hello", run_config=RunConfig(tracing_disabled=True))
+    assert result.final_output == "done"
+    first, second = (request.json for request in server.received)
+    told = {tool["function"]["name"]: tool["function"]["parameters"] for tool in first["tools"]}
+    assert told == {spec.name: spec.input_schema for spec in notes.registry.definitions()}
+    assert second["messages"][-1]["tool_call_id"] == "c1"
+    assert "text: missing" in second["messages"][-1]["content"]
+    assert notes.log == []
