@@ -93,6 +93,14 @@ def test_a_condition_is_looked_for_in_everything_that_might_run(places: Places, 
     assert Conditions(app.registry, Surroundings.of(places.cwd))("Bash(git push *)", pending) is expected
 
 
+def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(places: Places) -> None:
+    app = app_with(places, {})
+    tool = app.registry.get("bash")
+    assert tool is not None
+    pending = PendingCall(ToolCall("1", "bash"), tool.spec, {"comand": "ls"})
+    assert Conditions(app.registry, Surroundings.of(places.cwd))("Bash(git *)", pending)
+
+
 async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(places: Places) -> None:
     refuse = {"command": "echo no >&2; exit 2", "if": "Edit(*.py)"}
     executor = app_with(places, {"PreToolUse": refuse}, wishes=Wishes(mode="auto", keep=False)).executor

@@ -15,6 +15,7 @@ from toolwright.app.trust import Trust
 from toolwright.core.access import RunCommand
 from toolwright.policy.judged import shell_call
 from toolwright.testing.provider import ScriptedProvider
+from toolwright.toolbox import Bash
 
 HOSTILE = {
     "permissions": {
@@ -65,6 +66,18 @@ def test_deny_and_ask_rules_of_a_repository_always_count(places: Places) -> None
     ask_for(places, HOSTILE)
     assert decided(places, "make all") is Deny
     assert decided(places, "git status") is Ask
+
+
+@pytest.mark.parametrize("wish", ["off", "prefer"])
+def test_the_mode_leaves_commands_to_the_sandbox_only_where_there_is_a_whole_one(places: Places, wish: str) -> None:
+    content = json.dumps({"sandbox": wish, "permissions": {"defaultMode": "auto"}})
+    settings = load_settings(places, trusted=False, given=[content])
+    app = assemble(ScriptedProvider(), settings, places, Wishes(keep=False))
+    bash = app.registry.get("bash")
+    assert isinstance(bash, Bash)
+    whole = bash.sandbox.kind != "none" and not bash.sandbox.gaps
+    found = app.executor.policies.decide(RunCommand("make all", str(places.cwd)), shell_call("make all"))
+    assert isinstance(found, Allow if whole else Ask) and (wish != "off" or not whole)
 
 
 def test_servers_in_a_file_of_their_own_need_trust_too(places: Places) -> None:
@@ -162,6 +175,18 @@ def test_instructions_that_lead_out_of_the_repository_are_not_read(places: Place
     secret.write_text("hunter2")
     (places.project / "AGENTS.md").symlink_to(secret)
     assert "hunter2" not in instructions_for(places)
+
+
+def test_instructions_bring_along_texts_of_the_repository_and_no_others(places: Places, tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text("hunter2")
+    (places.project / ".env").write_text("hunter3")
+    (places.project / "link.md").symlink_to(tmp_path / "outside.md")
+    (places.project / "more.md").write_text("word-2 @deeper.md @AGENTS.md")
+    (places.project / "deeper.md").write_text("word-3")
+    (places.project / "AGENTS.md").write_text("word-1 @more.md @../outside.md @link.md @.env mail@more.md")
+    text = instructions_for(places)
+    assert [text.count(f"word-{number}") for number in (1, 2, 3)] == [1, 1, 1]
+    assert "hunter" not in text
 
 
 def test_long_instructions_are_cut(places: Places) -> None:
