@@ -118,3 +118,15 @@ async def test_a_model_server_on_this_machine_is_found() -> None:
         found = await asyncio.to_thread(local_server, (("nobody", 9), ("Ollama", port)))
     assert found is not None
     assert found.name == f"http://127.0.0.1:{port}/v1#tiny" and "Ollama" in found.why
+
+
+async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(places: Places) -> None:
+    (places.cwd / "secrets").mkdir()
+    (places.cwd / "secrets" / "key.txt").write_text("needle\n")
+    (places.cwd / "open.txt").write_text("needle\n")
+    app = app_with(places, {"permissions": {"deny": ["Read(secrets/**)"]}})
+    calls = (("glob", {"pattern": "**/*.txt"}), ("grep", {"pattern": "needle"}), ("list", {"path": "secrets"}))
+    for name, arguments in calls:
+        outcome = await app.executor.run(name, arguments)
+        assert isinstance(outcome, (Completed, Failed)) and "key.txt" not in outcome.text, name
+        assert name == "list" or "open.txt" in outcome.text
