@@ -18,6 +18,7 @@ from toolwright.core.event import CallBegan, CallEnded, Event
 from toolwright.providers.base import ProviderError
 from toolwright.retry import RetryPolicy
 from toolwright.telemetry import Telemetry
+from toolwright.telemetry.entered import Entered
 from toolwright.testing import FakeClock
 from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
 
@@ -105,7 +106,7 @@ failures = st.sampled_from(["transient", "auth"]).flatmap(
 lines: st.SearchStrategy[Line] = st.one_of(calls, calls, failures, st.just("done"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(script=st.lists(lines, max_size=5), stop_after=st.none() | st.integers(0, 25), durable=st.booleans())
 def test_every_span_that_starts_ends(script: list[Line], stop_after: int | None, durable: bool) -> None:
     ledger = Ledger()
@@ -192,3 +193,13 @@ async def test_a_call_that_outlives_its_batch_ends_once() -> None:
     await executor.execute([ToolCall("1", "step")])
     telemetry(told[-1])
     assert ledger.ended == 1
+
+
+def test_a_span_that_was_left_is_forgotten_by_those_that_follow() -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    first = Entered(provider.get_tracer("test").start_span("first"))
+    first.close()
+    second = Entered(provider.get_tracer("test").start_span("second"))
+    assert second.outer is None
+    second.close()
+    assert not trace.get_current_span().get_span_context().is_valid

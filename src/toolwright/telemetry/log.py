@@ -98,7 +98,8 @@ def _request(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
         case RequestBegan():
             return _DEBUG, "request began", about
         case RequestRetried(_, error, attempt, delay):
-            return _WARNING, "request retried", {**about, "attempt": attempt, "delay": delay, "error": str(error)}
+            about |= {"attempt": attempt, "delay_seconds": delay, "error": str(error)}
+            return _WARNING, "request retried", about
         case RequestEnded(message=AssistantMessage() as message):
             about |= {"answered_by": message.model, "stop": message.stop, "seconds": event.seconds}
             about |= {"first_seconds": event.first_seconds, **_spent(message.usage, event.cost)}
@@ -115,7 +116,7 @@ def _call(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> 
         case CallBegan():
             return _DEBUG, "call began", about
         case CallRetried(_, error, attempt, delay):
-            return _WARNING, "call retried", {**about, "code": error.code, "attempt": attempt, "delay": delay}
+            return _WARNING, "call retried", {**about, "code": error.code, "attempt": attempt, "delay_seconds": delay}
         case CallEnded(Failed() as outcome):
             about |= {"code": outcome.error.code, "started": outcome.started}
             about |= {"seconds": outcome.seconds, "attempts": outcome.attempts}
