@@ -91,6 +91,13 @@ def test_an_edit_is_shown_as_its_diff() -> None:
     assert failed == ["✗ bash x", "  denied: the rule forbids it"]
 
 
+def test_why_something_was_denied_is_shown_whole() -> None:
+    reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.toolwright/settings.json:3)"
+    _, *rows = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "git push"}), Denied(reason)))
+    assert " ".join(row.strip() for row in rows) == f"denied: {reason}"
+    assert all(len(row) <= 80 for row in rows)
+
+
 def test_markdown_is_styled_line_by_line_and_left_alone_without_colour() -> None:
     coloured = MarkdownLines(COLOURED)
     assert coloured.rows("# Title", 80) == ["\x1b[1mTitle\x1b[0m"]

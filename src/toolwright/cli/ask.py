@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolwright.cli.columns import visible, wrapped
+from toolwright.cli.columns import filled, visible, wrapped
 from toolwright.cli.palette import Palette
 from toolwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.call import Approve, Decline, Question, Reply
@@ -50,7 +50,7 @@ def dialog(question: Question, palette: Palette, width: int = 80) -> list[str]:
     lines += _clipped([f"  {verb} {visible(target)}" for verb, target in _touched(question)])
     if question.reason:
         lines += [palette.paint(f"  {line}", "dim") for line in _wrapped(visible(f"because {question.reason}"), room)]
-    return [*lines, *_choices(question, palette)]
+    return [*lines, *_choices(question, palette, room)]
 
 
 def _what(question: Question, palette: Palette, room: int) -> list[str]:
@@ -106,14 +106,14 @@ def _pair(access: Access) -> tuple[str, str] | None:
             return None
 
 
-def _choices(question: Question, palette: Palette) -> list[str]:
+def _choices(question: Question, palette: Palette, room: int) -> list[str]:
     if question.kind == "auth":
         return ["  y done · n no"]
     rules = propose(question.accesses).rules
     always = f"a always, as: {', '.join(map(visible, rules))}" if rules else "a always: not offered for this"
     return [
         "  y once · s for this session",
-        f"  {always}",
+        *(f"  {row}" for row in filled(always, room)),
         f"  e edit the arguments · n no, {palette.paint('n and why', 'italic')} tells the model",
     ]
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 
-from toolwright.cli.columns import cut, visible
+from toolwright.cli.columns import cut, filled, visible
 from toolwright.cli.palette import Palette
 from toolwright.cli.show import call_line, one_line, outcome_line
 from toolwright.core.call import Completed, Failed, Outcome, ToolCall
+from toolwright.core.errors import Denied
 
 _NOW = "\n\nnow:\n"
 _EXIT_CODE = "exit code: "
 _MOST_DIFF_LINES = 40
+_MOST_REASON_ROWS = 4
 _SLOW_SECONDS = 1.0
 
 
@@ -25,7 +27,7 @@ class CallLines:
         return f"{self._palette.paint('●', 'yellow')} {call_line(call, self.width - 4)}"
 
     def ended(self, outcome: Outcome) -> list[str]:
-        """The lines for a call that has ended: the call, one line of what came of it, and the diff of an edit."""
+        """The lines for a call that has ended: what came of it, of a denial the whole reason, of an edit the diff."""
         if not isinstance(outcome, (Completed, Failed)):
             return [f"? {call_line(outcome.call, self.width - 4)}"]
         worked = isinstance(outcome, Completed)
@@ -33,17 +35,16 @@ class CallLines:
         slow = f" ({outcome.seconds:.1f} s)" if outcome.seconds >= _SLOW_SECONDS else ""
         first = f"{mark} {call_line(outcome.call, self.width - 4 - len(slow))}{slow}"
         diff = list(self._diff(outcome.text)) if worked else []
-        room = self.width - 6
-        return [
-            first,
-            *(diff or [f"  {self._palette.paint(self._told(outcome, room), *(() if worked else ('red',)))}"]),
-        ]
+        rows = self._told(outcome, self.width - 6)
+        return [first, *(diff or [f"  {self._palette.paint(row, *(() if worked else ('red',)))}" for row in rows])]
 
-    def _told(self, outcome: Completed | Failed, room: int) -> str:
+    def _told(self, outcome: Completed | Failed, room: int) -> list[str]:
+        if isinstance(outcome, Failed) and isinstance(outcome.error, Denied):
+            return filled(outcome_line(outcome, room * _MOST_REASON_ROWS), room)  # with the rule, and where it is
         lines = [line for line in outcome.text.splitlines() if any(map(str.isalnum, line))]
-        if len(lines) > 1 and lines[-1].startswith(_EXIT_CODE):
-            return one_line(" · ".join(lines[-2:]), room)  # what a command said last tells more than what it said first
-        return outcome_line(outcome, room)
+        if len(lines) > 1 and lines[-1].startswith(_EXIT_CODE):  # what a command said last tells more than its first
+            return [one_line(" · ".join(lines[-2:]), room)]
+        return [outcome_line(outcome, room)]
 
     def _diff(self, text: str) -> Iterator[str]:
         changed, found, _ = text.partition(_NOW)

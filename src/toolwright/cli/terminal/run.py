@@ -38,6 +38,7 @@ async def _talk(options: argparse.Namespace, tty: Tty) -> int:
         return await talk(options, terminal)
     finally:
         loop.remove_reader(tty.descriptor)
+        terminal.paused = True  # a frame that is still due would be drawn over the shell's prompt
         terminal.screen.leave()
 
 
