@@ -9,6 +9,7 @@ TABLES = {
     "search": "tool retrieval on external sets (TOOLWRIGHT_CASES)",
     "files": "grep and file listing against ripgrep and git",
     "agent": "loop overhead, long conversations, stores",
+    "providers": "the body of a request in long conversations",
     "interop": "our tools in other frameworks against the same function as their own tool",
     "telemetry": "what being watched costs: observers, the log, OpenTelemetry",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",

@@ -12,9 +12,10 @@ from toolwright.providers.answer import answer
 from toolwright.providers.anthropic_messages import PROVIDER, encode, marked
 from toolwright.providers.anthropic_stream import AnthropicDraft
 from toolwright.providers.base import ModelEvent, ModelRequest
+from toolwright.providers.body import Bodies, Fields
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
+from toolwright.providers.encoding import Pieces, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_anthropic
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class AnthropicMessages:
             late_tools = own and _JOINED_LATE.match(model) is not None
         self.late_tools = late_tools
         self._edges = Edges(PROVIDER, _shape, late="by reference" if late_tools else "never")
+        self._bodies = Bodies(self._fields, "messages")
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
 
@@ -82,7 +84,10 @@ class AnthropicMessages:
             yield events
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields: dict[str, bytes | Pieces] = {
+        return self._bodies.of(request, edge, self._messages(request, edge))
+
+    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+        fields = {
             "model": to_bytes(self.model),
             "max_tokens": to_bytes(request.max_tokens),
             "stream": b"true",
@@ -94,8 +99,7 @@ class AnthropicMessages:
             fields["system"] = to_bytes([{"type": "text", "text": request.system, **ending}])
         if request.output_schema is not None:
             fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
-        fields["messages"] = self._messages(request, edge)
-        return assemble(fields | encoded_options(request.options))
+        return fields
 
     def _messages(self, request: ModelRequest, edge: Edge) -> Pieces:
         loose = _LOOSE if self._cache else 0

@@ -121,7 +121,8 @@ def file_text(part: File) -> str:
 def parsed_object(text: str | bytes) -> dict[str, Any] | None:
     """Read a JSON object; None for anything else, also for what Python reads but JSON does not know."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        written = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+        value = _STANDARD.decode(written)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
@@ -196,3 +197,6 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{digits} is out of range")
     return number
+
+
+_STANDARD = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

@@ -8,9 +8,10 @@ from typing import Any, cast
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.answer import answer
 from toolwright.providers.base import ModelEvent, ModelRequest
+from toolwright.providers.body import Bodies, Fields
 from toolwright.providers.clients import Clients, require
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
+from toolwright.providers.encoding import grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_gemini
 from toolwright.providers.google_client import Exchange, connect, current, disconnect
 from toolwright.providers.google_messages import PROVIDER, encode
@@ -42,6 +43,7 @@ class GoogleGemini:
         require("google.genai", "google")
         self.model = model
         self._edges = Edges(PROVIDER, _shape)
+        self._bodies = Bodies(self._fields, "contents", merged=_SHAPE)
         self._thoughts = not _THOUGHTLESS.match(model) if thoughts is None else thoughts
         options = {"api_key": api_key} if client_options is None else client_options
         self._clients = Clients(lambda: connect(options, base_url), disconnect)
@@ -74,16 +76,16 @@ class GoogleGemini:
                 await exchange.answer.aclose()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields: dict[str, bytes | Pieces] = {}
+        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
+        return self._bodies.of(request, edge, pieced(settled))
+
+    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+        fields = {_SHAPE: to_bytes(self._shape_of(request))}
         if request.system:
             fields["systemInstruction"] = to_bytes({"parts": [{"text": request.system}]})
         if edge.tools:
             fields["tools"] = b'[{"functionDeclarations":' + edge.tools + b"}]"
-        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
-        fields["contents"] = pieced(settled)
-        fields |= encoded_options(request.options)
-        fields[_SHAPE] = to_bytes(self._shape_of(request))
-        return assemble(fields)
+        return fields
 
     def _shape_of(self, request: ModelRequest) -> dict[str, Any]:
         shape: dict[str, Any] = {"maxOutputTokens": request.max_tokens}

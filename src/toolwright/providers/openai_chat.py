@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.answer import answer
 from toolwright.providers.base import ModelEvent, ModelRequest
+from toolwright.providers.body import Bodies, Fields
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
+from toolwright.providers.encoding import Kept, Pieces, grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_chat
 from toolwright.providers.openai_chat_messages import PROVIDER, encode
 from toolwright.providers.openai_chat_stream import ChatDraft
@@ -35,6 +36,8 @@ class OpenAIChat:
         self.model = model
         self._edges = Edges(PROVIDER, _shape, strict=strict)
         self._limit = "max_completion_tokens" if base_url is None else "max_tokens"  # the old name is known everywhere
+        self._bodies = Bodies(self._fields, "messages")
+        self._systems: Kept[bytes] = Kept()
         self._clients = openai_clients(client, api_key, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -58,7 +61,10 @@ class OpenAIChat:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields: dict[str, bytes | Pieces] = {
+        return self._bodies.of(request, edge, self._messages(request, edge))
+
+    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+        fields = {
             "model": to_bytes(self.model),
             self._limit: to_bytes(request.max_tokens),
             "stream": b"true",
@@ -69,14 +75,16 @@ class OpenAIChat:
         if request.output_schema is not None:
             shape = {"type": "json_schema", "json_schema": answer_format(request.output_schema)}
             fields["response_format"] = to_bytes(shape)
-        fields["messages"] = _messages(request, edge)
-        return assemble(fields | encoded_options(request.options))
+        return fields
+
+    def _messages(self, request: ModelRequest, edge: Edge) -> Pieces:
+        system = self._systems.of(request.system, make=lambda: _told(request.system))
+        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
+        return pieced(system, settled)
 
 
-def _messages(request: ModelRequest, edge: Edge) -> Pieces:
-    system = to_bytes({"role": "system", "content": request.system}) if request.system else b""
-    settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
-    return pieced(system, settled)
+def _told(system: str) -> bytes:
+    return to_bytes({"role": "system", "content": system}) if system else b""
 
 
 def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:

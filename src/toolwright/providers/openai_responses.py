@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from toolwright.core.spec import ToolSpec
 from toolwright.providers.answer import answer
 from toolwright.providers.base import ModelEvent, ModelRequest
+from toolwright.providers.body import Bodies, Fields
 from toolwright.providers.edge import Edge, Edges
-from toolwright.providers.encoding import Pieces, assemble, encoded_options, grown, pieced, to_bytes
+from toolwright.providers.encoding import grown, pieced, to_bytes
 from toolwright.providers.formats import Shape, to_openai_responses
 from toolwright.providers.openai_client import answer_format, openai_clients, opened
 from toolwright.providers.openai_responses_messages import PROVIDER, encode
@@ -47,6 +48,7 @@ class OpenAIResponses:
             late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
         self.late_tools = late_tools
         self._edges = Edges(PROVIDER, _shape, strict=strict, late="by definition" if late_tools else "never")
+        self._bodies = Bodies(self._fields, "input")
         self._clients = openai_clients(client, api_key, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -60,7 +62,11 @@ class OpenAIResponses:
         await self._clients.close()
 
     def _body(self, request: ModelRequest, edge: Edge) -> bytes:
-        fields: dict[str, bytes | Pieces] = {
+        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
+        return self._bodies.of(request, edge, pieced(settled))
+
+    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+        fields = {
             "model": to_bytes(self.model),
             "max_output_tokens": to_bytes(request.max_tokens),
             "stream": b"true",
@@ -74,9 +80,7 @@ class OpenAIResponses:
             fields["tools"] = edge.tools
         if request.output_schema is not None:
             fields["text"] = to_bytes({"format": {"type": "json_schema", **answer_format(request.output_schema)}})
-        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
-        fields["input"] = pieced(settled)
-        return assemble(fields | encoded_options(request.options))
+        return fields
 
 
 def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:
