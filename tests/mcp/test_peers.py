@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -16,7 +17,7 @@ from toolwright import Completed, Executor, Registry
 from toolwright.mcp import McpServers, ServerConfig
 from toolwright.policy import AllowEverything
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def _peers() -> Any:
@@ -71,8 +72,22 @@ async def test_the_fetch_server_offers_its_tool_and_prompt():
         assert {"mcp__fetch__fetch", "mcp__fetch__get_prompt"} <= set(executor.registry.snapshot().tools)
 
 
+async def test_the_sqlite_server_keeps_a_table(tmp_path: Path):
+    program = peers.python_program("mcp-server-sqlite")
+    async with connected(ServerConfig("db", program, ("--db-path", str(tmp_path / "a.db")))) as executor:
+        await text(executor, "mcp__db__create_table", query="CREATE TABLE tea (kind TEXT, minutes INTEGER)")
+        await text(executor, "mcp__db__write_query", query="INSERT INTO tea VALUES ('green', 2), ('black', 4)")
+        said = await text(executor, "mcp__db__read_query", query="SELECT kind FROM tea WHERE minutes > 3")
+        assert "black" in said and "green" not in said
+        refused = await executor.run("mcp__db__read_query", {"query": "DROP TABLE tea"})
+        assert "Only SELECT" in refused.text
+        resource = await text(executor, "mcp__db__read_resource", uri="memo://insights")
+        assert "No business insights" in resource
+        assert {"mcp__db__get_prompt", "mcp__db__list_resources"} <= set(executor.registry.snapshot().tools)
+
+
 async def test_the_everything_server_gives_everything():
-    config = scripted("all", "@modelcontextprotocol/server-everything", "stdio")
+    config = scripted("all", peers.EVERYTHING, "stdio")
     async with connected(config) as executor:
         assert "hello" in await text(executor, "mcp__all__echo", message="hello")
         names = executor.registry.snapshot().tools
@@ -81,13 +96,13 @@ async def test_the_everything_server_gives_everything():
 
 async def test_the_filesystem_server_reads_what_it_may(tmp_path: Path):
     (tmp_path / "a.txt").write_text("content")
-    config = scripted("files", "@modelcontextprotocol/server-filesystem", str(tmp_path))
+    config = scripted("files", peers.FILESYSTEM, str(tmp_path))
     async with connected(config) as executor:
         assert "content" in await text(executor, "mcp__files__read_text_file", path=str(tmp_path / "a.txt"))
 
 
 async def test_the_memory_server_remembers(tmp_path: Path):
-    config = scripted("memory", "@modelcontextprotocol/server-memory")
+    config = scripted("memory", peers.MEMORY)
     config = ServerConfig("memory", config.command, config.args, env={"MEMORY_FILE_PATH": str(tmp_path / "m.json")})
     async with connected(config) as executor:
         entity = {"name": "Ada", "entityType": "person", "observations": ["wrote programs"]}
@@ -96,12 +111,13 @@ async def test_the_memory_server_remembers(tmp_path: Path):
 
 
 async def test_the_official_inspector_uses_our_gateway():
-    script = peers.node_script("@modelcontextprotocol/inspector", "cli/build/cli.js")
+    script = peers.node_script(peers.INSPECTOR, "clients/launcher/build/index.js")
     program = Path(__file__).parents[1] / "serve" / "gateway_program.py"
     process = await asyncio.create_subprocess_exec(
         *(peers.node(), script, "--cli", sys.executable, str(program)),
         *("--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=2", "--tool-arg", "b=3"),
         stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PATH": f"{Path(peers.node()).parent}:{os.environ['PATH']}"},
     )
     said = (await process.communicate())[0]
     assert json.loads(said)["structuredContent"] == {"sum": 5}

@@ -15,7 +15,7 @@ import pytest
 
 pytestmark = [pytest.mark.conformance, pytest.mark.slow, pytest.mark.timeout(900)]
 TESTS = Path(__file__).parent.parent
-OLD, NEW = "@modelcontextprotocol/conformance@0.1.16", "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+OLD, NEW = "0.1.16", "0.2.0-alpha.12"
 NO_LOG = "our tools have no way to write into a client's log, which the protocol deprecates: observers do that"
 NO_SAMPLING = "our tools do not borrow the client's model, which the protocol deprecates"
 NO_ROOTS = "our tools do not ask for a client's roots, which the protocol deprecates"
@@ -57,11 +57,12 @@ def _peers() -> Any:
     return module
 
 
-async def run_suite(package: str, *arguments: str) -> tuple[set[str], str]:
+async def run_suite(version: str, *arguments: str) -> tuple[set[str], str]:
     """The scenarios that failed, and the last line with the totals."""
     peers = _peers()
     node = peers.node()
-    script = peers.node_script(package, "dist/index.js", "npm" if package == OLD else "npm2")
+    package = peers.CONFORMANCE if version == OLD else peers.CONFORMANCE_NEXT
+    script = peers.node_script(package, "dist/index.js")
     process = await asyncio.create_subprocess_exec(
         node,
         script,
@@ -102,17 +103,17 @@ async def _answers(port: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("package", "known"), [(OLD, SERVER_OLD), (NEW, SERVER_NEW)])
-async def test_our_server_conforms(package: str, known: dict[str, str]):
+@pytest.mark.parametrize(("version", "known"), [(OLD, SERVER_OLD), (NEW, SERVER_NEW)])
+async def test_our_server_conforms(version: str, known: dict[str, str]):
     async with fixture_server() as url:
-        failed, total = await run_suite(package, "server", "--url", url, "--suite", "all")
+        failed, total = await run_suite(version, "server", "--url", url, "--suite", "all")
     print(total)
     assert {name for name in failed if not name.startswith("tasks-")} <= known.keys()
 
 
-@pytest.mark.parametrize(("package", "known"), [(OLD, CLIENT_OLD), (NEW, CLIENT_NEW)])
-async def test_our_client_conforms(package: str, known: dict[str, str]):
+@pytest.mark.parametrize(("version", "known"), [(OLD, CLIENT_OLD), (NEW, CLIENT_NEW)])
+async def test_our_client_conforms(version: str, known: dict[str, str]):
     command = f"{sys.executable} {TESTS / 'mcp' / 'conformance_client.py'}"
-    failed, total = await run_suite(package, "client", "--command", command, "--suite", "all", "--timeout", "60000")
+    failed, total = await run_suite(version, "client", "--command", command, "--suite", "all", "--timeout", "60000")
     print(total)
     assert failed <= known.keys()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import mcp_types as types
-from mcp import Client
+from mcp import Client, MCPError
 
 from toolwright.core.json import compact
 from toolwright.mcp.seen import digest_of
@@ -95,11 +95,17 @@ def _take(tools: dict[str, Offered], tool: types.Tool, problems: list[str]) -> N
 
 
 async def _pages(fetch: Callable[[str | None], Awaitable[Any]], kind: str, problems: list[str]) -> list[Any]:
-    """Follow the cursors; a paginator that never ends ends here."""
+    """Follow the cursors; a paginator that never ends ends here, and a list that is promised and not there is empty."""
     items: list[Any] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
-        page = await fetch(cursor)
+        try:
+            page = await fetch(cursor)
+        except MCPError as error:
+            if error.code != types.METHOD_NOT_FOUND:
+                raise
+            problems.append(f"it promises {kind} and has no list of them")
+            break
         items += getattr(page, kind)
         cursor = page.next_cursor
         if cursor is None or len(items) >= _MOST_ITEMS:
