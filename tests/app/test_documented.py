@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolwright.app.layer import parse_layer
+from toolwright.hooks.shell_events import EVENTS, NEVER
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -17,3 +18,10 @@ def test_the_settings_on_a_page_are_valid_and_every_key_is_known(page: str) -> N
     assert settings
     for block in settings:
         assert parse_layer("user", page, block).problems == ()
+
+
+def test_the_page_on_hooks_names_every_event_and_says_which_never_happen() -> None:
+    served, _, never = (PAGES / "hooks.md").read_text(encoding="utf-8").partition("events that cannot happen here")
+    table = served.partition("## Events")[2]
+    assert [event for event in EVENTS if f"`{event}`" not in table] == []
+    assert [event for event in NEVER if f"`{event}`" not in never] == []

@@ -1,6 +1,9 @@
 """`toolwright permissions` decides as the agent would, says who decided, and its exit code says it to programs."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +64,9 @@ def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
 def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None:
     file = machine.settings('{\n "permissions": {\n  "deny": [\n   "Read(x)",\n   "Bash(rm *)"\n  ]}}')
     ended = machine("permissions", "test", "bash", "sudo rm x")
-    assert ended.code == 4 and f"decided  deny rule Bash(rm *) in {file}:5" in ended.out
+    assert ended.code == 4 and "decided  deny rule Bash(rm *) in .toolwright/settings.json:5" in ended.out
+    elsewhere = machine("permissions", "test", "bash", "rm x", "--cwd", str(machine.project), "--json")
+    assert elsewhere.document["source"] == f"deny rule Bash(rm *) in {file}:5"
 
 
 def test_rules_come_from_the_user_the_root_of_the_repository_and_the_command_line(machine: Any) -> None:
@@ -82,7 +87,7 @@ def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machi
     file = machine.settings('{"permissions": {\n "allow": ["Bash(make *)"], "defaultMode": "bypassPermissions"}}')
     ended = machine("permissions", "test", "bash", "make all")
     assert ended.code == 3
-    assert f"ignored  allow Bash(make *) in {file}:2" in ended.out and "not trusted" in ended.out
+    assert "ignored  allow Bash(make *) in .toolwright/settings.json:2" in ended.out and "not trusted" in ended.out
     report = machine("permissions", "test", "bash", "make all", "--json").document
     assert report["trusted"] is False and report["mode"] == "default"
     assert report["ignored"] == [
@@ -118,14 +123,12 @@ def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> 
 
 def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wrong(machine: Any) -> None:
     machine.user_settings({"permissions": {"allow": ["Bash(python *)"], "defaultMode": "auto"}})
-    file = machine.settings(
-        {"permissions": {"deny": [{"rule": "Read(.env)", "match": ["a.txt"]}], "allow": ["Bash(make *)"]}}
-    )
+    machine.settings({"permissions": {"deny": [{"rule": "Read(.env)", "match": ["a.txt"]}], "allow": ["Bash(make *)"]}})
     ended = machine("permissions", "explain")
     assert ended.code == 2
     assert f"mode   auto  [{machine.home}/settings.json:1]" in ended.out
-    assert f"deny   Read(.env)  [{file}:1]" in ended.out
-    assert f"ignored: allow Bash(make *)  [{file}:1]" in ended.out
+    assert "deny   Read(.env)  [.toolwright/settings.json:1]" in ended.out
+    assert "ignored: allow Bash(make *)  [.toolwright/settings.json:1]" in ended.out
     assert "too broad" in ended.out and "it does not match 'a.txt'" in ended.out
     report = machine("permissions", "explain", "--json", "--mode", "plan").document
     assert (report["mode"], report["mode_from"], report["trusted"]) == ("plan", "the command line", False)
@@ -148,3 +151,17 @@ def test_a_mistake_in_the_settings_is_named_with_its_line(machine: Any) -> None:
 def test_the_schema_of_settings_is_printed_for_editors(machine: Any) -> None:
     schema = machine("permissions", "schema").document
     assert {"permissions", "hooks", "mcpServers"} <= set(schema["properties"])
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "permissions.md"
+
+
+def test_the_commands_on_the_page_say_what_it_says(machine: Any) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    machine.settings(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
+    machine("trust", "give")
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for command in block.split("$ toolwright ")[1:]:
+            line, _, shown = command.partition("\n")
+            said = machine(*shlex.split(line)).out.replace(str(machine.project), "/home/ann/shop")
+            assert said.replace(str(machine.project.parent), "/home/ann").strip() == shown.strip()

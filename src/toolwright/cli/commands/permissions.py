@@ -9,7 +9,7 @@ from typing import Any
 
 from toolwright.app.assemble import App, Wishes, assemble
 from toolwright.app.layer import SCHEMA_FILE
-from toolwright.app.places import Places
+from toolwright.app.places import FOLDER, Places
 from toolwright.app.rules import withheld_rules
 from toolwright.app.trust import Trust
 from toolwright.cli.commands.call import NoModel
@@ -98,7 +98,7 @@ def _test(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
     else:
-        print(verdict.readable())
+        print(_brief(verdict.readable(), app.places))
     return _CODES[verdict.report["decision"]]
 
 
@@ -115,8 +115,13 @@ def _explain(options: argparse.Namespace) -> int:
         "ignored": [_shown(rule) for rule in withheld],
         "problems": app.problems,
     }
-    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _listed(report))
+    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.places))
     return FAILED if any(problem.kind == "example fails" for problem in app.rules.problems) else ALLOWED
+
+
+def _brief(text: str, places: Places) -> str:
+    """Name settings files of the current folder the short way."""
+    return text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/")
 
 
 def _mode_from(app: App) -> str:
