@@ -1,5 +1,7 @@
 """Which tools say which term, and how rare a term is: all that ranking needs to know of the collection."""
 
+import string
+from collections.abc import Iterable
 from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
 
@@ -10,59 +12,87 @@ from toolwright.registry.words import spoken
 
 _SYNONYM = 0.4
 _NEARLY = 0.3
+_SIGNS = str.maketrans("", "", string.punctuation + " ")
 
 
 class Postings:
     """The collection by term, kept up to date tool by tool."""
 
-    __slots__ = ("_called", "_impacts", "_meanings", "_names", "_phrases", "_rarities", "_spelling", "tools")
+    __slots__ = (
+        "_called",
+        "_having",
+        "_impacts",
+        "_meanings",
+        "_names",
+        "_phrases",
+        "_rarities",
+        "_spelling",
+        "_stale",
+        "tools",
+    )
 
     def __init__(self) -> None:
         self.tools: dict[str, Weighed] = {}
-        self._impacts: dict[str, dict[str, float]] = {}
-        self._called: dict[str, dict[str, None]] = {}
         self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._having: dict[str, list[Weighed]] = {}
+        self._called: dict[str, list[str]] = {}
+        self._stale = False
         self._forget_derived()
 
-    def learn(self, tool: Weighed) -> None:
-        """Take in a tool, in place of one of the same name."""
-        name = tool.spec.name
-        self.forget(name)
-        self.tools[name] = tool
-        for term, impact in tool.impacts.items():
-            if term in self._impacts:
-                self._impacts[term][name] = impact
-            else:
-                self._impacts[term] = {name: impact}
-        for spelling in _spellings(tool):
-            self._called.setdefault(spelling, {})[name] = None
+    def learn(self, tools: Iterable[Weighed]) -> None:
+        """Take in tools, each in place of one of the same name."""
+        for tool in tools:
+            name = tool.spec.name
+            if name in self.tools:
+                self.forget(name)
+            self.tools[name] = tool
+            if not self._stale:
+                self._enter(tool)
         self._forget_derived()
 
     def forget(self, name: str) -> None:
         """Leave no trace of a tool, whether or not it was known."""
-        tool = self.tools.pop(name, None)
-        if tool is None:
-            return
-        self._phrases.pop(name, None)
+        if self.tools.pop(name, None) is not None:
+            self._phrases.pop(name, None)
+            self._stale = True
+
+    def settle(self) -> None:
+        """Make ready to be asked: what was forgotten is left out of the lists, all of it at once."""
+        if self._stale:
+            self._begin()
+            for tool in self.tools.values():
+                self._enter(tool)
+
+    def _enter(self, tool: Weighed) -> None:
+        having = self._having
         for term in tool.impacts:
-            _discard(self._impacts, term, name)
-        for spelling in _spellings(tool):
-            _discard(self._called, spelling, name)
-        self._forget_derived()
+            if term in having:
+                having[term].append(tool)
+            else:
+                having[term] = [tool]
+        for name in (tool.spec.name, *tool.spec.aliases):
+            self._called.setdefault(_key(name), []).append(tool.spec.name)
 
     def impacts(self, term: str) -> dict[str, float]:
         """Return how prominently each tool says a term of `meanings`."""
-        return self._impacts[term]
+        found = self._impacts.get(term)
+        if found is None:
+            found = self._impacts[term] = {tool.spec.name: tool.impacts[term] for tool in self._having[term]}
+        return found
 
     def called(self, spelling: str) -> list[str]:
         """Return the tools that have this name or alias, as `spoken`."""
-        return list(self._called.get(spelling, ()))
+        likely = dict.fromkeys(self._called.get(_key(spelling), ()))
+        return [name for name in likely if spelling in _spellings(self.tools[name])]
 
     def rarity(self, term: str) -> float:
         """Return how much it says that a tool has this term: the inverse document frequency."""
         rarity = self._rarities.get(term)
         if rarity is None:
-            having = len(self._impacts.get(term, ()))
+            having = len(self._having.get(term, ()))
             rarity = self._rarities[term] = log(1 + (len(self.tools) - having + 0.5) / (having + 0.5))
         return rarity
 
@@ -88,14 +118,15 @@ class Postings:
         return known
 
     def _interpret(self, term: str) -> list[tuple[str, float]]:
-        same = [(other, _SYNONYM) for other in SYNONYMS.get(term, ()) if other in self._impacts]
-        if term in self._impacts:
+        same = [(other, _SYNONYM) for other in SYNONYMS.get(term, ()) if other in self._having]
+        if term in self._having:
             return [(term, 1.0), *same]
         if self._spelling is None:
-            self._spelling = Spelling(self._impacts)
+            self._spelling = Spelling(self._having)
         return same or [(other, _NEARLY) for other in self._spelling.near(term)]
 
     def _forget_derived(self) -> None:
+        self._impacts: dict[str, dict[str, float]] = {}
         self._rarities: dict[str, float] = {}
         self._names: dict[str, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
@@ -103,11 +134,9 @@ class Postings:
 
 
 def _spellings(tool: Weighed) -> set[str]:
-    return {spoken(name) for name in (tool.spec.name, *tool.spec.aliases)}
+    return set(map(spoken, (tool.spec.name, *tool.spec.aliases)))
 
 
-def _discard(table: dict[str, dict[str, float]] | dict[str, dict[str, None]], key: str, name: str) -> None:
-    entries = table[key]
-    del entries[name]
-    if not entries:
-        del table[key]
+def _key(name: str) -> str:
+    """What names that are spoken alike share; cheap, because every name of thousands is asked for it."""
+    return (name if name.isascii() else spoken(name)).translate(_SIGNS).lower()

@@ -26,8 +26,9 @@ def rank(postings: Postings, query: Query, k: int) -> list[tuple[str, float]]:
     called = {name for spelling in query.called for name in postings.called(spelling)}
     candidates = called.union(_promising(postings, weights, max(k, _CANDIDATES)))
     scores = _heard(postings, query, weights, sorted(candidates))
+    rarities = {term: postings.rarity(term) for term in weights}
     for name in scores:
-        scores[name] = _refined(postings, query, weights, name, scores[name])
+        scores[name] = _refined(postings, query, rarities, name, scores[name])
     best = max(scores.values(), default=0.0)
     for name in called:
         scores[name] += best + 1
@@ -47,7 +48,6 @@ def _weights(postings: Postings, said: Iterable[str]) -> dict[str, float]:
 def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[str]:
     """Pick candidates by the weightiest terms: the common ones cost most to read and say least."""
     sums: dict[str, float] = {}
-    before = sums.get
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
     for term in sorted(weights, key=lambda term: (-weights[term], term)):
         weight = weights[term]
@@ -56,7 +56,10 @@ def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> 
         if unread < 0 and len(sums) >= count:
             break
         for name, impact in impacts.items():
-            sums[name] = before(name, 0.0) + weight * impact
+            if name in sums:
+                sums[name] += weight * impact
+            else:
+                sums[name] = weight * impact
     if len(sums) <= count:
         return sums
     floor = nlargest(count, sums.values())[-1]
@@ -65,17 +68,21 @@ def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> 
 
 def _heard(postings: Postings, query: Query, weights: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """Score by the whole request and by the best sentence, so that no part of a long request drowns the others."""
+    tools, said = postings.tools, weights.keys()
+    shared = {name: sorted(said & tools[name].impacts.keys()) for name in names}
+    totals = {
+        name: sum([weights[term] * tools[name].impacts[term] for term in found]) for name, found in shared.items()
+    }
+    if len(query.sentences) == 1:
+        return totals
     places = _places(postings, query)
-    totals: dict[str, float] = {}
     rows: dict[str, list[float]] = {}
-    for name in names:
-        impacts = postings.tools[name].impacts
-        shared = [(term, impacts[term]) for term in sorted(weights.keys() & impacts.keys())]
-        totals[name] = sum(weights[term] * impact for term, impact in shared)
-        row = rows[name] = [0.0] * len(query.sentences)
-        for term, impact in shared:
+    for name, found in shared.items():
+        impacts, row = tools[name].impacts, [0.0] * len(query.sentences)
+        for term in found:
             for sentence, weight in places[term]:
-                row[sentence] += weight * impact
+                row[sentence] += weight * impacts[term]
+        rows[name] = row
     scales = _scales([max(column) for column in zip(*rows.values(), strict=True)])
     return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
 
@@ -93,8 +100,9 @@ def _scales(heights: list[float]) -> list[float]:
     return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
 
 
-def _refined(postings: Postings, query: Query, weights: Mapping[str, float], name: str, score: float) -> float:
-    for first, second in sorted(query.phrases & postings.phrases(name)):
+def _refined(postings: Postings, query: Query, rarities: Mapping[str, float], name: str, score: float) -> float:
+    phrases = postings.phrases(name)
+    for first, second in () if phrases.isdisjoint(query.phrases) else sorted(query.phrases & phrases):
         score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
-    said = [postings.rarity(term) for term in postings.tools[name].name if term in weights]
+    said = [rarities[term] for term in postings.tools[name].name if term in rarities]
     return score * (1 + _NAME_SAID * fsum(said) / postings.name_rarity(name)) if said else score

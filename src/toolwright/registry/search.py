@@ -65,9 +65,10 @@ class ToolIndex:
         if collecting:
             gc.disable()  # nothing made here is garbage, and looking for some costs a fifth of the time
         try:
-            for spec in self._pending.values():
-                self._postings.learn(weigh(spec))
-            self._pending.clear()
+            if self._pending:
+                self._postings.learn(map(weigh, self._pending.values()))
+                self._pending.clear()
+            self._postings.settle()
         finally:
             if collecting:
                 gc.enable()

@@ -18,16 +18,11 @@ _DERIVED = {
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble", "logi": "log",
 }  # fmt: skip
 _SHADED = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_LAST = "ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|(?<=[st])ion|al|er|ic|ou"
+_LAST = tuple("ement ance ence able ible ment ant ent ism ate iti ous ive ize sion tion al er ic ou".split())
 
 
-def _ending(suffixes: str) -> re.Pattern[str]:
-    return re.compile(f"(?:{suffixes})$")
-
-
-_DERIVED_ENDING = _ending("|".join(sorted(_DERIVED, key=len, reverse=True)))
-_SHADED_ENDING = _ending("|".join(_SHADED))
-_LAST_ENDING = _ending(_LAST)
+_DERIVED_ENDINGS = tuple(sorted(_DERIVED, key=len, reverse=True))
+_SHADED_ENDINGS = tuple(_SHADED)
 
 
 def stem(word: str) -> str:
@@ -38,11 +33,10 @@ def stem(word: str) -> str:
     word = _without_tense(word)
     if word[-1] == "y" and _VOWEL.match(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(word, _DERIVED_ENDING, _DERIVED)
-    word = _replaced(word, _SHADED_ENDING, _SHADED)
-    found = _LAST_ENDING.search(word)
-    if found and _TWO_SYLLABLES.match(word[: found.start()]):
-        word = word[: found.start()]
+    word = _replaced(word, _DERIVED_ENDINGS, _DERIVED)
+    word = _replaced(word, _SHADED_ENDINGS, _SHADED)
+    if word.endswith(_LAST):
+        word = _without_last(word)
     return _without_final_e(word)
 
 
@@ -63,11 +57,18 @@ def _without_tense(word: str) -> str:
     return base[:-1] if _DOUBLED.search(base) else base
 
 
-def _replaced(word: str, ending: re.Pattern[str], table: dict[str, str]) -> str:
-    found = ending.search(word)
-    if found and _ONE_SYLLABLE.match(word[: found.start()]):
-        return word[: found.start()] + table[found[0]]
-    return word
+def _replaced(word: str, endings: tuple[str, ...], table: dict[str, str]) -> str:
+    if not word.endswith(endings):  # true of most words, and much the quickest way to see it
+        return word
+    ending = next(filter(word.endswith, endings))
+    base = word.removesuffix(ending)
+    return base + table[ending] if _ONE_SYLLABLE.match(base) else word
+
+
+def _without_last(word: str) -> str:
+    ending = next(filter(word.endswith, _LAST))
+    base = word.removesuffix("ion" if ending in ("sion", "tion") else ending)
+    return base if _TWO_SYLLABLES.match(base) else word
 
 
 def _without_final_e(word: str) -> str:

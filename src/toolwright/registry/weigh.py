@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from toolwright.core.json import Json
 from toolwright.core.spec import ToolSpec
+from toolwright.core.value import maker
 from toolwright.registry.words import terms
 
 _SATURATION = 1.2
 _DEEPEST = 6
 _BRANCHES = ("items", "anyOf", "oneOf", "allOf", "additionalProperties")
+_BRANCHING = frozenset(_BRANCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,9 @@ class Weighed:
     """The texts whose neighbouring words count as phrases."""
 
 
+_weighed = maker(Weighed)
+
+
 def weigh(spec: ToolSpec) -> Weighed:
     """Read everything a tool says about itself."""
     sums: dict[str, float] = {}
@@ -56,7 +61,7 @@ def weigh(spec: ToolSpec) -> Weighed:
     _add(sums, " ".join(parameters.choices), _CHOICE)
     top = _SATURATION + 1
     impacts = {term: top * weight / (weight + _SATURATION) for term, weight in sums.items()}
-    return Weighed(spec, impacts, frozenset(name), (name, description, hint))
+    return _weighed(spec, impacts, frozenset(name), (name, description, hint))
 
 
 def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
@@ -64,9 +69,11 @@ def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
         return ()
     found = terms(text)
     weight = field.weight / (1 + field.dilution * len(found))
-    before = sums.get
     for term in found:
-        sums[term] = before(term, 0.0) + weight
+        if term in sums:
+            sums[term] += weight
+        else:
+            sums[term] = weight
     return found
 
 
@@ -92,6 +99,8 @@ class _Parameters:
             for name, part in properties.items():
                 self.names.append(name)
                 self.read(part, depth + 1)
+        if _BRANCHING.isdisjoint(schema):  # most parameters are plain
+            return
         for key in _BRANCHES:
             if key in schema:
                 for branch in _several(schema[key]):

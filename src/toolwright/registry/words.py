@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 from toolwright.registry.lexicon import SILENT
 from toolwright.registry.stem import stem
@@ -32,8 +33,11 @@ class _Chunks(dict[str, tuple[str, ...]]):
         if len(self) >= _REMEMBERED:  # queries bring ids and numbers without end
             self.clear()
         bare = chunk.strip(_AROUND)
-        plain = bare.isascii() and bare.isalpha() and bare[1:].islower()  # most are: no need for the pattern
-        found = self[chunk] = tuple(filter(None, map(term_of, [bare.lower()] if plain else split(chunk))))
+        if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are: no need for the pattern
+            term = term_of(bare.lower())
+            found = self[chunk] = (term,) if term else ()
+        else:
+            found = self[chunk] = tuple(filter(None, map(term_of, split(chunk))))
         return found
 
 
@@ -42,6 +46,10 @@ _chunks = _Chunks()
 
 def split(text: str) -> list[str]:
     """Cut text and identifiers into lower-case words: `getHTTPStatus_v2` is get, http, status, v2."""
+    if text.islower() and text.isascii():
+        plain = text.replace("_", " ")
+        if plain.replace(" ", "").isalpha():  # most names are: no need for the pattern
+            return plain.split()
     return [word.lower() for word in _WORD.findall(text if text.isascii() else _folded(text))]
 
 
@@ -56,7 +64,7 @@ def terms(text: str) -> list[str]:
 
     A text of silent words only keeps them: a tool may be called `help`.
     """
-    return [term for chunk in text.split() for term in _chunks[chunk]] or split(text)
+    return list(chain.from_iterable(map(_chunks.__getitem__, text.split()))) or split(text)
 
 
 def spoken(name: str) -> str:
