@@ -92,7 +92,7 @@ def test_an_edit_is_shown_as_its_diff() -> None:
 
 
 def test_why_something_was_denied_is_shown_whole() -> None:
-    reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.toolwright/settings.json:3)"
+    reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.toolwright/settings.json)"
     _, *rows = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "git push"}), Denied(reason)))
     assert " ".join(row.strip() for row in rows) == f"denied: {reason}"
     assert all(len(row) <= 80 for row in rows)

@@ -144,3 +144,76 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
         ended = machine(name, "--help")
         assert ended.code == 0 and f"toolwright {name}" in ended.out
     assert "exit codes" in machine("-p", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("nosuch", "there is no command 'nosuch'"),
+        ("-p hi --output-format xml", "--output-format cannot be 'xml'; there are text, json, stream-json"),
+        ("-p hi --max-turns 0", "--max-turns must be a number of at least 1, not '0'"),
+        ("-p hi --max-turns", "--max-turns needs a value"),
+        ("-p hi --max-budget-usd -1", "--max-budget-usd must be an amount above 0, not '-1'"),
+        ("-p hi --modle x", "there is no option --modle; did you mean --model?"),
+        ("-p fix the bug", "put what belongs together in quotes"),
+        ("-p hi --permission-mode foo", "there is no mode 'foo'; use one of plan"),
+        ("-p hi --resume a --continue", "--resume and --continue name two sessions"),
+        ("-p hi --fork-session", "--fork-session needs --resume"),
+        ("-p --answers allow", "--answers needs --resume"),
+        ("-p hi --resume a --answers allow", "--answers goes without a prompt"),
+        ("-p hi --resume a --session-id b", "--session-id names a new session"),
+        ("-p hi --include-partial-messages", "needs --output-format stream-json"),
+        ("-p hi --input-format stream-json", "reads prompts from stdin"),
+        ("-p --input-format stream-json", "found no message on stdin"),
+        ("--output-format json", "--output-format needs -p"),
+        ("--json-schema {}", "--json-schema needs -p"),
+        ("-p hi --json-schema nofile.json", "no such file or directory; give a file, or the schema itself"),
+        ("-p hi --json-schema [1]", "a schema is an object"),
+        ('-p hi --json-schema {"type":"nonsense"}', "is no JSON Schema"),
+        ('-p hi --json-schema {"type":', "is not JSON"),
+        ("-p hi --add-dir nofolder", "nofolder is not a folder"),
+        ("-p hi --allowedTools Bash(", "the allow rule 'Bash(' is not of the form"),
+        ("sessions", "ACTION is missing"),
+        ("sessions show", "ID is missing"),
+        ("sessions lst", "did you mean list?"),
+        ("sessions list --limit -1", "--limit must be a number of at least 1"),
+        ("stats --limit x", "--limit must be a number of at least 1"),
+        ("trust foo", "there are show, give, take"),
+        ("completion powershell", "there are bash, zsh, fish"),
+        ("doctor extra", "nobody knows what to do with 'extra'"),
+        ("call", "TOOL is missing"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_answered_in_a_line(machine: Any, line: str, told: str) -> None:
+    arguments = line.split(" ")
+    spoken = [*arguments, machine.says("x")] if arguments[0].startswith("-") and "--model" not in line else arguments
+    ended = machine(*spoken)
+    assert ended.code == 2 and told in ended.err and ended.out == ""
+    assert len(ended.err.splitlines()) <= 2 and "Traceback" not in ended.err
+
+
+def test_what_cannot_be_written_is_named(machine: Any) -> None:
+    machine("-p", "hi", machine.says("x"), "--session-id", "s1")
+    ended = machine("sessions", "export", "s1", "-o", "/nonexistent/x")
+    assert ended.code == 2 and "/nonexistent/x: no such file or directory; name another file" in ended.err
+
+
+def test_a_session_id_is_given_once(machine: Any) -> None:
+    machine("-p", "hi", machine.says("x"), "--session-id", "s1")
+    again = machine("-p", "hi", machine.says("x"), "--session-id", "s1")
+    assert again.code == 2 and "--resume s1 goes on with it" in again.err
+
+
+def test_a_search_that_finds_nothing_says_so(machine: Any) -> None:
+    machine("-p", "hi", machine.says("x"))
+    assert "nobody said 'needle'" in machine("sessions", "search", "needle").err
+    nothing = machine("tools", "search", "zzzqqq")
+    assert nothing.code == 1 and "no tool is about that" in nothing.err
+
+
+@pytest.mark.parametrize("name", ["call", "tools", "trust", "sessions", "stats", "doctor", "demo", "completion"])
+def test_help_is_a_page_with_an_example_or_an_explanation(machine: Any, name: str) -> None:
+    page = machine(name, "--help")
+    assert page.code == 0 and page.out == machine("help", name).out
+    assert page.out.startswith(f"usage: toolwright {name}") and len(page.out.splitlines()) >= 6
+    assert all(len(line) <= 120 for line in page.out.splitlines())

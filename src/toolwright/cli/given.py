@@ -45,9 +45,12 @@ def _piped(*, wait: bool) -> str:
 
 def messages_on_stdin() -> Iterator[str]:
     """The prompts of `--input-format stream-json`: one user message a line, until the input ends."""
+    number = 0
     for number, line in enumerate(sys.stdin, 1):
         if line.strip():
             yield _prompt(line, number)
+    if not number:
+        raise UsageError("there is nothing to say: --input-format stream-json found no message on stdin")
 
 
 def _prompt(line: str, number: int) -> str:

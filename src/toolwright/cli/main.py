@@ -42,6 +42,8 @@ def usage() -> str:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
+    if arguments[:1] == ["help"] and arguments[1:2] and arguments[1] in COMMANDS:
+        arguments = [arguments[1], "--help"]
     if arguments and arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -60,6 +62,10 @@ def run(arguments: list[str]) -> int:
     except ToolwrightError as error:
         print(f"toolwright: {error}", file=sys.stderr)
         return USAGE_ERROR if isinstance(error, UsageError) else FAILED
+    except OSError as error:  # a full disk, a folder that may not be written
+        named = f"{error.filename}: " if error.filename else ""
+        print(f"toolwright: {named}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        return FAILED
 
 
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -75,4 +81,5 @@ def _no_command(name: str) -> int:
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
     print(f"toolwright: there is no command {name!r}; {hint}", file=sys.stderr)
+    print(f"to say it to the agent: toolwright -p {name}", file=sys.stderr)
     return USAGE_ERROR

@@ -1,7 +1,10 @@
 """The options of a conversation, interactive or headless."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolwright.cli.parsing import Parser, amount, at_least_one
 
 _DESCRIPTION = "Talk to the agent. Without -p in a terminal; with -p once, for scripts, never waiting for input."
 _EPILOG = """\
@@ -18,15 +21,10 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `toolwright` without a command."""
-    made = argparse.ArgumentParser(
-        "toolwright",
-        usage="toolwright [-p] [OPTIONS] [PROMPT]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    made = Parser("toolwright", usage="toolwright [-p] [OPTIONS] [PROMPT]", description=_DESCRIPTION, epilog=_EPILOG)
+    made.add_argument(
+        "prompt", nargs="?", default="", help="what to say; @FILE attaches a file, with -p stdin comes after it"
     )
-    made.add_argument("prompt", nargs="?", default="", help="what to say; with -p also read from stdin")
     made.add_argument("-p", "--print", dest="headless", action="store_true", help="answer once on stdout and exit")
     _of_output(made.add_argument_group("headless"))
     _of_session(made.add_argument_group("session"))
@@ -35,14 +33,30 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _of_output(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[reportPrivateUsage] - argparse names no other
-    group.add_argument("--output-format", choices=("text", "json", "stream-json"), default="text")
-    group.add_argument("--input-format", choices=("text", "stream-json"), default="text")
-    group.add_argument("--include-partial-messages", action="store_true", help="stream-json: deltas as they come")
-    group.add_argument("--json-schema", metavar="FILE|JSON", help="the answer must be JSON of this schema")
-    group.add_argument("--max-turns", type=_at_least_one, metavar="N")
-    group.add_argument("--max-budget-usd", type=float, metavar="USD", help="needs a price: a known one, or yours")
     group.add_argument(
-        "--answers", metavar="allow|deny|JSON", help='to a paused session: for all, or by call id {"ID": "allow"}'
+        "--output-format",
+        choices=("text", "json", "stream-json"),
+        default="text",
+        metavar="FORMAT",
+        help="text (the answer), json (one document at the end) or stream-json (a line for everything as it happens)",
+    )
+    group.add_argument(
+        "--input-format",
+        choices=("text", "stream-json"),
+        default="text",
+        metavar="FORMAT",
+        help="text, or stream-json: user messages on stdin, one a line, said one after the other",
+    )
+    group.add_argument("--include-partial-messages", action="store_true", help="with stream-json: deltas as they come")
+    group.add_argument("--json-schema", metavar="FILE|JSON", help="the answer must be JSON of this schema")
+    group.add_argument("--max-turns", type=at_least_one, metavar="N", help="stop after so many turns (code 5)")
+    group.add_argument(
+        "--max-budget-usd", type=amount, metavar="USD", help="stop when it cost that (code 5); the price must be known"
+    )
+    group.add_argument(
+        "--answers",
+        metavar="allow|deny|JSON",
+        help='what a paused session waits for: for all, or by call id {"ID": "allow", "*": {"deny": "why"}}',
     )
 
 
@@ -59,13 +73,25 @@ def add_common(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("agent")
     group.add_argument("--model", default="", help="provider:name, local:FILE or script:FILE")
     group.add_argument("--permission-mode", default="", metavar="MODE", help="plan, default, auto, dontAsk or bypass")
-    group.add_argument("--allowedTools", "--allowed-tools", dest="allow", nargs="+", action="extend", default=[])
-    group.add_argument("--disallowedTools", "--disallowed-tools", dest="deny", nargs="+", action="extend", default=[])
-    group.add_argument("--add-dir", nargs="+", action="extend", default=[], metavar="FOLDER")
-    group.add_argument("--mcp-config", nargs="+", action="extend", default=[], metavar="FILE|JSON")
-    group.add_argument("--settings", action="append", default=[], metavar="FILE|JSON")
+    many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    group.add_argument(
+        "--allowedTools",
+        "--allowed-tools",
+        dest="allow",
+        metavar="RULE",
+        help="what needs no yes: 'Bash(git log *),Edit'",
+        **many,
+    )
+    group.add_argument(
+        "--disallowedTools", "--disallowed-tools", dest="deny", metavar="RULE", help="what is refused", **many
+    )
+    group.add_argument("--add-dir", metavar="FOLDER", help="another folder to work in", **many)
+    group.add_argument("--mcp-config", metavar="FILE|JSON", help="MCP servers beside those of the settings", **many)
+    group.add_argument(
+        "--settings", action="append", default=[], metavar="FILE|JSON", help="settings above those of the files"
+    )
     group.add_argument("--system-prompt", default="", metavar="TEXT", help="instead of ours")
-    group.add_argument("--append-system-prompt", default="", metavar="TEXT")
+    group.add_argument("--append-system-prompt", default="", metavar="TEXT", help="after ours")
     group.add_argument("--log", default="", metavar="FILE", help="write one JSON line per event; - for stderr")
     group.add_argument("--trust", action="store_true", help="trust this folder's files for this run")
 
@@ -75,11 +101,34 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     made = parser()
     options = made.parse_args(arguments)
     options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
-    if not options.headless and (options.output_format != "text" or options.input_format != "text"):
-        made.error("--output-format and --input-format need -p")
-    if options.resume and options.last:
-        made.error("--resume and --continue name two sessions; give one")
+    wrong = next((words for wrong, words in _contradictions(options) if wrong), None)
+    if wrong is not None:
+        made.error(wrong)
     return options
+
+
+def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
+    """What options cannot mean together: it would be wrong to guess, and worse to leave one out silently."""
+    headless, resuming = options.headless, bool(options.resume or options.last)
+    for name in ("output_format", "input_format", "json_schema", "answers", "include_partial_messages"):
+        given = getattr(options, name) not in (None, "text", False)
+        yield given and not headless, f"--{name.replace('_', '-')} needs -p"
+    yield bool(options.resume and options.last), "--resume and --continue name two sessions; give one"
+    yield options.fork_session and not resuming, "--fork-session needs --resume ID or --continue"
+    yield options.answers is not None and not resuming, "--answers needs --resume ID or --continue"
+    yield options.answers is not None and bool(options.prompt), "--answers goes without a prompt: give one of them"
+    yield (
+        bool(options.session_id and resuming and not options.fork_session),
+        "--session-id names a new session: leave it out, or add --fork-session",
+    )
+    yield options.session_id is not None and not options.session_id.strip(), "--session-id cannot be empty"
+    streaming = options.input_format == "stream-json"
+    yield (
+        streaming and bool(options.prompt),
+        "--input-format stream-json reads prompts from stdin: leave the prompt out",
+    )
+    partial = options.include_partial_messages and options.output_format != "stream-json"
+    yield partial, "--include-partial-messages needs --output-format stream-json"
 
 
 def split_rules(texts: Sequence[str]) -> list[str]:
@@ -96,9 +145,3 @@ def split_rules(texts: Sequence[str]) -> list[str]:
                 current += character
         found.append(current)
     return [rule.strip() for rule in found if rule.strip()]
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number of at least 1, not {text!r}")
-    return int(text)

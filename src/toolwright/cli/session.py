@@ -12,10 +12,13 @@ async def begin(options: argparse.Namespace, app: App) -> tuple[str, str]:
     """Return the session's id and how it begins: `startup` or `resume`."""
     store = app.agent.sessions
     found = await _named(options, store)
+    new = options.session_id or str(uuid.uuid4())
+    if options.session_id and any(entry.session_id == new for entry in await store.list(limit=10_000)):
+        raise UsageError(f"there is a session {new!r} already; --resume {new} goes on with it")
     if found is None:
-        return options.session_id or str(uuid.uuid4()), "startup"
+        return new, "startup"
     if options.fork_session:
-        copy = options.session_id or str(uuid.uuid4())
+        copy = new
         await store.fork(found, copy)
         return copy, "resume"
     return found, "resume"

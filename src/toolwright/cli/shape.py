@@ -12,12 +12,16 @@ from toolwright.core.errors import UsageError
 
 def shape_of(given: str) -> object:
     """Read a schema from a file or from JSON and make it a type of which the answer must be."""
-    source = given if given.lstrip().startswith("{") else _read(given)
+    source = given if given.lstrip().startswith(("{", "[")) else _read(given)
+    where = "--json-schema" if source == given else f"--json-schema {given}"
     try:
         schema: object = json.loads(source)
+    except ValueError as error:
+        raise UsageError(f"{where} is not JSON: {error}") from None
+    try:
         shape = _Shape(schema)
     except ValueError as error:
-        raise UsageError(f"--json-schema: {error}") from None
+        raise UsageError(f"{where} is no JSON Schema: {str(error).splitlines()[0]}") from None
     return Annotated[Any, shape]
 
 
@@ -25,7 +29,8 @@ def _read(name: str) -> str:
     try:
         return Path(name).expanduser().read_text("utf-8")
     except OSError as error:
-        raise UsageError(f"--json-schema {name}: {error.strerror}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"--json-schema {name}: {reason}; give a file, or the schema itself") from None
 
 
 class _Shape:

@@ -36,6 +36,7 @@ def wishes_of(options: argparse.Namespace) -> Wishes:
         system=options.system_prompt,
         more_system=options.append_system_prompt,
         keep=not getattr(options, "no_session_persistence", False),
+        log=options.log,
     )
 
 

@@ -10,11 +10,15 @@ from toolwright.app.assemble import App, assemble
 from toolwright.app.places import Places
 from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
 from toolwright.cli.options import add_common, split_rules
+from toolwright.cli.parsing import Parser
 from toolwright.cli.start import settings_for, wishes_of
 from toolwright.core.call import Answers, Completed, Failed, Outcome, Question, ToolCall
 from toolwright.executor.turn import Turn
 from toolwright.providers.base import ModelEvent, ModelRequest, ProviderError
 
+_DESCRIPTION = """\
+Run one tool and print what came of it. The call stands behind the same hooks, rules and guards as the agent's own:
+what would be asked is not run (code 4), unless --yes says yes to it."""
 _EPILOG = """\
 exit codes: 0 done, 1 the tool failed, 2 usage, 3 denied, 4 somebody must say yes first (--yes)
 
@@ -45,15 +49,14 @@ def app_without_model(options: argparse.Namespace) -> App:
 
 def run(arguments: list[str]) -> int:
     """Make the call, print what came of it, return how it ended."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "toolwright call",
-        description=__doc__,
+        usage="toolwright call TOOL [JSON] [OPTIONS]",
+        description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    parser.add_argument("tool")
-    parser.add_argument("arguments", nargs="?", default="{}", help="JSON; - reads it from stdin")
+    parser.add_argument("tool", metavar="TOOL", help="its name; toolwright tools lists them")
+    parser.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="an object; - reads it from stdin")
     parser.add_argument("--yes", action="store_true", help="say yes to whatever is asked")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     add_common(parser)

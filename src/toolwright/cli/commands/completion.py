@@ -1,15 +1,19 @@
 """`toolwright completion`: what a shell needs to complete commands and options."""
 
-import argparse
-
 from toolwright.cli.main import COMMANDS
 from toolwright.cli.options import parser as conversation_options
+from toolwright.cli.parsing import Parser
 
+_DESCRIPTION = """\
+Prints what a shell needs to complete commands and options. Put one of these where your shell reads its settings:
+  bash, ~/.bashrc                   eval "$(toolwright completion bash)"
+  zsh, ~/.zshrc                     eval "$(toolwright completion zsh)"
+  fish, ~/.config/fish/config.fish  toolwright completion fish | source"""
 _ACTIONS = {
     "sessions": "list search show resume fork export delete",
-    "permissions": "test explain",
+    "permissions": "test explain schema",
     "skills": "list check",
-    "mcp": "list call",
+    "mcp": "list add remove test",
     "trust": "show give take",
     "tools": "search",
     "completion": "bash zsh fish",
@@ -33,11 +37,8 @@ complete -F _toolwright toolwright
 
 def run(arguments: list[str]) -> int:
     """Print the script of one shell."""
-    parser = argparse.ArgumentParser(
-        "toolwright completion",
-        description=f'{__doc__} For bash: eval "$(toolwright completion bash)" in ~/.bashrc.',
-    )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser = Parser("toolwright completion", usage="toolwright completion SHELL", description=_DESCRIPTION)
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
     shell = parser.parse_args(arguments).shell
     print({"bash": bash, "zsh": zsh, "fish": fish}[shell](), end="")
     return 0

@@ -1,6 +1,5 @@
 """`toolwright demo`: a scripted model leads the real agent through a small task in a temporary folder."""
 
-import argparse
 import asyncio
 import shutil
 import sys
@@ -16,6 +15,7 @@ from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
 from toolwright.cli.palette import Palette
+from toolwright.cli.parsing import Parser
 from toolwright.cli.story import ANSWERS, NOTES, REPLIES, TASK
 from toolwright.core.call import Answers, Approve, Decline, Question, Reply
 from toolwright.core.event import CallEnded, Event
@@ -40,7 +40,7 @@ next:
 
 def run(arguments: list[str]) -> int:
     """Show the demo and return the exit code."""
-    parser = argparse.ArgumentParser("toolwright demo", description=_DESCRIPTION)
+    parser = Parser("toolwright demo", description=_DESCRIPTION)
     parser.add_argument("--turn", action="store_true", help="instead, one turn of five calls: what runs beside what")
     if parser.parse_args(arguments).turn:
         from toolwright.cli.turn import show_turn

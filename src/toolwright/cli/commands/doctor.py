@@ -1,6 +1,5 @@
 """`toolwright doctor`: what is installed, which model, which sandbox, and what to do next."""
 
-import argparse
 import json
 import platform
 import shutil
@@ -14,9 +13,13 @@ from toolwright.app.models import choose_model
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
 from toolwright.app.trust import Trust
+from toolwright.cli.parsing import Parser
 from toolwright.core.errors import UsageError
 from toolwright.system.sandbox import find_sandbox
 
+_DESCRIPTION = """\
+Looks at what toolwright needs and finds here: settings, trust, model, sandbox, programs, extras, sessions. Changes
+nothing. Lines with FAIL keep the agent from working (code 1); "do:" says what helps."""
 _EXTRAS = {
     "anthropic": "anthropic",
     "openai": "openai",
@@ -40,8 +43,8 @@ class Finding:
 
 def run(arguments: list[str]) -> int:
     """Look at everything; 1 if something keeps the agent from working."""
-    parser = argparse.ArgumentParser("toolwright doctor", description=__doc__)
-    parser.add_argument("--json", action="store_true")
+    parser = Parser("toolwright doctor", description=_DESCRIPTION)
+    parser.add_argument("--json", action="store_true", help="as a list of findings")
     options = parser.parse_args(arguments)
     findings = list(examine(Places.of()))
     if options.json:

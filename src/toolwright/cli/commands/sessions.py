@@ -12,6 +12,7 @@ from pathlib import Path
 from toolwright.agent.recall import Recalled
 from toolwright.app.costs import cost_of_records, known_prices
 from toolwright.app.places import Places
+from toolwright.cli.parsing import Parser, at_least_one
 from toolwright.cli.session import find_session
 from toolwright.cli.show import one_line, transcript
 from toolwright.core.errors import UsageError
@@ -19,6 +20,15 @@ from toolwright.sessions import SqliteStore, export_jsonl
 from toolwright.sessions.records import usage_of
 
 _DAY_SECONDS = 86_400
+_DESCRIPTION = """\
+The conversations of this project: every one is kept, message by message, and can be gone on with."""
+_EPILOG = """\
+examples:
+  toolwright sessions list
+  toolwright sessions search 'build fails'
+  toolwright sessions resume 3f2a                 in the terminal, from where it stands
+  toolwright sessions export 3f2a -o talk.jsonl
+"""
 
 
 def run(arguments: list[str]) -> int:
@@ -37,13 +47,16 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("toolwright sessions", description="The conversations of this project.")
-    actions = parser.add_subparsers(dest="action", required=True)
-    listed = actions.add_parser("list", help="the sessions, last used first")
-    listed.add_argument("--json", action="store_true")
-    listed.add_argument("--limit", type=int, default=20)
-    search = actions.add_parser("search", help="where a text was said")
-    search.add_argument("text")
+    usage = "toolwright sessions ACTION [ARGUMENTS]"
+    parser = Parser("toolwright sessions", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="toolwright sessions")
+    listed = actions.add_parser("list", help="the sessions, last used first", description="The last used ones first.")
+    listed.add_argument("--json", action="store_true", help="as a list of objects")
+    listed.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="how many at most; 20")
+    search = actions.add_parser(
+        "search", help="where a text was said", description="Sessions in which a text was said."
+    )
+    search.add_argument("text", metavar="TEXT")
     for name, what in (
         ("show", "print a conversation"),
         ("resume", "go on with it; takes the options of a conversation"),
@@ -51,10 +64,10 @@ def _parser() -> argparse.ArgumentParser:
         ("export", "write its records as JSON lines"),
         ("delete", "remove it for good"),
     ):
-        action = actions.add_parser(name, help=what)
-        action.add_argument("id", help="the session's id, or how it begins")
+        action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        action.add_argument("id", metavar="ID", help="the session's id, or how it begins")
         if name == "resume":
-            action.add_argument("rest", nargs=argparse.REMAINDER)
+            action.add_argument("rest", nargs=argparse.REMAINDER, metavar="OPTIONS", help="as toolwright itself takes")
         if name == "export":
             action.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of stdout")
     return parser
@@ -82,6 +95,8 @@ async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
         fields = ("session_id", "title", "created_at", "updated_at", "records")
         print(json.dumps([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2))
         return
+    if not entries:
+        print("no sessions here yet; toolwright begins one")
     for entry in entries:
         print(f"{entry.session_id}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
 
@@ -92,8 +107,11 @@ def _when(stamp: float) -> str:
 
 
 async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
-    for hit in await store.search(options.text):
+    hits = list(await store.search(options.text))
+    for hit in hits:
         print(f"{hit.session_id}  {one_line(hit.excerpt)}")
+    if not hits:
+        print(f"toolwright: nobody said {options.text!r} in a session of this project", file=sys.stderr)
 
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
@@ -119,7 +137,12 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        options.output.write_text(text, encoding="utf-8")
+        try:
+            options.output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"--output {options.output}: {(error.strerror or '').lower()}; name another file"
+            ) from None
         print(f"wrote {options.output}", file=sys.stderr)
 
 

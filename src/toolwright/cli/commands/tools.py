@@ -3,40 +3,58 @@
 import argparse
 import asyncio
 import json
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from toolwright.cli.commands.call import app_without_model
+from toolwright.cli.exits import DONE, ERROR
 from toolwright.cli.options import add_common, split_rules
+from toolwright.cli.parsing import Parser
+from toolwright.cli.show import one_line
 from toolwright.core.json import thaw
 from toolwright.core.spec import ToolSpec
+
+_DESCRIPTION = """\
+The tools the agent can call in this folder, with the most a call of each may change: read, write or destroy."""
+_EPILOG = """\
+examples:
+  toolwright tools
+  toolwright tools search run a shell command
+  toolwright tools --json --mcp-config servers.json
+"""
 
 
 def run(arguments: list[str]) -> int:
     """List the tools, or those a search finds."""
-    parser = argparse.ArgumentParser("toolwright tools", description=__doc__, allow_abbrev=False)
+    usage = "toolwright tools [search WORDS] [--json] [OPTIONS]"
+    parser = Parser("toolwright tools", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--json", action="store_true", help="with schemas and annotations")
-    parser.add_argument("words", nargs="*", metavar="search WORDS", help="search what it is to do")
+    parser.add_argument("words", nargs="*", metavar="search WORDS", help="only those about this, best first")
     add_common(parser)
     options = parser.parse_args(arguments)
     options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
     options.no_session_persistence = True
-    asyncio.run(_list(options))
-    return 0
+    return asyncio.run(_list(options))
 
 
-async def _list(options: argparse.Namespace) -> None:
+async def _list(options: argparse.Namespace) -> int:
     async with app_without_model(options) as app:
         # every tool, deferred ones too, as far as no rule forbids it
         specs = [tool.spec for tool in app.agent.registry.snapshot().tools.values()]
         found = _searched(specs, options.words)
         if options.json:
             print(json.dumps([_fields(spec) for spec in found], indent=2, ensure_ascii=False))
-            return
+            return DONE
         width = max((len(spec.name) for spec in found), default=0)
+        room = max(shutil.get_terminal_size((100, 24)).columns - width - 12, 30)
         for spec in found:
             effect = spec.annotations.effect.name.lower()
-            print(f"{spec.name:<{width}}  {effect:<7}  {spec.description.splitlines()[0][:90]}")
+            print(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
+        if not found:
+            print("toolwright: no tool is about that; toolwright tools lists them all", file=sys.stderr)
+        return DONE if found else ERROR
 
 
 def _searched(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:

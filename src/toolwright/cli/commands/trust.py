@@ -1,10 +1,9 @@
 """`toolwright trust`: see what this folder's files ask for, and let them have it."""
 
-import argparse
-
 from toolwright.app.places import Places
 from toolwright.app.trust import Trust
 from toolwright.cli.columns import visible
+from toolwright.cli.parsing import Parser
 
 _DESCRIPTION = """\
 A repository's settings may ask for hooks, MCP servers, allow rules, environment variables, a mode or a model. None of
@@ -14,8 +13,15 @@ they ask for something new, you are asked again."""
 
 def run(arguments: list[str]) -> int:
     """Carry out the subcommand. Without one: 0 if the folder has all it asks for, 3 if not."""
-    parser = argparse.ArgumentParser("toolwright trust", description=_DESCRIPTION)
-    parser.add_argument("action", nargs="?", choices=("show", "give", "take"), default="show")
+    parser = Parser("toolwright trust", usage="toolwright trust [show|give|take]", description=_DESCRIPTION)
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("show", "give", "take"),
+        default="show",
+        metavar="show|give|take",
+        help="show what is asked for (code 3 if it is not given), give it, take it back",
+    )
     options = parser.parse_args(arguments)
     places = Places.of()
     trust = Trust(places)

@@ -1,9 +1,10 @@
 """What a session has taken so far: tokens, money where prices are known, and how full the context is."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolwright.agent.budget import Prices
+from toolwright.app.costs import cost_of_records
 from toolwright.core.message import Usage
 from toolwright.sessions.records import Record, usage_of
 
@@ -18,9 +19,10 @@ class Spent:
     _running: Usage = Usage()
     _running_usd: float | None = None
 
-    def recall(self, records: Iterable[Record], prices: Prices | None) -> None:
-        """Begin with what an earlier day took, at today's prices."""
-        self.settle(usage_of(records), prices)
+    def recall(self, records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> None:
+        """Begin with what the session took before."""
+        self.usage, cost = usage_of(records), cost_of_records(records, prices_of)
+        self.usd = None if cost.unpriced_tokens and not cost.usd else cost.usd
 
     def count(self, usage: Usage, prices: Prices | None) -> None:
         """What the run that is under way came to so far."""

@@ -5,10 +5,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
 from toolwright.agent.result import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
 from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
+from toolwright.app.costs import prices_in
 from toolwright.app.places import Places
 from toolwright.app.trust import Trust
 from toolwright.cli.answering import open_questions
@@ -107,7 +109,8 @@ class Talker:
         self.spent = Spent()
         self._said = source == "resume"
         if self._said:
-            self.spent.recall(await self.app.agent.sessions.read(session_id), self.app.prices)
+            records = await self.app.agent.sessions.read(session_id)
+            self.spent.recall(records, partial(prices_in, self.app.settings))
             for text in transcript(await self.app.agent.messages(session_id)):
                 self.terminal.show(*text.splitlines())
             if await open_questions(self.app.agent.sessions, session_id):
