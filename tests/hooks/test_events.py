@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
+from toolwright import Agent, AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
 from toolwright.core.content import Output
 from toolwright.core.errors import Denied
+from toolwright.core.message import ToolMessage
 from toolwright.core.spec import ToolSpec
 from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell import ShellHooks
@@ -23,6 +24,7 @@ from toolwright.hooks.shell_reply import HookReply, merged, read_reply
 from toolwright.hooks.shell_run import Ran
 from toolwright.policy import Policies, rules_of
 from toolwright.policy.rules import Rules
+from toolwright.testing.provider import ScriptedProvider
 
 Fire = Callable[..., ShellHooks]
 CALL = PendingCall(
@@ -217,20 +219,21 @@ async def test_a_shell_that_moved_is_told_and_hooks_still_start_where_they_did(h
 
 
 async def test_agents_inside_are_told_when_they_start_and_end(hooked: Fire, tmp_path: Path) -> None:
-    @tool(effect=Effect.READ, group="agent")
-    async def explore(prompt: str) -> str:
-        """Pretend to be an agent."""
-        return "found"
-
     note = f"cat >> {tmp_path}/heard"
-    hooks = hooked(ShellHook("SubagentStart", note, "explore"), ShellHook("SubagentStop", f"{note}; echo x", "explore"))
-    outcome = await Executor(Registry(explore), AllowEverything(), hooks=hooks.call_hooks()).run(
-        "explore", {"prompt": "x"}
+    hooks = hooked(
+        ShellHook("SubagentStart", note, "explore"),
+        ShellHook("SubagentStop", f"{note}; echo 'look twice' >&2; exit 2", "explore"),
+        ShellHook("SubagentStop", "exit 2", "other"),
     )
-    assert isinstance(outcome, Completed) and outcome.text == "found"
+    inner = Agent(ScriptedProvider("found")).as_tool("explore", "Looks around.")
+    executor = Executor(Registry(inner), AllowEverything(), hooks=hooks.call_hooks())
+    outer = Agent(ScriptedProvider(ToolCall("1", "explore", {"prompt": "x"}), "done"), executor=executor)
+    await outer.run("go", session="s")
+    (_, _, outcomes, _) = await outer.messages("s")
+    assert isinstance(outcomes, ToolMessage) and outcomes.outcomes[0].text == "found\n[hook] look twice"
     start, stop = (json.loads(line) for line in (tmp_path / "heard").read_text().splitlines())
-    assert start["agent_type"] == stop["agent_type"] == "explore"
-    assert stop["hook_event_name"] == "SubagentStop" and stop["last_assistant_message"] == "found"
+    assert (start["hook_event_name"], start["agent_type"], start["agent_id"]) == ("SubagentStart", "explore", "1")
+    assert stop["session_id"] == "s" and stop["last_assistant_message"] == "found"
 
 
 def test_what_a_person_answered_a_server_can_be_changed_or_withheld_but_no_is_no() -> None:

@@ -13,6 +13,7 @@ from toolwright.core.json import JsonObject
 from toolwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import AskPerson
+from toolwright.hooks.base import Hook, InnerAgent, settled
 from toolwright.policy.decide import Policies, Policy, Tier
 from toolwright.policy.subject import Subject
 from toolwright.tool.base import ToolContext
@@ -108,16 +109,27 @@ class SubAgent:
         lineage = context.state.get(Lineage)
         if lineage.depth >= _DEEPEST:
             raise ToolFailed(f"agents are inside each other {_DEEPEST} deep; do the work here instead")
+        inner = InnerAgent(context.call.name, context.call_id, context.session_id)
+        hooks = () if lineage.executor is None else lineage.executor.hooks
+        for hook in hooks:
+            await settled(hook.agent_began(inner))
         session_id = f"in-{context.idempotency_key}"
         result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
         if lineage.spending is not None:
             lineage.spending.add(result.usage, whole_run=True)
         match result:
             case Done(text):
-                return text
+                return await _heard(hooks, inner, text)
             case Paused(questions):
                 raise ToolFailed(f"it waits for a person: {questions[0].summary}")
             case Stopped(reason, _, text=text):
                 raise ToolFailed(
                     f"it stopped before it was done: {reason}" + (f"; it last said: {text}" if text else "")
                 )
+
+
+async def _heard(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
+    for hook in hooks:
+        other = await settled(hook.agent_ended(inner, answer))
+        answer = answer if other is None else other
+    return answer

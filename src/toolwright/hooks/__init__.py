@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from toolwright.hooks.base import Ask as Ask
     from toolwright.hooks.base import Halt as Halt
     from toolwright.hooks.base import Hook as Hook
+    from toolwright.hooks.base import InnerAgent as InnerAgent
     from toolwright.hooks.base import PendingCall as PendingCall
     from toolwright.hooks.base import Proceed as Proceed
     from toolwright.hooks.base import Refuse as Refuse
@@ -26,6 +27,7 @@ __all__ = [
     "Cache",
     "Halt",
     "Hook",
+    "InnerAgent",
     "PendingCall",
     "PermissionGate",
     "Proceed",
@@ -39,7 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "base": "Answer Ask Halt Hook PendingCall Proceed Refuse Rewrite Verdict",
+    "base": "Answer Ask Halt Hook InnerAgent PendingCall Proceed Refuse Rewrite Verdict",
     "cache": "Cache",
     "gate": "PermissionGate",
     "redact": "Redact",

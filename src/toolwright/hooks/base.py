@@ -24,6 +24,15 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerAgent:
+    """An agent that works inside a call of another one."""
+
+    name: str
+    call_id: str
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Proceed:
     """Nothing to say."""
 
@@ -74,6 +83,14 @@ class Hook:
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | Awaitable[Outcome | None] | None:
         """Asked in registration order, for failures, refusals and answers too; may return another outcome."""
+        return None
+
+    def agent_began(self, agent: InnerAgent) -> Awaitable[None] | None:
+        """Hear that an agent begins to work inside a call; what it calls is asked about like any call."""
+        return None
+
+    def agent_ended(self, agent: InnerAgent, answer: str) -> str | Awaitable[str | None] | None:
+        """Hear the answer of an agent inside a call; may return another one."""
         return None
 
 

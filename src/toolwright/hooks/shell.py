@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from toolwright.core.access import Ask
 from toolwright.core.call import Completed, Failed, Interrupted, Outcome, digest_of
-from toolwright.core.errors import Cancelled
-from toolwright.hooks.base import Halt, Hook, PendingCall, Refuse, Rewrite, Verdict
+from toolwright.core.errors import Cancelled, Halted
+from toolwright.hooks.base import Halt, Hook, InnerAgent, PendingCall, Refuse, Rewrite, Verdict
 from toolwright.hooks.shell_batch import Batches, Entry
 from toolwright.hooks.shell_config import ShellHook
 from toolwright.hooks.shell_elicit import form_filled_in, refilled, server_asking
@@ -64,10 +64,7 @@ class ShellHooks(Firing):
         return None if reply.arguments is None else Rewrite(self.shown(pending).ours(reply.arguments))
 
     async def _asked(self, pending: PendingCall) -> HookReply:
-        reply = await self.fire("PreToolUse", self.about(pending), pending=pending, session_id=pending.session_id)
-        if pending.spec.group == "agent" and not reply.halt and reply.word != "deny":
-            await self.fire("SubagentStart", _agent(pending), session_id=pending.session_id)
-        return reply
+        return await self.fire("PreToolUse", self.about(pending), pending=pending, session_id=pending.session_id)
 
     def decide(self, pending: PendingCall) -> Verdict | None:
         """Pass on what the hooks said about the call as it is now."""
@@ -105,11 +102,7 @@ class ShellHooks(Firing):
         else:
             return outcome
         reply = await self.fire(event, fields, pending=pending, session_id=pending.session_id)
-        seen = followed(outcome, reply)
-        if pending.spec.group != "agent" or event == "PermissionDenied":
-            return seen
-        ended = _agent(pending) | {"stop_hook_active": False, "last_assistant_message": outcome.text}
-        return followed(seen, await self.fire("SubagentStop", ended, session_id=pending.session_id))
+        return followed(outcome, reply)
 
     async def _moved(self, pending: PendingCall) -> None:
         """Tell of a shell that is in another folder than before."""
@@ -129,6 +122,15 @@ class ShellHooks(Firing):
             reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
         return followed(outcome, reply)
 
+    async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
+        """Let the SubagentStop hooks see an answer; what they object to is added to it."""
+        fields = _agent(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
+        reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
+        if reply.halt:
+            raise Halted(reply.halt)
+        notes = (reply.reason if reply.word == "deny" else "", reply.context)
+        return "\n".join((answer, *(f"[hook] {note}" for note in notes if note)))
+
     def about(self, pending: PendingCall) -> dict[str, object]:
         """The fields every event of a call has."""
         shown = self.shown(pending)
@@ -145,6 +147,12 @@ class _Rewriting(Hook):
 
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
         return await self._hooks.after(pending, outcome)
+
+    async def agent_began(self, agent: InnerAgent) -> None:
+        await self._hooks.fire("SubagentStart", _agent(agent), session_id=agent.session_id)
+
+    async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
+        return await self._hooks.agent_ended(agent, answer)
 
 
 class _Deciding(Hook):
@@ -165,5 +173,5 @@ def _key(pending: PendingCall) -> tuple[str, str, str]:
     return pending.session_id, pending.turn_id, pending.call.id
 
 
-def _agent(pending: PendingCall) -> dict[str, object]:
-    return {"agent_id": pending.call.id, "agent_type": pending.spec.name}
+def _agent(agent: InnerAgent) -> dict[str, object]:
+    return {"agent_id": agent.call_id, "agent_type": agent.name}
