@@ -293,3 +293,16 @@ def test_a_proxy_is_not_believed_to_be_able(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     assert OpenAIResponses("gpt-5.4").late_tools is False
     assert AnthropicMessages("claude-sonnet-5").late_tools is False
+
+
+async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopback) -> None:
+    first = UserMessage("Will it rain in Rome?")
+    provider, history = _claude(server.url), History([first])
+    server.reply(Reply([_CLAUDE_ENDS]))
+    await asked(provider, ModelRequest(history, tools=(_SEARCH,), wire_names=_WIRE))
+    for message in _STORY[1:]:
+        history.append(message)
+    object.__setattr__(first, "content", None)  # whoever looks at it again will fail
+    await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
+    assert b"Will it rain" in server.received[1].body
+    await provider.aclose()

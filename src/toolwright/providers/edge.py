@@ -73,21 +73,14 @@ class Edges:
         self._strict = strict
         self._late: Late = late
         self._kept: Kept[Edge] = Kept()
-        self._deferred: Kept[frozenset[str]] = Kept()
 
     def of(self, request: ModelRequest) -> Edge:
         """The edge for a request's tools; the same as last time while they are the same."""
         names = request.wire_names or _NO_NAMES  # requests without any have an empty mapping of their own each
-        deferred = self._deferred.of(request.tools, make=lambda: self._may_be_late(request.tools))
-        late = all_joined(request.messages) if deferred else NOBODY
-        return self._kept.of(request.tools, names, late, make=lambda: self._make(request, deferred & late))
+        joined = NOBODY if self._late == "never" else all_joined(request.messages)
+        return self._kept.of(request.tools, names, joined, make=lambda: self._make(request, joined))
 
-    def _may_be_late(self, tools: tuple[ToolSpec, ...]) -> frozenset[str]:
-        deferred = [] if self._late == "never" else [spec.name for spec in tools if spec.deferred]
-        # no API takes a request in which there is nothing from the start
-        return frozenset(deferred) if len(deferred) < len(tools) else NOBODY
-
-    def _make(self, request: ModelRequest, late: frozenset[str]) -> Edge:
+    def _make(self, request: ModelRequest, joined: frozenset[str]) -> Edge:
         wire = {spec.name: request.wire_names.get(spec.name, spec.name) for spec in request.tools}
         forms: dict[str, StrictForm] = {}
         if self._strict:
@@ -95,19 +88,27 @@ class Edges:
             # strict mode helps where it says all that the schema says; elsewhere it would cost valid calls
             forms = {name: form for name, form in found.items() if form.schema is not None and not form.notes}
         shapes = {spec.name: self._shape(spec, wire[spec.name], spec.name in forms).payload for spec in request.tools}
-        joining = {name: b"" if self._late == "by reference" else to_bytes(shapes[name]) for name in late}
+        late = {
+            spec.name: to_bytes(shapes[spec.name]) for spec in request.tools if spec.deferred and spec.name in joined
+        }
+        if len(late) == len(shapes):  # no API takes a request in which there is nothing from the start
+            late = {}
         everything = {**request.wire_names, **wire}
         renamed = frozenset((name, sent) for name, sent in everything.items() if name != sent)
         return Edge(
             self._listed(shapes, late),
-            (self._provider, renamed, frozenset(forms), frozenset(joining.items())),
+            (self._provider, renamed, frozenset(forms), self._dependent(late, joined)),
             everything,
             {sent: name for name, sent in everything.items()},
             forms,
-            joining,
+            late,
         )
 
-    def _listed(self, shapes: Mapping[str, JsonObject], late: frozenset[str]) -> bytes:
+    def _dependent(self, late: Mapping[str, bytes], joined: frozenset[str]) -> frozenset[object]:
+        """What messages depend on: definitions they bring along, or whether what they refer to is still there."""
+        return frozenset(late.items()) if self._late == "by definition" else frozenset(joined - late.keys())
+
+    def _listed(self, shapes: Mapping[str, JsonObject], late: Mapping[str, bytes]) -> bytes:
         if self._late == "by definition":
             shown = [shape for name, shape in shapes.items() if name not in late]
         else:
