@@ -12,6 +12,7 @@ from toolwright.app.settings import load_settings
 from toolwright.app.switched import Models
 from toolwright.app.wanting import Agreement
 from toolwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
+from toolwright.core.content import Text
 from toolwright.core.errors import UsageError
 from toolwright.core.message import ToolMessage, UserMessage
 from toolwright.executor.turn import Turn
@@ -225,6 +226,22 @@ async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Des
     assert "hunter2" not in said
     assert "forbids it" in said
     assert "touch made" not in said  # neither code nor what a command prints names a file
+
+
+async def test_a_file_that_came_along_with_the_prompt_comes_once(desk: Desk, write: Write) -> None:
+    (desk.project / "a.py").write_text("print(1)")
+    (desk.project / "style.md").write_text("Be kind.")
+    write("review", "Review $ARGUMENTS by @style.md.")
+    app = desk.app("ok")
+    prompt = (Text("/review @a.py"), Text("a.py:\nprint(1)"))
+    async for _ in app.agent.stream(prompt, session="s"):
+        pass
+    message = (await app.agent.messages("s"))[0]
+    assert isinstance(message, UserMessage) and isinstance(message.content, tuple)
+    first, second = message.content
+    assert isinstance(first, Text) and first.text.startswith("Review @a.py by @style.md.")
+    assert "print(1)" not in first.text and "Be kind." in first.text
+    assert second == prompt[1]
 
 
 async def test_the_model_s_use_of_a_skill_brings_its_files_too(desk: Desk, write: Write) -> None:

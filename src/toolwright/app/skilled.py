@@ -2,9 +2,10 @@
 
 import secrets
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from toolwright.agent import Agent
@@ -18,12 +19,14 @@ from toolwright.app.places import Places
 from toolwright.app.switched import Models
 from toolwright.app.wanting import OWN_MODEL
 from toolwright.core.call import Answers, Completed, Failed, ToolCall
+from toolwright.core.content import Text
 from toolwright.core.errors import ToolError, ToolFailed, UsageError
 from toolwright.executor.turn import Turn
 from toolwright.registry import Catalog, Registry
-from toolwright.skills import Skill, Skills, SkillTool
+from toolwright.skills import Expansion, Skill, Skills, SkillTool
 from toolwright.skills.calls import Calls
 from toolwright.skills.prompt import Around, prepared
+from toolwright.skills.reference import references
 from toolwright.tool.base import Cancellation, State, Tool, ToolContext
 
 HOOK_NOTE = "\n\n[hook] "
@@ -65,19 +68,29 @@ class Skilled:
         """Make this the agent that skills are used by."""
         self._agent = agent
 
-    async def heard(self, text: str, session_id: str, cancellation: Cancellation | None = None) -> str:
+    async def heard(self, prompt: Prompt, session_id: str, cancellation: Cancellation | None = None) -> Prompt:
         """Return what is said to the agent for what a person typed: `/name /other arguments` becomes the skills' text.
 
-        Raises `ToolFailed` where a skill cannot be used.
+        What came along with it still does. Raises `ToolFailed` where a skill cannot be used.
         """
+        turn = Turn(session_id, cancellation=cancellation)
+        if isinstance(prompt, str):
+            return await self._read_out(prompt, turn, ())
+        first = prompt[0] if prompt else None
+        if not isinstance(first, Text):
+            return prompt
+        named = references(Expansion((first.text,)), self._places.cwd)
+        return (Text(await self._read_out(first.text, turn, named)), *prompt[1:])
+
+    async def _read_out(self, text: str, turn: Turn, attached: Collection[Path]) -> str:
         typed, note, more = text.partition(HOOK_NOTE)
         called, arguments = self.skills.stacked(typed)
         if not called:
             return text
         try:
-            texts = [await self._said(skill, arguments, session_id, cancellation) for skill in called]
+            texts = [await self._said(skill, arguments, turn, attached) for skill in called]
         except BaseException:
-            self.ended(session_id)
+            self.ended(turn.session_id)
             raise
         return "\n\n".join(texts) + note + more
 
@@ -86,16 +99,17 @@ class Skilled:
         self.active.release(session_id)
         self.models.switch()
 
-    async def _said(self, skill: Skill, arguments: str, session_id: str, cancellation: Cancellation | None) -> str:
+    async def _said(self, skill: Skill, arguments: str, turn: Turn, attached: Collection[Path]) -> str:
         agent = self._served()
         lineage = Lineage()
         lineage.executor, lineage.ask = agent.executor, agent.ask
         state = State()
         state.put(lineage)
-        turn = Turn(session_id, state=state, ask=agent.ask, cancellation=cancellation)
-        self._use(skill, session_id)
+        turn = replace(turn, state=state, ask=agent.ask)
+        self._use(skill, turn.session_id)
         calls = Calls(lambda call: agent.executor.execute([call], turn=turn), f"skill-{uuid.uuid4().hex[:8]}")
-        around = Around(self._places.project, self._places.cwd, session_id, calls.run, calls.read)
+        places = self._places
+        around = Around(places.project, places.cwd, turn.session_id, calls.run, calls.read, attached)
         prompt = await prepared(skill, arguments, around)
         return await self._answered(skill, prompt, turn) if skill.fork else prompt
 
@@ -190,7 +204,6 @@ async def _led(
     try:
         if prompt is not None:
             skilled.ended(session_id)  # of a run that is still paused: the person has gone on
-        if isinstance(prompt, str):
             try:
                 prompt = await skilled.heard(prompt, session_id, cancellation)
             except ToolError as error:

@@ -1,6 +1,6 @@
 """From a skill and its arguments to the text a model is given: expanded, its commands run by whoever may run them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -29,6 +29,8 @@ class Around:
     session: str = ""
     run: RunLine | None = None
     read: ReadFile | None = None
+    attached: Collection[Path] = ()
+    """Files that are handed over already."""
 
 
 async def prepare(
@@ -50,7 +52,8 @@ async def prepared(skill: Skill, arguments: str, around: Around) -> str:
     text = expansion.assembled([await _output(request, around.run) for request in expansion.requests])
     if around.read is not None:
         for path in references(expansion, around.cwd or project):
-            text += attachment(path, await around.read(path))
+            if path not in around.attached:
+                text += attachment(path, await around.read(path))
     return text
 
 
