@@ -1,11 +1,13 @@
-"""A program that serves a few tools over its pipes."""
+"""A program that serves a few tools: over its pipes, or with --http on an address it prints, to who says sesame."""
 
 import asyncio
 import sys
 
 from toolwright import Effect, Executor, Registry, ToolContext, tool
 from toolwright.policy import ByMode
-from toolwright.serve import serve
+from toolwright.serve import Gateway, HttpOptions, serve
+from toolwright.serve.http import listening
+from toolwright.tool.base import Tool
 
 
 @tool(effect=Effect.READ)
@@ -26,6 +28,7 @@ async def count(context: ToolContext) -> str:
     """Count to three, aloud."""
     for number in (1, 2, 3):
         context.report({"progress": number, "total": 3})
+        await asyncio.sleep(0.02)  # some clients drop progress that comes in one piece with the result
     return "three"
 
 
@@ -46,6 +49,35 @@ async def read_input() -> str:
     return repr(sys.stdin.read())
 
 
-if __name__ == "__main__":
+@tool(effect=Effect.READ)
+async def late() -> str:
+    """Came later."""
+    return "here"
+
+
+def grow(registry: Registry) -> Tool:
+    """A tool that brings another."""
+
+    @tool(name="grow", effect=Effect.READ)
+    async def grown() -> str:
+        """Bring another tool."""
+        registry.add(late)
+        return "there is one more"
+
+    return grown
+
+
+async def main(*, http: bool) -> None:
     tools = Registry(add, save, count, forever, read_input)
-    asyncio.run(serve(tools, Executor(tools, ByMode("default"))))
+    tools.add(grow(tools))
+    executor = Executor(tools, ByMode("default"))
+    if not http:
+        await serve(tools, executor)
+        return
+    async with listening(Gateway(tools, executor), HttpOptions(port=0, token="sesame")) as (url, serving):
+        print(url, flush=True)
+        await serving
+
+
+if __name__ == "__main__":
+    asyncio.run(main(http="--http" in sys.argv))

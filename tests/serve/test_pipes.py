@@ -17,7 +17,9 @@ PROGRAM = str(Path(__file__).parent / "gateway_program.py")
 
 
 @asynccontextmanager
-async def served(mode: str, log: Path, answer: dict[str, Any] | None = None) -> AsyncGenerator[Client, None]:
+async def served(
+    mode: str, log: Path, answer: dict[str, Any] | None = None, **more: Any
+) -> AsyncGenerator[Client, None]:
     """A client of a gateway that runs as its child; with an answer it can be asked."""
 
     async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -25,7 +27,7 @@ async def served(mode: str, log: Path, answer: dict[str, Any] | None = None) -> 
 
     with log.open("w") as errors:
         transport = stdio_client(StdioServerParameters(command=sys.executable, args=[PROGRAM]), errlog=errors)
-        async with Client(transport, mode=mode, elicitation_callback=elicit if answer else None) as client:
+        async with Client(transport, mode=mode, elicitation_callback=elicit if answer else None, **more) as client:
             yield client
 
 
@@ -65,3 +67,23 @@ async def test_over_pipes_a_client_that_cannot_ask_is_denied(mode: str, tmp_path
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
     assert "cannot ask anybody" in said(result)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_pipes_a_client_hears_of_tools_that_come_later(mode: str, tmp_path: Path):
+    told = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            told.set()
+
+    async with served(mode, tmp_path / "log", message_handler=hear) as client:
+        await client.list_tools()
+        if mode == "legacy":
+            await client.call_tool("grow", {})
+            await asyncio.wait_for(told.wait(), 5)
+        else:
+            async with client.listen(tools_list_changed=True) as events:
+                await client.call_tool("grow", {})
+                await asyncio.wait_for(anext(events), 5)
+        assert "late" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}

@@ -10,20 +10,17 @@ from toolwright.core.content import File, Image, Part, Text
 from toolwright.core.json import thaw
 
 
-def payload_of(outcome: Outcome, *, any_value: bool) -> dict[str, Any]:
-    """Make MCP's result of an outcome; `any_value` says that structured content need not be an object."""
-    match outcome:
-        case Completed(output=output):
-            payload: dict[str, Any] = {"content": [_block(part) for part in output.parts], "resultType": "complete"}
-            structured: Any = thaw(output.structured)
-            if isinstance(structured, dict) or (any_value and structured is not None):
-                payload["structuredContent"] = structured
-            return payload
-        case Failed(error=error):
-            said = error.message
-        case _:
-            said = "a person has to decide, and nobody was asked"
-    return {"content": [{"type": "text", "text": said}], "isError": True, "resultType": "complete"}
+def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
+    """Make MCP's result of an outcome; `modern` is 2026-07-28: structured content need not be an object there."""
+    payload: dict[str, Any] = {"resultType": "complete"} if modern else {}
+    if isinstance(outcome, Completed):
+        payload["content"] = [_block(part) for part in outcome.output.parts]
+        structured: Any = thaw(outcome.output.structured)
+        if isinstance(structured, dict) or (modern and structured is not None):
+            payload["structuredContent"] = structured
+        return payload
+    said = outcome.error.message if isinstance(outcome, Failed) else "a person has to decide, and nobody was asked"
+    return payload | {"content": [{"type": "text", "text": said}], "isError": True}
 
 
 def _block(part: Part) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class Gateway:
             self._news.changed()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
-        return payload_of(outcome, any_value=caller.modern)
+        return payload_of(outcome, modern=caller.modern)
 
     async def _answered(
         self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Found]]
