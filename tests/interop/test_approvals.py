@@ -18,6 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from toolwright.core.errors import UsageError
+from toolwright.hooks import Hook, PendingCall
 from toolwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
 from toolwright.interop.pending import Pending
 
@@ -57,6 +58,43 @@ async def test_pydantic_ai_does_not_take_an_approval_from_another_conversation(n
     )
     assert isinstance(crossed.output, DeferredToolRequests)
     assert notes.log == []
+
+
+async def test_pydantic_ai_does_not_take_a_question_for_its_answer(notes: "Notes") -> None:
+    agent = pydantic_agent(notes)
+    await agent.run("hello", conversation_id="mine")
+    again = await agent.run("hello", conversation_id="mine")
+    assert isinstance(again.output, DeferredToolRequests)
+    assert notes.log == []
+
+
+async def test_what_has_been_answered_is_forgotten(notes: "Notes") -> None:
+    kept: dict[str, str] = {}
+    toolset = to_pydantic_ai(notes.executor(ask=True), pending=kept)
+    agent = PydanticAgent(FunctionModel(answer), toolsets=[toolset], output_type=[str, DeferredToolRequests])
+    first = await agent.run("hello")
+    assert isinstance(first.output, DeferredToolRequests)
+    assert len(kept) == 1
+    approved = first.output.build_results(approve_all=True)
+    await agent.run(message_history=first.all_messages(), deferred_tool_results=approved)
+    assert not kept
+
+
+async def test_our_session_is_the_frameworks_conversation(notes: "Notes") -> None:
+    sessions: list[str] = []
+
+    class Listen(Hook):
+        def before(self, pending: PendingCall) -> None:
+            sessions.append(pending.session_id)
+
+    executor = notes.executor(hooks=[Listen()])
+    await PydanticAgent(FunctionModel(answer), toolsets=[to_pydantic_ai(executor)]).run("hi", conversation_id="talk")
+    chain = next(tool for tool in to_langchain(executor) if tool.name == "write")
+    await chain.ainvoke({"type": "tool_call", "name": "write", "args": HELLO, "id": "c1"}, PLACE)
+    tools = to_openai_agents(executor, session=lambda context: f"user {context}")
+    own = next(tool for tool in tools if tool.name == "write")
+    await own.on_invoke_tool(AgentsContext[Any](7, Usage(), "write", "c1", "{}"), '{"path": "note", "text": "x"}')
+    assert sessions == ["talk", "one", "user 7"]
 
 
 def tool_graph(notes: "Notes", keeper: Any) -> Any:
