@@ -12,6 +12,7 @@ TABLES = {
     "providers": "the body of a request in long conversations",
     "interop": "our tools in other frameworks against the same function as their own tool",
     "telemetry": "what being watched costs: observers, the log, OpenTelemetry",
+    "cli": "version, help, the first prompt, and deltas drawn",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",
 }
 _MODULES = {"search": "search_tools", "files": "search_files", "shell": "shell_lines"}

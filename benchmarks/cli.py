@@ -1,0 +1,117 @@
+"""What the command costs before it does anything: version, help, the first prompt, tools ready, and deltas drawn."""
+
+import asyncio
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measure import table
+from toolwright.cli.markdown import MarkdownLines
+from toolwright.cli.palette import Palette
+from toolwright.cli.terminal.screen import Screen
+from toolwright.cli.terminal.ui import Terminal
+
+_DELTAS = 10_000
+_TEXT = "some **bold** words, a `name` and a [link](https://example.com) in a line\n- an item\n| a | b |\n"
+
+
+def command() -> list[str]:
+    """The command as people start it."""
+    script = Path(sys.executable).with_name("toolwright")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "toolwright"]
+
+
+def environment(home: str) -> dict[str, str]:
+    """As on a user's machine: compiled modules are kept, and there is nothing in the home folder."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"TOOLWRIGHT_HOME": home, "TERM": "xterm-256color"}
+
+
+def best_ratio(subject: list[str], floor: list[str], around: dict[str, str], repeats: int = 25) -> tuple[float, float]:
+    """How many times the floor's wall time the subject takes, and the subject's seconds; runs alternate."""
+    subjects: list[float] = []
+    floors: list[float] = []
+    for _ in range(repeats):
+        floors.append(_seconds(floor, around))
+        subjects.append(_seconds(subject, around))
+    return min(subjects) / min(floors), min(subjects)
+
+
+def _seconds(line: list[str], around: dict[str, str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(line, env=around, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def until(marks: list[bytes], line: list[str], around: dict[str, str], folder: str) -> list[float]:
+    """Seconds from the start in a terminal until each of these was drawn, in this order."""
+    began = time.perf_counter()
+    child, descriptor = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execve(line[0], line, around)
+    seen, found = b"", list[float]()
+    while len(found) < len(marks) and select.select([descriptor], [], [], 20)[0]:
+        seen += os.read(descriptor, 65_536)
+        while len(found) < len(marks) and marks[len(found)] in seen:
+            found.append(time.perf_counter() - began)
+    os.write(descriptor, b"\x04")
+    _drain(descriptor)
+    os.waitpid(child, 0)
+    os.close(descriptor)
+    return found
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 65_536):
+            pass
+    except OSError:  # the other end is gone
+        return
+
+
+async def delta_seconds(deltas: int) -> float:
+    """CPU seconds for a delta, streamed word by word and drawn at thirty frames a second."""
+    words = (_TEXT * (deltas // 20 + 1)).split(" ")[:deltas]
+    with tempfile.TemporaryFile() as file:
+        terminal = Terminal(Screen(file.fileno()), Palette(True))
+        terminal.style = MarkdownLines(Palette(True))
+        began = time.process_time()
+        for number, word in enumerate(words):
+            terminal.stream(f"{word} ")
+            if number % 4 == 0:  # about 120 words a second
+                terminal.draw()
+        terminal.end_stream()
+        terminal.draw()
+        return (time.process_time() - began) / deltas
+
+
+def main() -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as home:
+        around, python = environment(home), [sys.executable, "-c", "pass"]
+        script = Path(home, "script.json")
+        script.write_text(json.dumps(["hello"]))
+        talk = [*command(), "--model", f"script:{script}"]
+        until([b"default mode"], talk, around, home)  # so that everything is compiled
+        version, version_seconds = best_ratio([*command(), "--version"], python, around)
+        usage, usage_seconds = best_ratio([*command(), "--help"], python, around)
+        runs = [until([b"> ", b"default mode"], talk, around, home) for _ in range(7)]
+        first, ready = (min(times) * 1e3 for times in zip(*runs, strict=True))
+        each = asyncio.run(delta_seconds(_DELTAS)) * 1e6
+    table(
+        "the command (wall time, best of several; deltas in CPU time)",
+        [
+            ("toolwright --version", f"{version_seconds * 1e3:.0f} ms, {version:.2f}x", "<= 1.4x", version <= 1.4),
+            ("toolwright --help", f"{usage_seconds * 1e3:.0f} ms, {usage:.2f}x", "<= 3x", usage <= 3),
+            ("first prompt", f"{first:.0f} ms", "<= 250 ms", first <= 250),
+            ("model and tools ready, behind the prompt", f"{ready:.0f} ms", "-", True),
+            (f"one of {_DELTAS:,} deltas, drawn", f"{each:.0f} µs", "<= 1000 µs", each <= 1000),
+        ],
+    )
