@@ -131,6 +131,12 @@ def test_a_rule_that_cannot_be_read_is_named_with_its_line() -> None:
         rules_in(Settings((layer,)), Surroundings.of("/"))
 
 
+def test_a_misspelt_example_of_a_rule_is_told() -> None:
+    layer = parse_layer("user", "/x", '{"permissions": {"deny": [{"rule": "Bash(rm *)", "matches": ["ls"]}]}}')
+    (problem,) = rules_in(Settings((layer,)), Surroundings.of("/")).problems
+    assert "'matches' is not read" in str(problem) and "in /x:1" in str(problem)
+
+
 COPIED = {
     "$schema": "https://example.com/settings.json",
     "model": "opus",

@@ -60,6 +60,8 @@ def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here()
         ({"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}, "type 'prompt' cannot be run"),
         ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "knows no matcher"),
         ({"Stop": [{"hooks": [{"command": "x", "if": "Bash(ls)"}]}]}, "the hook never runs"),
+        ({"PreToolUse": [{"hooks": [{"command": "x", "onEror": "block"}]}]}, "did you mean 'onError'?"),
+        ({"PreToolUse": [{"match": "Bash", "hooks": [{"command": "x"}]}]}, "did you mean 'matcher'?"),
         ({"PreToolUse": [{"hooks": [{"command": "x", "async": True, "onError": "block"}]}]}, "stops nothing"),
     ],
 )

@@ -13,6 +13,7 @@ from toolwright.policy.load import LoadedRules, applies
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, RuleKind, parse_rule, rules_of
 
+_FIELDS = frozenset({"rule", "match", "not_match"})
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
 
@@ -61,6 +62,8 @@ def _base(layer: Layer) -> str:
 
 
 def _examples(rule: Rule, fields: Mapping[str, Any], here: Surroundings) -> Iterator[Problem]:
+    for name in fields.keys() - _FIELDS:
+        yield Problem("example fails", rule, f"{name!r} is not read; examples are written as match and not_match")
     for example in fields.get("match", ()):
         if not applies(rule, example, here):
             yield Problem("example fails", rule, f"it does not match {example!r}")

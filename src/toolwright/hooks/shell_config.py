@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 from toolwright.hooks.shell_events import DEFAULT_SECONDS, EVENTS, NEVER
 
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_FIELDS = ("type", "command", "timeout", "if", "async", "onError", "statusMessage")
 Path: TypeAlias = tuple[str | int, ...]
 LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
@@ -60,6 +61,9 @@ def parse_shell_hooks(
     for event in events:
         if fault := _unknown_event(event):
             problems.append(f"{_place(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
+    for event, group, path in _groups(events):
+        if fault := _unread(group, ("matcher", "hooks")):
+            problems.append(f"{_place(written_in, path, line_of) or 'hooks'}: {event}: {fault}")
     for event, matcher, entry, path in _entries(events):
         place = _place(written_in, path, line_of)
         hook = _hook(event, matcher, entry, place)
@@ -84,11 +88,23 @@ def _unknown_event(event: str) -> str:
     return f"there is no such event, so nothing runs; {meant}"
 
 
-def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Path]]:
+def _groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
     for event in filter(EVENTS.__contains__, events):
         for place, group in enumerate(cast("Sequence[Mapping[str, Any]]", events[event])):
-            for inner, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
-                yield event, str(group.get("matcher") or ""), entry, (event, place, "hooks", inner)
+            yield event, group, (event, place)
+
+
+def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Path]]:
+    for event, group, path in _groups(events):
+        for place, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
+            yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
+
+
+def _unread(given: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Name the first key nobody reads: a misspelt onError would be a guard that lets things pass."""
+    key = next((key for key in given if key not in known), "")
+    near = get_close_matches(key, known, n=1)
+    return f"{key!r} is not read" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
 
 
 def _hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
@@ -111,6 +127,8 @@ def _faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
         yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; only a command can"
         return
     kind = EVENTS[hook.event]
+    if unread := _unread(entry, _FIELDS):
+        yield f"{hook.command!r}: {unread}"
     if bad := _bad_pattern(hook):
         yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
     if hook.matcher.strip() not in ("", "*") and not kind.matched:
