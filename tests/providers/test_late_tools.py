@@ -230,8 +230,10 @@ async def test_a_tool_that_was_found_is_judged_like_any_other(
     assert "no forecasts" in server.received[-1].body.decode()
 
 
-async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(server: Loopback, provider: Closable) -> None:
-    server.reply(Reply([_CLAUDE_ENDS if isinstance(provider, AnthropicMessages) else _OPENAI_ENDS]))
+async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(
+    server: Loopback, provider: Closable, name: str
+) -> None:
+    server.reply(Reply([_NATIVE[name][2]]))
     history = History([UserMessage("summary"), *_STORY[3:]])
     await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
     body = server.received[0].json
@@ -239,8 +241,8 @@ async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(server
     assert "namespace" not in server.received[0].body.decode()
 
 
-async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider: Closable) -> None:
-    server.reply(Reply([_CLAUDE_ENDS if isinstance(provider, AnthropicMessages) else _OPENAI_ENDS]))
+async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider: Closable, name: str) -> None:
+    server.reply(Reply([_NATIVE[name][2]]))
     history = History(_STORY)
     for tools in ((_SEARCH, _FORECAST, _TIDES), (_SEARCH, _TIDES), (_SEARCH,)):
         await asked(provider, ModelRequest(history, tools=tools, wire_names=_WIRE))
@@ -260,8 +262,8 @@ async def test_a_definition_that_changed_is_told_anew(server: Loopback) -> None:
     await provider.aclose()
 
 
-async def test_there_is_always_a_tool_from_the_start(server: Loopback, provider: Closable) -> None:
-    server.reply(Reply([_CLAUDE_ENDS if isinstance(provider, AnthropicMessages) else _OPENAI_ENDS]))
+async def test_there_is_always_a_tool_from_the_start(server: Loopback, provider: Closable, name: str) -> None:
+    server.reply(Reply([_NATIVE[name][2]]))
     await asked(provider, ModelRequest(History(_STORY), tools=(_FORECAST,), wire_names=_WIRE))
     assert len(_sent_from_the_start(server.received[0].json)) == 1
 
@@ -306,3 +308,22 @@ async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopba
     await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
     assert b"Will it rain" in server.received[1].body
     await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    ("caller", "spec"),
+    [
+        ("look", _FORECAST),  # not a search, whatever its output looks like
+        ("tool_search", ToolSpec("weather.forecast", "Weather.", _CITY)),  # shown from the start
+    ],
+)
+async def test_only_a_search_has_tools_join_and_only_deferred_ones(
+    server: Loopback, provider: Closable, name: str, caller: str, spec: ToolSpec
+) -> None:
+    server.reply(Reply([_NATIVE[name][2]]))
+    call = ToolCall("call_1", caller, "{}")
+    outcome = Completed(call, Output("found", {"revealed": ["weather.forecast"]}))
+    history = History([UserMessage("hi"), AssistantMessage((call,), "calls"), ToolMessage((outcome,))])
+    await asked(provider, ModelRequest(history, tools=(_SEARCH, spec), wire_names=_WIRE))
+    assert len(_sent_from_the_start(server.received[0].json)) == 2
+    assert "found" in server.received[0].body.decode()
