@@ -4,15 +4,14 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.play.terminal import Tmux as Window
 
 from toolwright.cli.main import run
 
@@ -70,56 +69,30 @@ class Machine:
         (self.home / "settings.json").write_text(json.dumps(content))
 
 
-class Tmux:
+class Tmux(Window):
     """A real terminal of 80 columns, with the command running in it."""
 
     command = f"{sys.executable} -m toolwright"
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._socket = str(folder / "tmux.sock")
-        self._environment = environment
-        self._folder = folder
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(folder, environment)
+        self._pasted = folder / "pasted"
 
     def start(self, project: Path, *arguments: str, rows: int = 40, before: str = "") -> None:
-        command = " ".join([before, self.command, *arguments])
-        size = ("-x", "80", "-y", str(rows))
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(project), "bash --norc")
-        self.type(f"PS1='$ '; clear; {command}; echo EXIT $?", "Enter")
+        self.open(project, rows=rows)
+        self.enter(f"clear; {' '.join([before, self.command, *arguments])}; echo EXIT $?")
 
     def resize(self, columns: int, rows: int) -> None:
-        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def paste(self, text: str) -> None:
         """Paste as a terminal does, marked as such."""
-        (self._folder / "pasted").write_text(text)
-        self._tmux("load-buffer", str(self._folder / "pasted"))
-        self._tmux("paste-buffer", "-p")
-
-    def type(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p", "-J", "-S", "-200")
+        self._pasted.write_text(text)
+        self.tmux("load-buffer", str(self._pasted))
+        self.tmux("paste-buffer", "-p")
 
     def coloured(self) -> str:
-        return self._tmux("capture-pane", "-p", "-e")
-
-    def shows(self, text: str, seconds: float = 20) -> str:
-        """Wait until a text is on the screen."""
-        deadline = time.monotonic() + seconds
-        while text not in (screen := self.screen()):
-            assert time.monotonic() < deadline, f"{text!r} did not appear:\n{screen}"
-            time.sleep(0.03)
-        return screen
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-    def _tmux(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=self._environment
-        )
-        return done.stdout
+        return self.tmux("capture-pane", "-p", "-e")
 
 
 def call(name: str, /, **arguments: object) -> dict[str, object]:
@@ -153,6 +126,6 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 def tmux(machine: Machine, tmp_path: Path) -> Iterator[Tmux]:
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed, so there is no terminal to try this in")
-    terminal = Tmux(tmp_path, {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    terminal = Tmux(tmp_path, os.environ)
     yield terminal
     terminal.close()

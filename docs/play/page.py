@@ -1,0 +1,104 @@
+"""What a page asks its reader to do, step by step: what to save, what to type, and which picture is seen then.
+
+A fenced block of `console` is typed as it stands. Each line begins with the prompt it answers, or is one of the
+things people do besides typing:
+
+    $ toolwright                    at the shell
+    > fix greet.py                  at the agent
+    allow? > y                      at a question
+    [Ctrl-D]                        a key
+    (close the terminal, open a new one)
+
+A block after "Save this as `FILE`:" is saved; a block of `sh` installs something, which the player leaves to the test
+of a fresh machine.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+PROMPTS = ("$", ">", "allow? >", "trust? >", "your answer:")
+"""What stands before the cursor when somebody is expected to type."""
+REOPEN = "(close the terminal, open a new one)"
+
+_PART = re.compile(
+    r"^Save this as `(?P<path>[^`]+)`.*?:\n\n```\w*\n(?P<text>.*?)^```$"
+    r"|^```console\n(?P<typed>.*?)^```$"
+    r"|^!\[(?P<about>[^\]]+)\]\(\.\./pictures/(?P<picture>[\w-]+\.svg)\)$",
+    re.DOTALL | re.MULTILINE,
+)
+_KEY = re.compile(r"\[Ctrl-([A-Z])\]")
+_PROMPT = re.compile(rf"({'|'.join(map(re.escape, PROMPTS))}) (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Put a text into a file of the working folder."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A block begins: the next picture shows what is seen from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """Type a line when the prompt is there."""
+
+    prompt: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Press a key, in tmux's name for it."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Close the terminal's window and open another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is seen now is what the picture shows."""
+
+    name: str
+    about: str
+
+
+Step: TypeAlias = Save | Begin | Enter | Press | Reopen | Picture
+
+
+def title(page: Path) -> str:
+    """The page's heading."""
+    return page.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+
+
+def steps(page: Path) -> Iterator[Step]:
+    """Everything the page asks for, in its order."""
+    for part in _PART.finditer(page.read_text(encoding="utf-8")):
+        if part["path"]:
+            yield Save(part["path"], part["text"])
+        elif part["picture"]:
+            yield Picture(part["picture"], " ".join(part["about"].split()))
+        else:
+            yield Begin()
+            yield from (_done(line) for line in part["typed"].splitlines())
+
+
+def _done(line: str) -> Step:
+    if line == REOPEN:
+        return Reopen()
+    if key := _KEY.fullmatch(line):
+        return Press(f"C-{key[1].lower()}")
+    if typed := _PROMPT.fullmatch(line):
+        return Enter(typed[1], typed[2])
+    raise ValueError(f"nobody knows how to do {line!r}; a line begins with one of {', '.join(PROMPTS)}, or is [Ctrl-D]")

@@ -1,0 +1,127 @@
+"""A new user follows the pages of docs/start, as they stand, in a real terminal, and sees what their pictures show."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from docs.play.__main__ import PICTURES, drawn
+from docs.play.reader import ROOT, CannotPlay, Played, played
+
+START = ROOT / "docs" / "start"
+Follow: TypeAlias = Callable[..., Played]
+
+
+@pytest.fixture
+def follow() -> Iterator[Follow]:
+    """Do what a page says; its pictures must be what is seen on the way."""
+    with ExitStack() as pages:
+
+        def follow(name: str, programs: Path = Path(sys.executable).parent) -> Played:
+            page = START / f"{name}.md"
+            try:
+                seen = pages.enter_context(played(page, programs))
+            except CannotPlay as reason:
+                pytest.skip(str(reason))
+            for picture, now in drawn(page, seen).items():
+                assert (PICTURES / picture).read_text(encoding="utf-8") == now, f"run scripts/pictures {name}"
+            return seen
+
+        yield follow
+
+
+def test_the_demo_does_its_work_and_asks(follow: Follow) -> None:
+    (seen,) = follow("install-and-demo").shown
+    assert "deletes /tmp/toolwright-demo-" in seen.text and "on disk: test_words.py, words.py" in seen.text
+
+
+def test_a_file_is_edited_after_a_yes_and_not_before(follow: Follow) -> None:
+    seen = follow("edit-with-approval")
+    asked, done = seen.shown
+    assert "writes /home/someone/greeting/greet.py" in asked.text and "● edit" not in asked.text
+    assert (seen.home / "greeting" / "greet.py").read_text().count("Hello, ") == 1
+    assert done.text.endswith("Hello, Ada\n$")
+
+
+def test_a_session_goes_on_after_the_window_was_closed(follow: Follow) -> None:
+    seen = follow("resume")
+    again, listed = seen.shown
+    assert '> Put "water the plants" on my todo list.' in again.text and "● write todo.txt" in again.text
+    assert (seen.home / "plans" / "todo.txt").read_text() == "water the plants\n"
+    assert listed.text.count("Put ") == 1  # one session, not two
+
+
+def test_an_mcp_server_is_added_tried_and_used(follow: Follow) -> None:
+    if find_spec("mcp") is None:
+        pytest.skip("the package mcp is not installed, so there is no server to add")
+    seen = follow("add-an-mcp-server")
+    settings = json.loads((seen.home / "shop" / ".toolwright" / "settings.local.json").read_text())
+    assert settings["mcpServers"]["shop"]["args"] == ["server.py"]
+    added, asked, done = seen.shown
+    assert "shop: ready" in added.text and "Allow mcp__shop__in_stock?" in asked.text
+    assert done.text.startswith('● mcp__shop__in_stock {"item": "pencil"}\n  12\n')
+
+
+def test_a_skill_is_written_checked_and_followed(follow: Follow) -> None:
+    seen = follow("write-a-skill")
+    checked, asked, _ = seen.shown
+    assert "release-note" in checked.text and "Allow write?" in asked.text
+    assert "(Ada)" in (seen.home / "site" / "NOTES.md").read_text()
+
+
+def test_a_command_is_blocked_and_the_rule_its_file_and_line_are_named(follow: Follow) -> None:
+    tried, refused = follow("block-a-command").shown
+    assert "deny" in tried.text and "settings.json:3" in tried.text
+    assert "denied: the rule Bash(git push *) forbids it" in refused.text
+    assert "/home/someone/work/.toolwright/settings.json:3" in refused.text and "Allow" not in refused.text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_fresh_machine_installs_with_the_readme_and_follows_the_pages(tmp_path: Path, follow: Follow) -> None:
+    clone = _clone(tmp_path / "toolwright")
+    command = re.findall(r"```\n(python3 -m venv .*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    assert "on disk: test_words.py, words.py" in _run(command, clone)
+    for name in ("install-and-demo", "add-an-mcp-server"):
+        (installing,) = re.findall(r"```sh\n(.*?)```", (START / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+        _run(installing, tmp_path)
+        follow(name, clone / ".venv" / "bin")
+
+
+def _clone(target: Path) -> Path:
+    """What a clone of the repository has, as it is now."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone, so nobody knows which files belong to it")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    return target
+
+
+def _run(script: str, folder: Path) -> str:
+    """Run a script as a user of this home folder would, with this machine's settings for pip."""
+    settings = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
+    outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    environment = {**outside, "HOME": str(folder if folder.name != "toolwright" else folder.parent)}
+    environment["XDG_CONFIG_HOME"] = settings
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
