@@ -5,8 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +214,73 @@ def test_an_interrupt_ends_the_run_with_its_own_code_and_the_session_stays_whole
     assert process.wait(timeout=10) == 130
     assert rest[-1]["subtype"] == "interrupted"
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
+
+
+class _Costly(BaseHTTPRequestHandler):
+    """A model server whose every reply makes a call and takes a million tokens."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        function = {"name": "glob", "arguments": '{"pattern": "*"}'}
+        delta = {
+            "role": "assistant",
+            "tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}],
+        }
+        usage = {"prompt_tokens": 900_000, "completion_tokens": 100_000, "total_tokens": 1_000_000}
+        common = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "costly"}
+        chunks: list[dict[str, Any]] = [
+            {**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+            {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+            {**common, "choices": [], "usage": usage},
+        ]
+        body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        """Say nothing."""
+
+
+def test_a_budget_in_money_stops_the_run_when_it_is_spent(machine: Any) -> None:
+    if find_spec("openai") is None:
+        pytest.skip("the package openai is not installed, so no model server can be asked")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Costly) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        model = f"http://127.0.0.1:{server.server_port}/v1#costly"
+        prices = json.dumps({"prices": {"costly": {"input": 1, "output": 1}}})
+        ended = machine(
+            *("-p", "go", "--model", model, "--max-budget-usd", "1.5", "--settings", prices, "--output-format", "json")
+        )
+        server.shutdown()
+    assert (ended.code, ended.document["subtype"]) == (5, "error_max_budget_usd")
+    assert ended.document["num_turns"] == 2 and ended.document["total_cost_usd"] == 2.0
+
+
+def test_answers_may_change_arguments_and_what_they_newly_touch_is_asked_about(machine: Any, calls: Call) -> None:
+    first = machine("-p", "go", machine.says(calls("write", path="a.txt", content="x")), "--session-id", "s1")
+    assert first.code == 4
+    changed = json.dumps({"*": {"allow": {"path": "b.txt", "content": "y"}}})
+    again = machine("-p", "--resume", "s1", "--answers", changed, machine.says("never"), "--output-format", "json")
+    assert again.code == 4 and again.document["questions"][0]["tool_input"]["path"] == "b.txt"
+    done = machine("-p", "--resume", "s1", "--answers", "allow", machine.says("written"))
+    assert (done.code, done.out) == (0, "written\n")
+    assert (machine.project / "b.txt").read_text() == "y" and not (machine.project / "a.txt").exists()
+
+
+def test_messages_on_stdin_stop_where_somebody_must_say_yes(machine: Any, calls: Call) -> None:
+    lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
+    ended = machine(
+        *("-p", machine.says(calls("write", path="a.txt", content="x"), "never said")),
+        *("--input-format", "stream-json", "--output-format", "stream-json"),
+        stdin="\n".join(map(json.dumps, lines)),
+    )
+    assert ended.code == 4 and [line["subtype"] for line in ended.lines if line["type"] == "result"] == ["paused"]
+
+
+def test_the_document_is_alone_on_stdout_whatever_there_is_to_say(machine: Any, calls: Call) -> None:
+    machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "echo loud; echo louder >&2"}]}]}})
+    script = machine.says(calls("bash", command="echo out; echo err >&2"), "ok")
+    ended = machine("-p", "go @nope.txt", script, "--trust", "--permission-mode", "bypass", "--output-format", "json")
+    assert ended.code == 0 and ended.document["result"] == "ok"

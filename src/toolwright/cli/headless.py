@@ -17,7 +17,7 @@ from toolwright.app.conversation import Conversation
 from toolwright.cli import wire
 from toolwright.cli.answering import open_questions, read_answers
 from toolwright.cli.attach import Attaching
-from toolwright.cli.exits import exit_code
+from toolwright.cli.exits import PAUSED, exit_code
 from toolwright.cli.given import STDIN_BEGINS, messages_on_stdin, prompt_with_stdin
 from toolwright.cli.session import begin
 from toolwright.cli.start import start
@@ -50,7 +50,7 @@ class _Run:
         self._shape: object = None
 
     async def perform(self) -> int:
-        """Say every prompt there is; the last one's end is the run's, unless it was stopped."""
+        """Say every prompt there is; the last one's end is the run's, unless it was stopped or has to wait."""
         options = self._options
         if options.json_schema:
             from toolwright.cli.shape import shape_of
@@ -77,7 +77,7 @@ class _Run:
             code = await self._one(app, conversation.go_on(await self._answers(app), **self._how()))
         for prompt in prompts or ():
             code = await self._one(app, conversation.say(prompt, **self._how()))
-            if self._cancellation.requested:
+            if self._cancellation.requested or code == PAUSED:  # going on would be a no to what is waited for
                 break
         await conversation.end()
         return _TERMINATED if self._terminated else code
