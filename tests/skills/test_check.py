@@ -1,9 +1,15 @@
 """The check for authors of skills."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from toolwright.app.places import Places
+from toolwright.app.wanting import Agreement
+from toolwright.cli.commands.skills import run
+from toolwright.core.errors import UsageError
+from toolwright.skills import Skills
 from toolwright.testing.skills import check_skill
 
 from .conftest import Write
@@ -51,3 +57,113 @@ def test_a_folder_without_a_skill_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "skill.md").write_text("x")
     with pytest.raises(AssertionError, match=r"holds no SKILL\.md"):
         check_skill(tmp_path)
+
+
+BROKEN = [
+    ("name: Review_It\ndescription: D.", ":2: the name 'Review_It' must be lower-case", "such as 'review-it'"),
+    ("name: other\ndescription: D.", ":2: the name 'other' is not that of its folder, 'review'", "rename one"),
+    ("name: review\ndescription: ''", ":3: description is empty", "write something after it"),
+    (
+        "name: review\ndescription: D.\nallowed-tools: Bash(git *",
+        ":4: 'Bash(git *' in allowed-tools",
+        "did you mean Bash(git *)?",
+    ),
+    ("name: review\ndescription: D.\nmetadata:\n\ta: b", ":5: a tab indents this line", "use spaces"),
+    ("name: review\nname: review", ":3: the field 'name' is given twice", ""),
+    ("name: review\ndesciption: D.", ":3: 'desciption' is not a known field", "did you mean description?"),
+    (
+        "name: review\ndescription: D.\nuser-invocable: maybe",
+        ":4: user-invocable must be true or false, not 'maybe'",
+        "",
+    ),
+    ("name: review\ndescription: D.\npaths: 'a/{b'", ":4: paths: the glob 'a/{b' opens a brace", ""),
+    ("name: review\ndescription: D.\narguments: [a, a]", ":4: arguments has the same name twice", ""),
+]
+
+
+@pytest.mark.parametrize(("fields", "where", "advice"), BROKEN)
+def test_a_broken_field_is_named_with_its_line_its_value_and_what_to_do(
+    tmp_path: Path, fields: str, where: str, advice: str
+) -> None:
+    (tmp_path / "review").mkdir()
+    (tmp_path / "review" / "SKILL.md").write_text(f"---\n{fields}\n---\nReview.\n")
+    with pytest.raises(AssertionError) as caught:
+        check_skill(tmp_path / "review")
+    assert f"SKILL.md{where}" in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_fields_that_are_not_closed_are_told_how(tmp_path: Path) -> None:
+    (tmp_path / "review").mkdir()
+    (tmp_path / "review" / "SKILL.md").write_text("---\nname: review\nReview.\n")
+    with pytest.raises(AssertionError, match="add a line of '---' after the last one"):
+        check_skill(tmp_path / "review")
+
+
+def test_mistakes_in_the_instructions_are_found_by_line(write: Write) -> None:
+    folder = write("review", "First.\n\nSee [x](missing.md) and [x](missing.md).\n\n```!\necho $(cat $0)\n```")
+    with pytest.raises(AssertionError) as caught:
+        check_skill(folder)
+    first, second = str(caught.value).splitlines()
+    assert "SKILL.md:7: the link to missing.md leads nowhere" in first
+    assert "SKILL.md:9: the command" in second
+
+
+def test_a_file_that_is_spelt_otherwise_is_a_problem_and_no_skill(project: Path, home: Path) -> None:
+    folder = project / ".claude" / "skills" / "review"
+    folder.mkdir(parents=True)
+    (folder / "skill.md").write_text("---\nname: review\ndescription: D.\n---\nReview.")
+    skills = Skills(project, home=home)
+    assert len(skills) == 0
+    assert [str(p) for p in skills.problems] == [
+        f"{folder / 'skill.md'}:1: it must be named SKILL.md to be found; rename it"
+    ]
+
+
+class TestCommand:
+    """`toolwright skills`, as an author types it."""
+
+    @pytest.fixture(autouse=True)
+    def here(self, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(project)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("TOOLWRIGHT_HOME", str(home / ".toolwright"))
+
+    def test_checking_names_what_is_wrong_and_counts_skills(
+        self, write: Write, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write("good", "See [x](missing.md).", "agent: wizard")
+        write("bad", "B", "context: knife", "user-invocable: maybe")
+        assert run(["check"]) == 1
+        out = capsys.readouterr().out
+        assert "SKILL.md:4: context must be fork or inline, not 'knife'\n" in out
+        assert "SKILL.md:4: there is no agent 'wizard' here; write Explore" in out
+        assert "SKILL.md:6: the link to missing.md leads nowhere" in out
+        assert out.endswith("1 skill can be used, 1 cannot\n")
+
+    def test_one_folder_can_be_checked_on_its_own(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+        good, _ = write("good", "G"), write("bad", "B", "context: knife")
+        assert run(["check", str(good)]) == 0
+        assert capsys.readouterr().out == "1 skill can be used, 0 cannot\n"
+        assert run(["check", str(good.parent), "--json"]) == 1
+        (problem,) = json.loads(capsys.readouterr().out)
+        assert (problem["line"], problem["fatal"]) == (4, True)
+
+    @pytest.mark.parametrize("folder", ["nowhere", "."])
+    def test_a_folder_without_skills_is_told_so(self, folder: str) -> None:
+        with pytest.raises(UsageError, match=r"is not a folder|holds no SKILL\.md"):
+            run(["check", folder])
+
+    def test_what_skills_ask_for_is_shown_when_it_is_agreed_to(
+        self, write: Write, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["trust"]) == 0
+        assert "no skill of this project asks for anything" in capsys.readouterr().out
+        write("make", "M", "allowed-tools: Bash(make *)", "model: anthropic:small")
+        assert Agreement(Places.of()).skills == ()
+        run(["trust"])
+        out = capsys.readouterr().out
+        assert "allow Bash(make *) in the skill make\n  model anthropic:small in the skill make\n" in out
+        assert [skill.name for skill in Agreement(Places.of()).skills] == ["make"]
+        run(["distrust"])
+        assert Agreement(Places.of()).skills == ()

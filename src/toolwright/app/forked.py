@@ -13,11 +13,10 @@ from toolwright.executor.executor import Executor
 from toolwright.policy import ByMode, Policies
 from toolwright.providers.base import Provider
 from toolwright.skills import Skill
+from toolwright.skills.skill import EVERYTHING, LOOKING
 from toolwright.tool.base import Tool
 
 _LIMITS = Limits(seconds=1800.0, output_chars=100_000)
-_LOOKING = frozenset({"explore", "plan"})
-_EVERYTHING = frozenset({"", "general-purpose", "general"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class SkillAgent:
 def skill_agent(skill: Skill, outer: Agent, provider: Provider, active: ActiveSkills) -> SkillAgent:
     """Make the agent a skill asks for by its `agent` field: one that only looks, or one that can do everything."""
     kind = skill.agent.lower()
-    if kind not in _LOOKING | _EVERYTHING:
+    if kind and kind not in LOOKING | EVERYTHING:
         raise ToolFailed(
             f"the skill {skill.name} asks for the agent {skill.agent!r}, which there is not;"
             " write agent: Explore (looks, changes nothing) or general-purpose in its file"
         )
-    executor = _looking(outer.executor) if kind in _LOOKING else outer.executor
+    executor = _looking(outer.executor) if kind in LOOKING else outer.executor
     agent = Agent(
         provider,
         outer.registry,

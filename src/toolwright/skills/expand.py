@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from toolwright.skills.place import unplaceable
 
-_COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)\n```[ \t]*$|(?<!\S)!`(?P<line>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)\n```[ \t]*$|(?<!\S)!`(?P<line>[^`\n]+)`", re.MULTILINE | re.DOTALL)
+"""A command in instructions: a block that begins with ```!, or !`…` after a space."""
 _PLACEHOLDER = re.compile(
     r"\\?\$(?:ARGUMENTS\[(?P<index>[0-9]{1,3})\]|(?P<word>[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3})(?![A-Za-z0-9_])"
     r"|\{(?P<braced>[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3})\})"
@@ -96,7 +97,7 @@ def expanded(
 
 def _parts(template: str, given: _Given) -> Iterator[str | Request]:
     at = 0
-    for found in _COMMAND.finditer(template):
+    for found in COMMAND.finditer(template):
         yield _text(template[at : found.start()], given)
         yield _request(found["block"] or found["line"] or "", given)
         at = found.end()

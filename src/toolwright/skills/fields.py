@@ -53,7 +53,9 @@ class Fields:
 
     def expect(self, known: Collection[str]) -> None:
         """Remark on fields nobody knows, which are most often misspelt."""
-        for name in self.document.fields.keys() - set(known):
+        for name in self.document.fields:
+            if name in known:
+                continue
             near = get_close_matches(name, sorted(known), n=1)
             self.remark(f"{name!r} is not a known field" + (f"; did you mean {near[0]}?" if near else ""), name)
 
@@ -67,7 +69,7 @@ class Fields:
             return ""
         value = value.strip()
         if not value:
-            self.refuse(name, f"{name} is empty")
+            self.refuse(name, f"{name} is empty; write something after it or remove the line")
         if longest is not None and len(value) > longest:
             self.refuse(name, f"{name} has {len(value)} characters; at most {longest} are allowed")
         return value
@@ -110,7 +112,8 @@ class Fields:
         found = tuple(self._items(name))
         for rule in found:
             if not _RULE.fullmatch(rule) or rule.count("(") != rule.count(")"):
-                self.refuse(name, f"{rule!r} is not a rule of the form Tool or Tool(specifier)")
+                closed = f"; did you mean {rule})?" if rule.count("(") > rule.count(")") else ""
+                self.refuse(name, f"{rule!r} in {name} is not a rule of the form Tool or Tool(specifier){closed}")
         return found
 
     def globs(self, name: str) -> tuple[str, ...]:

@@ -164,6 +164,9 @@ def _up_to_the_repository(cwd: Path, home: Path) -> list[Path]:
 
 def _found(place: _Place, problems: list[Problem]) -> Iterator[Skill]:
     for name, file in _files(place):
+        if file.name != _FILE and place.kind == "skill":
+            problems.append(Problem(file, 1, f"it must be named {_FILE} to be found; rename it"))
+            continue
         real = file.resolve()
         if place.within is not None and not real.is_relative_to(place.within):
             problems.append(Problem(file, 1, f"it leads out of the project, to {real}, and is not read"))
@@ -181,11 +184,21 @@ def _files(place: _Place) -> Iterator[tuple[str, Path]]:
     try:
         if place.kind == "skill":
             folders = sorted(entry for entry in place.folder.iterdir() if not entry.name.startswith("."))[:_MOST]
-            yield from ((folder.name, folder / _FILE) for folder in folders if (folder / _FILE).is_file())
+            yield from ((folder.name, file) for folder in folders if (file := _skill_file(folder)) is not None)
         else:
             yield from _command_files(place.folder, "", 0)
     except OSError:  # not there, or not for us to see
         return
+
+
+def _skill_file(folder: Path) -> Path | None:
+    """The file that makes a folder a skill, also when it is spelt so that nobody would find it."""
+    if (folder / _FILE).is_file():
+        return folder / _FILE
+    try:
+        return next((file for file in folder.iterdir() if file.name.lower() == _FILE.lower()), None)
+    except OSError:  # not a folder
+        return None
 
 
 def _command_files(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, Path]]:

@@ -16,6 +16,10 @@ from toolwright.system.globs import matches
 Kind: TypeAlias = Literal["skill", "command"]
 Scope: TypeAlias = Literal["project", "user"]
 
+LOOKING = frozenset({"explore", "plan"})
+"""Agents a skill may ask for that look and change nothing."""
+EVERYTHING = frozenset({"general-purpose", "general"})
+"""Agents that have all the tools of the conversation."""
 _FENCE = "---"
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
@@ -85,7 +89,9 @@ def split_front(text: str) -> tuple[str | None, str]:
     for number, line in enumerate(lines[1:], start=1):
         if line.rstrip() == _FENCE:
             return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]).strip("\n")
-    raise ToolFailed(f"the fields that begin with {_FENCE!r} in line 1 are not closed by another {_FENCE!r}")
+    raise ToolFailed(
+        f"the fields that begin with {_FENCE!r} in line 1 are not closed; add a line of {_FENCE!r} after the last one"
+    )
 
 
 def read_skill(
@@ -140,12 +146,16 @@ def _check_standard(fields: Fields, folder: str) -> None:
     """What the open standard asks for beyond the types of the fields."""
     name = fields.text("name", longest=_LONGEST_NAME) or folder
     if "name" not in fields.document.fields:
-        fields.remark("there is no name; the standard wants the folder's name here")
+        fields.remark(f"there is no name; the standard wants the folder's here: name: {folder}")
     elif name != folder:
         fields.refuse("name", f"the name {name!r} is not that of its folder, {folder!r}; rename one of them")
     parts = name.split("-")
     if not all(part and part.isascii() and part.isalnum() and part == part.lower() for part in parts):
-        fields.refuse("name", f"the name {name!r} must be lower-case letters and digits, parted by single hyphens")
+        near = "-".join(re.findall("[a-z0-9]+", name.lower()))
+        hint = f", such as {near!r}; rename the folder with it" if near else ""
+        fields.refuse(
+            "name", f"the name {name!r} must be lower-case letters and digits, parted by single hyphens{hint}"
+        )
     fields.text("compatibility", longest=_LONGEST_COMPATIBILITY)
     fields.text("license")
     fields.texts("metadata")
@@ -159,6 +169,6 @@ def _description(fields: Fields, body: str, kind: Kind) -> str:
         fields.remark("there is no description; the first paragraph stands in for it")
     paragraphs = (paragraph.strip() for paragraph in body.split("\n\n"))
     first = next((paragraph for paragraph in paragraphs if paragraph and not paragraph.startswith("#")), "")
-    if not first:
+    if not first and "description" not in fields.document.fields:
         fields.refuse("description", "there is neither a description nor a paragraph to take it from")
     return " ".join(first.split())[:_LONGEST_DESCRIPTION]

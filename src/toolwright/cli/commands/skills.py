@@ -1,22 +1,40 @@
-"""`toolwright skills`: the skills found here, and what is wrong with them."""
+"""`toolwright skills`: the skills found here, what is wrong with them, and what they are allowed."""
 
-import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+from toolwright.app.places import Places
+from toolwright.app.wanting import Agreement
+from toolwright.cli.columns import visible
+from toolwright.cli.parsing import Parser
 from toolwright.cli.show import one_line
-from toolwright.skills import Skills
+from toolwright.core.errors import UsageError
+from toolwright.skills import Problem, Skills
+from toolwright.skills.check import check_agent, check_body, examine
+
+_FILE = "SKILL.md"
+_DESCRIPTION = """\
+A project's skills may ask for allow rules (allowed-tools) and models. None of that counts before you agree to it with
+`toolwright skills trust`; your word holds for exactly what they ask for now. Your own skills have what they ask for."""
 
 
 def run(arguments: list[str]) -> int:
-    """List or check; checking ends with 1 where a skill cannot be used."""
-    parser = argparse.ArgumentParser("toolwright skills", description=__doc__)
-    parser.add_argument("action", choices=("list", "check"))
-    parser.add_argument("folders", nargs="*", type=Path, help="look in these folders of skills first")
+    """Carry out the subcommand; checking ends with 1 where a skill cannot be used or something is wrong with it."""
+    parser = Parser("toolwright skills", description=_DESCRIPTION)
+    parser.add_argument("action", choices=("list", "check", "trust", "distrust"))
+    parser.add_argument("folders", nargs="*", type=Path, help="a skill's folder, or one of skills, to look in first")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    skills = Skills(Path.cwd(), more=options.folders)
-    return _check(skills) if options.action == "check" else _list(skills, as_json=options.json)
+    for folder in options.folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder; name a skill's folder or one that holds skills")
+    if options.action == "check":
+        return _check(options.folders, as_json=options.json)
+    if options.action == "list":
+        return _list(Skills(Path.cwd(), more=options.folders), as_json=options.json)
+    return _agree(Agreement(Places.of()), given=options.action == "trust")
 
 
 def _list(skills: Skills, *, as_json: bool) -> int:
@@ -31,9 +49,50 @@ def _list(skills: Skills, *, as_json: bool) -> int:
     return 0
 
 
-def _check(skills: Skills) -> int:
-    for problem in skills.problems:
-        print(f"{problem.file}:{problem.line}: {problem.text}")
-    fatal = sum(problem.fatal for problem in skills.problems)
-    print(f"{len(skills)} skills can be used, {fatal} cannot")
-    return 1 if fatal else 0
+def _check(folders: Sequence[Path], *, as_json: bool) -> int:
+    """Check the folders that were named, and nothing else; without any, everything that is found here."""
+    usable, problems = _examined(folders) if folders else _found()
+    if as_json:
+        print(json.dumps([{**asdict(problem), "file": str(problem.file)} for problem in problems], indent=2))
+    else:
+        for problem in problems:
+            print(visible(f"{problem} {'' if problem.fatal else '(it can be used)'}".rstrip()))
+        broken = len({problem.file for problem in problems if problem.fatal})
+        print(f"{usable} skill{'' if usable == 1 else 's'} can be used, {broken} cannot")
+    return 1 if any(problem.fatal for problem in problems) else 0
+
+
+def _found() -> tuple[int, list[Problem]]:
+    skills = Skills(Path.cwd())
+    inside = [problem for skill in skills for problem in (*check_body(skill), *check_agent(skill))]
+    return len(skills), sorted([*skills.problems, *inside], key=lambda problem: (problem.file, problem.line))
+
+
+def _examined(folders: Sequence[Path]) -> tuple[int, list[Problem]]:
+    usable, problems = 0, list[Problem]()
+    for file in (file for folder in folders for file in _files(folder.resolve())):
+        skill, wrong = examine(file)
+        usable += skill is not None
+        problems += [*wrong, *(check_agent(skill) if skill is not None else ())]
+    return usable, problems
+
+
+def _files(folder: Path) -> list[Path]:
+    found = [folder / _FILE] if (folder / _FILE).is_file() else sorted(folder.glob(f"*/{_FILE}"))
+    if not found:
+        raise UsageError(f"{folder} holds no {_FILE}, spelt like that, nor a folder with one")
+    return found
+
+
+def _agree(agreement: Agreement, *, given: bool) -> int:
+    if not agreement.asking:
+        print("no skill of this project asks for anything")
+        return 0
+    if given:
+        agreement.give()
+    else:
+        agreement.take()
+    for wish in agreement.wanted:
+        print(f"  {visible(wish)}")
+    print("agreed to, as long as they ask for exactly this" if given else "not agreed to any more")
+    return 0
