@@ -1,0 +1,33 @@
+"""A registry behind an MCP gateway, used by the official client over HTTP: pip install 'toolwright[mcp]'."""
+
+import asyncio
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from toolwright import Effect, Executor, Registry, tool
+from toolwright.serve import Gateway, HttpOptions
+from toolwright.serve.http import listening
+
+
+@tool(effect=Effect.READ)
+async def add(a: int, b: int) -> dict[str, int]:
+    """Add two numbers."""
+    return {"sum": a + b}
+
+
+async def main() -> None:
+    registry = Registry(add)
+    options = HttpOptions(port=0, token="secret")
+    async with listening(Gateway(registry, Executor(registry)), options) as (url, _):
+        print("serving", url.rpartition(":")[0])
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": "Bearer secret"}) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            print([listed.name for listed in (await client.list_tools()).tools])
+            print((await client.call_tool("add", {"a": 2, "b": 3})).structured_content)
+
+
+asyncio.run(main())

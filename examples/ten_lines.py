@@ -1,0 +1,18 @@
+"""An agent in ten lines. A script answers; with a model's name as argument, such as `anthropic:…`, that model does."""
+
+import sys
+
+from toolwright import Agent, Effect, ToolCall, tool
+from toolwright.providers.names import provider_for
+from toolwright.testing import ScriptedProvider
+
+
+@tool(effect=Effect.READ)
+def stock(item: str) -> int:
+    """How many of an item are in the shop."""
+    return {"apple": 12}.get(item, 0)
+
+
+scripted = ScriptedProvider(ToolCall("1", "stock", {"item": "apple"}), "There are 12 apples.")
+agent = Agent(provider_for(sys.argv[1]) if len(sys.argv) > 1 else scripted, [stock])
+print(agent.run_sync("How many apples are there?").text)

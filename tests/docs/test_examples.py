@@ -1,0 +1,28 @@
+"""The programs in examples/ do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTED = {
+    "approval": "Allow pay: amount=20?\nIt is paid. [20]\n",
+    "gateway": "serving http://127.0.0.1\n['add']\n{'sum': 5}\n",
+    "rules": "deny   git push --force                  the rule Bash(git push:*) forbids it\n",
+    "side_by_side": "2  Completed  done\n3  Completed  new\n4  Failed     unknown tool: lok; did you mean look?\n",
+    "ten_lines": "There are 12 apples.\n",
+}
+
+
+def test_every_example_is_known() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_it_should(name: str) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert PRINTED[name] in done.stdout
