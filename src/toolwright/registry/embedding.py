@@ -26,14 +26,20 @@ _NEEDED = (
 class MiniLM:
     """The model, loaded once; call it with texts."""
 
+    width = 384
+    """How many numbers a vector has."""
+
     def __init__(self, model: Path | None = None, vocabulary: Path | None = None) -> None:
-        pieces = (vocabulary or _shipped(_VOCABULARY, "model", "vocab.txt")).read_text(encoding="utf-8")
-        self._tokens = WordPiece(pieces.splitlines())
+        words = vocabulary or _shipped(_VOCABULARY, "model", "vocab.txt")
+        weights = model or _shipped(_MODEL, "model.onnx")
+        self.identity = " ".join((_mark(weights), _mark(words), str(_TOKENS)))
+        """Names everything a vector depends on, so that vectors can be kept."""
+        self._tokens = WordPiece(words.read_text(encoding="utf-8").splitlines())
         self._numpy: Any = _imported("numpy")
         runtime: Any = _imported("onnxruntime")
         options: Any = runtime.SessionOptions()
         options.intra_op_num_threads = 1  # a search must not take the whole machine
-        self._session: Any = runtime.InferenceSession(str(model or _shipped(_MODEL, "model.onnx")), options)
+        self._session: Any = runtime.InferenceSession(str(weights), options)
 
     def __call__(self, texts: Sequence[str]) -> Any:
         """Return one unit vector per text, as the rows of a matrix."""
@@ -55,6 +61,12 @@ class MiniLM:
         states = self._session.run(None, inputs)[0]
         means = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         return means / self._numpy.linalg.norm(means, axis=1, keepdims=True)
+
+
+def _mark(file: Path) -> str:
+    """Tell one installed file from another without reading it."""
+    seen = file.stat()
+    return f"{file.name} {seen.st_size} {seen.st_mtime_ns}"
 
 
 def _imported(name: str) -> Any:

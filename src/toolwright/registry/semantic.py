@@ -9,6 +9,7 @@ from toolwright.core.spec import ToolSpec
 from toolwright.registry.embedding import Embed, MiniLM
 from toolwright.registry.query import parts, read
 from toolwright.registry.search import Hit, ToolIndex
+from toolwright.registry.vectors import VectorCache
 from toolwright.registry.words import split, spoken
 
 _MEANING = 1.0
@@ -23,13 +24,20 @@ _SHORTEST_PART = 3
 class SemanticIndex:
     """A `ToolIndex` that also finds what is said in other words.
 
-    The first search after a change embeds the tools that are new, some milliseconds each.
+    The first search after a change embeds the tools that are new, some milliseconds each; the vectors are kept in the
+    user's cache folder, so that the next process finds them there.
     """
 
-    def __init__(self, specs: Iterable[ToolSpec] = (), embed: Embed | None = None) -> None:
+    def __init__(
+        self, specs: Iterable[ToolSpec] = (), embed: Embed | None = None, *, cache: VectorCache | None = None
+    ) -> None:
+        """Vectors of an `embed` of your own are kept where you pass a `cache` for it."""
+        if embed is None:
+            embed = MiniLM()
+            cache = cache or VectorCache(embed.identity, embed.width)
         self._specs: dict[str, ToolSpec] = {}
         self._lexical = ToolIndex()
-        self._meanings = _Meanings(embed or MiniLM())
+        self._meanings = _Meanings(embed, cache)
         self._lock = Lock()
         for spec in specs:
             self.add(spec)
@@ -68,8 +76,9 @@ class SemanticIndex:
 class _Meanings:
     """A vector per tool, made when it is first needed."""
 
-    def __init__(self, embed: Embed) -> None:
+    def __init__(self, embed: Embed, cache: VectorCache | None) -> None:
         self._embed = embed
+        self._cache = cache
         self._texts: dict[str, str] = {}
         self._rows: dict[str, Any] = {}
         self._names: list[str] = []
@@ -98,13 +107,22 @@ class _Meanings:
         return dict(zip(self._names, both.tolist(), strict=True))
 
     def _settle(self) -> None:
-        new = sorted(set(self._texts.values()) - self._rows.keys())
-        if new:
-            self._rows.update(zip(new, self._embed(new), strict=True))
+        self._rows |= self._vectors(sorted(set(self._texts.values()) - self._rows.keys()))
         self._rows = {text: self._rows[text] for text in self._texts.values()}
         self._names = sorted(self._texts)
         numpy: Any = import_module("numpy")
         self._matrix = numpy.stack([self._rows[self._texts[name]] for name in self._names])
+
+    def _vectors(self, texts: Sequence[str]) -> dict[str, Any]:
+        known = self._cache.get(texts) if self._cache is not None and texts else {}
+        new = [text for text in texts if text not in known]
+        if not new:
+            return known
+        # as they would be read back, so that a search does not depend on what was kept
+        made = dict(zip(new, self._embed(new).astype("<f4"), strict=True))
+        if self._cache is not None:
+            self._cache.put(made)
+        return known | made
 
 
 def fused(hits: Sequence[Hit], near: Mapping[str, float], called: set[str], k: int) -> list[Hit]:
