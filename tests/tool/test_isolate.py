@@ -54,6 +54,25 @@ def leave_with_child(path: str) -> str:
     os._exit(3)
 
 @tool(isolation="process")
+def start_daemon(path: str, how: str) -> str:
+    "Start something that leaves the session, the group and its parent."
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            with open(path + ".new", "w") as file:
+                file.write(str(os.getpid()))
+            os.rename(path + ".new", path)
+            time.sleep(60)
+        os._exit(0)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    if how == "leave":
+        os._exit(3)
+    if how == "linger":
+        time.sleep(60)
+    return "done"
+
+@tool(isolation="process")
 def odd() -> object:
     "Give what cannot travel."
     return lambda: 1
@@ -173,6 +192,24 @@ async def test_cancelling_kills_the_process_and_its_children(tools: Any, context
     worker, child = map(int, note.read_text().split())
     assert not alive(worker)
     assert await gone(child)
+
+
+@pytest.mark.parametrize("how", ["return", "leave", "linger"])
+async def test_a_daemon_that_left_the_session_ends_with_the_call(
+    tools: Any, context: ToolContext, tmp_path: Path, how: str
+) -> None:
+    note = tmp_path / "daemon"
+    task: asyncio.Future[Any] = asyncio.ensure_future(
+        tools.start_daemon.bind({"path": str(note), "how": how}).run(context)
+    )
+    while how == "linger" and not note.exists():
+        assert not task.done()
+        await asyncio.sleep(0.01)
+    if how == "linger":
+        task.cancel()
+    (ended,) = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(ended, {"return": str, "leave": Crashed, "linger": asyncio.CancelledError}[how])
+    assert not alive(int(note.read_text()))
 
 
 @pytest.mark.parametrize("delay_seconds", [0, 0.005, 0.03])

@@ -1,4 +1,4 @@
-"""Runs a synchronous tool in a process of its own, which can be killed with its children."""
+"""Runs a synchronous tool in a process of its own, which can be killed with everything it started."""
 
 import asyncio
 import importlib
@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, spawn
@@ -15,10 +16,12 @@ from types import FunctionType
 from typing import Any, cast
 
 from toolwright.core.errors import Crashed, ToolError, UsageError
+from toolwright.tool.minded import mind
 from toolwright.tool.threads import threads
 
 _POLL_SECONDS = 0.05
-_WORKER = "from toolwright.tool.isolate import serve; serve(int(__import__('sys').argv[1]))"
+_STOP_SECONDS = 10.0
+_WORKER = "from toolwright.tool.isolate import serve; serve(*map(int, __import__('sys').argv[1:]))"
 
 
 def check_importable(function: Callable[..., Any]) -> None:
@@ -49,17 +52,14 @@ class _Worker:
 
     def __init__(self, task: tuple[str, str, tuple[Any, ...], dict[str, Any]]) -> None:
         self._task = task
-        self._process: subprocess.Popen[bytes] | None = None
+        self._leash: int | None = None
+        self._lock = threading.Lock()
         self._killed = False
 
     def work(self) -> object:
         ours, theirs = Pipe()
         with ours, theirs:
-            command = [sys.executable, "-c", _WORKER, str(theirs.fileno())]
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
-            )
-            self._process = process
+            process = self._started(theirs.fileno())
             theirs.close()
             try:
                 if self._killed:  # while it was being started
@@ -67,15 +67,35 @@ class _Worker:
                 return _outcome(ours, process, self._task)
             finally:
                 self.kill()
-                process.wait()
+                _see_out(process)
+
+    def _started(self, pipe: int) -> "subprocess.Popen[bytes]":
+        held, self._leash = os.pipe()
+        command = [sys.executable, "-c", _WORKER, str(pipe), str(held)]
+        try:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[pipe, held], start_new_session=True)
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            os.close(held)
 
     def kill(self) -> None:
-        """Kill the process and all it started: it leads a session of its own. Safe from any thread."""
-        self._killed = True
-        process = self._process
-        if process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+        """Let go of the process: whoever minds it ends it, and all it started. Safe from any thread."""
+        with self._lock:
+            self._killed = True
+            leash, self._leash = self._leash, None
+        if leash is not None:
+            os.close(leash)
+
+
+def _see_out(process: "subprocess.Popen[bytes]") -> None:
+    """Wait for the minder; a tool that ended its minder gains nothing, because its group is ended too."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_SECONDS)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _outcome(pipe: Connection, process: "subprocess.Popen[bytes]", task: tuple[str, Any, Any, Any]) -> object:
@@ -103,8 +123,12 @@ def _preparation(module: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key in wanted}
 
 
-def serve(descriptor: int) -> None:
-    """Do one task in the worker process and send back what came of it."""
+def serve(descriptor: int, leash: int) -> None:
+    """Do one task in the worker process and send back what came of it; minded as long as the leash is held."""
+    mind(lambda: _serve(descriptor), leash)
+
+
+def _serve(descriptor: int) -> None:
     with Connection(descriptor) as pipe:
         try:
             spawn.prepare(pipe.recv())
