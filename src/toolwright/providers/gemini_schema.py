@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from toolwright.core.json import Json, JsonObject
-from toolwright.providers.schema_merge import dereferenced, merged_all
+from toolwright.providers.schema_merge import dereferenced, folded, merged_all
 from toolwright.providers.schema_parts import (
     ANNOTATIONS,
     STRUCTURE,
@@ -11,7 +11,6 @@ from toolwright.providers.schema_parts import (
     as_list,
     as_object,
     choices,
-    constrains,
     definition_name,
     exclusive,
     fact,
@@ -22,6 +21,7 @@ from toolwright.providers.schema_parts import (
     refers,
     resolve,
     told,
+    without,
 )
 
 _AS_THEY_ARE = ("format", "minItems", "maxItems", "minimum", "maximum")
@@ -166,17 +166,13 @@ class _Writer:
     def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
         if "allOf" not in schema:
             return schema
-        parts = as_list(schema["allOf"])
-        base = {key: value for key, value in schema.items() if key != "allOf"}
-        if len(parts) == 1 and not constrains(base):
-            return {**base, "anyOf": parts}
-        flat = [dereferenced(part, self._root) for part in parts]
-        known = [part for part in flat if part is not None]
-        whole = merged_all([base, *known]) if len(known) == len(flat) else None
+        whole = folded(schema, self._root)
         if whole is not None:
             return self._without_all_of(whole, path)
         self._note(path, "'allOf' does not come down to one schema; only its first part is sent, all are checked")
-        first = merged_all([base, *known[:1]])
+        base = without(schema, "allOf")
+        flat = [dereferenced(part, self._root) for part in as_list(schema["allOf"])]
+        first = merged_all([base, *[part for part in flat if part is not None][:1]])
         return self._without_all_of(first if first is not None else base, path)
 
     def _told(self, given: JsonObject, key: str, path: str) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from toolwright.core.json import Json, JsonObject, compact
 from toolwright.providers.schema_merge import dereferenced, merged_all
-from toolwright.providers.schema_parts import Schema, as_list, as_object, kinds_of, names_in, told
+from toolwright.providers.schema_parts import Schema, as_list, as_object, kinds_of, names_in, told, without
 
 _FORBIDDEN = ("allOf", "anyOf", "oneOf", "not", "enum", "const")
 _TOLD_CHARS = 2_000
@@ -54,7 +54,7 @@ def _all_of(base: Schema, parts: Sequence[Schema], notes: list[str]) -> Schema:
     notes.append("arguments: 'allOf' does not come down to one schema; its properties are sent, the rest is checked")
     properties = _together([as_object(part.get("properties")) for part in (base, *parts)], "allOf")
     required = [name for part in (base, *parts) for name in names_in(part.get("required"))]
-    open_base = {key: value for key, value in base.items() if key != "additionalProperties"}
+    open_base = without(base, "additionalProperties")
     return {**open_base, "properties": properties, "required": list(dict.fromkeys(required))}
 
 

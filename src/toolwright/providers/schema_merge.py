@@ -11,10 +11,12 @@ from toolwright.providers.schema_parts import (
     as_list,
     as_object,
     choices,
+    constrains,
     kinds_of,
     names_in,
     resolve,
     same,
+    without,
 )
 
 _TIGHTER: dict[str, Callable[[Any, Any], Any]] = {
@@ -109,12 +111,23 @@ def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
         if not isinstance(reference, str) or reference in seen or not as_object(target):
             return None
         seen.add(reference)
-        beside = {key: value for key, value in node.items() if key != "$ref"}
+        beside = without(node, "$ref")
         joined = merged(beside, {k: v for k, v in as_object(target).items() if k not in ("$defs", "definitions")})
         if joined is None:
             return None
         node = joined
     return node
+
+
+def folded(schema: JsonObject, root: JsonObject) -> JsonObject | None:
+    """Fold `allOf` into the schema around it, one layer of it; None where that does not come down to one schema."""
+    parts = as_list(schema["allOf"])
+    base = without(schema, "allOf")
+    if len(parts) == 1 and not constrains(base):
+        return {**base, "anyOf": parts}
+    flat = [dereferenced(part, root) for part in parts]
+    known = [part for part in flat if part is not None]
+    return merged_all([base, *known]) if len(known) == len(flat) else None
 
 
 def allows_null(schema: Json, root: JsonObject, seen: frozenset[str] = frozenset()) -> bool:

@@ -50,6 +50,11 @@ def as_list(value: object) -> Sequence[Json]:
     return cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()
 
 
+def without(schema: JsonObject, keyword: str) -> Schema:
+    """Leave a keyword out."""
+    return {key: value for key, value in schema.items() if key != keyword}
+
+
 def names_in(value: object) -> list[str]:
     """Read a list of names, such as `required`."""
     return [name for name in as_list(value) if isinstance(name, str)]

@@ -4,20 +4,20 @@ import re
 from dataclasses import dataclass
 
 from toolwright.core.json import JsonObject
-from toolwright.providers.schema_merge import dereferenced, merged_all
+from toolwright.providers.schema_merge import dereferenced, folded
 from toolwright.providers.schema_parts import (
     ANNOTATIONS,
     STRUCTURE,
     Schema,
     as_list,
     as_object,
-    constrains,
     exclusive,
     fact,
     is_known,
     mentioned,
     refers,
     told,
+    without,
 )
 
 _FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
@@ -109,15 +109,9 @@ class Reader:
             raise Inexpressible(f"{path}: '{key}' speaks of properties that strict mode would close out")
 
     def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
-        parts = as_list(schema.get("allOf"))
         if "allOf" not in schema:
             return schema
-        base = {key: value for key, value in schema.items() if key != "allOf"}
-        if len(parts) == 1 and not constrains(base):
-            return {**base, "anyOf": parts}
-        flat = [dereferenced(part, self._root) for part in parts]
-        known = [part for part in flat if part is not None]
-        whole = merged_all([base, *known]) if len(known) == len(flat) else None
+        whole = folded(schema, self._root)
         if whole is None:
             raise Inexpressible(f"{path}: 'allOf' does not come down to one schema")
         return self._without_all_of(whole, path)
@@ -126,7 +120,7 @@ class Reader:
         branches = as_list(schema["oneOf"])
         if not exclusive([dereferenced(branch, self._root) or {} for branch in branches]):
             self.note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked on the call")
-        base = {key: value for key, value in schema.items() if key != "oneOf"}
+        base = without(schema, "oneOf")
         if "anyOf" in base:
             raise Inexpressible(f"{path}: 'oneOf' beside 'anyOf'")
         return {**base, "anyOf": branches}

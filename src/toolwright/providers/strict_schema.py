@@ -24,6 +24,7 @@ from toolwright.providers.schema_parts import (
     resolve,
     told,
     unused,
+    without,
 )
 from toolwright.providers.strict_arguments import (
     Absence,
@@ -89,7 +90,7 @@ class StrictCompiler:
         target = resolve(self._root, reference)
         if target is None:
             raise Inexpressible(f"{place.path}: {reference!r} leads out of the schema")
-        beside = {key: value for key, value in place.schema.items() if key != "$ref"}
+        beside = without(place.schema, "$ref")
         if constrains(beside):
             return self._beside(place, reference)
         part = self._definition(reference, target)
@@ -127,7 +128,7 @@ class StrictCompiler:
         if joined is None:
             self._reader.check_spread({**base, "anyOf": branches}, "anyOf", place.path)
             self._reader.note(place.path, "'anyOf' does not join with what stands beside it; it is checked on the call")
-            rest = {key: value for key, value in place.schema.items() if key != "anyOf"}
+            rest = without(place.schema, "anyOf")
             return self._part(rest, place.path)
         return self._any_of(place, self._possible(joined, place.path))
 
