@@ -18,7 +18,7 @@ from toolwright.core.content import File, Image, Text
 from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.elicit import AnswerTool, ask_person
 from toolwright.policy import AllowEverything
-from toolwright.serve import Gateway, HttpOptions, serve_http
+from toolwright.serve import CallingClient, Gateway, HttpOptions, calling_client, serve_http
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -191,10 +191,78 @@ async def streaming_elicitation(context: ToolContext) -> str:
     return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
 
 
+def client() -> CallingClient:
+    """The suite, which is the client."""
+    found = calling_client()
+    assert found is not None
+    return found
+
+
 @tool(name="test_logging_tool", effect=Effect.READ)
 async def logging_tool() -> str:
-    """Has nothing to say on the side."""
+    """Say something on the side."""
+    for level in ("debug", "info", "error"):
+        await client().log(f"a message at {level}", level)
     return "done"
+
+
+@tool(name="test_tool_with_logging", effect=Effect.READ)
+async def tool_with_logging() -> str:
+    """Say three things on the side."""
+    for said in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        await client().log(said)
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+def message(prompt: str) -> types.CreateMessageRequestParams:
+    said = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
+    return types.CreateMessageRequestParams(messages=[said], max_tokens=100)
+
+
+async def sampled(prompt: str) -> str:
+    result = await client().sample(message(prompt))
+    assert isinstance(result.content, types.TextContent)
+    return f"LLM response: {result.content.text}"
+
+
+@tool(name="test_sampling", effect=Effect.READ)
+async def sampling(prompt: str) -> str:
+    """Borrow the client's model."""
+    return await sampled(prompt)
+
+
+@tool(name="test_missing_capability", effect=Effect.READ)
+async def missing_capability() -> str:
+    """Need the client's model."""
+    return await sampled("Are you there?")
+
+
+@tool(name="test_input_required_result_sampling", effect=Effect.READ)
+async def input_sampling() -> str:
+    """Borrow the client's model."""
+    return await sampled("What is the capital of France?")
+
+
+@tool(name="test_input_required_result_list_roots", effect=Effect.READ)
+async def input_roots() -> str:
+    """Ask for folders."""
+    return ", ".join(str(root.uri) for root in await client().roots())
+
+
+@tool(name="test_input_required_result_multiple_inputs", effect=Effect.READ)
+async def input_several() -> str:
+    """Ask for three things at once."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    form = types.ElicitRequestFormParams(message="What is your name?", requested_schema=schema)
+    given = await client().request(
+        {
+            "user_name": types.ElicitRequest(params=form),
+            "greeting": types.CreateMessageRequest(params=message("Generate a greeting")),
+            "client_roots": types.ListRootsRequest(),
+        }
+    )
+    return f"{len(given)} answers"
 
 
 HEADERS: dict[str, Any] = {
@@ -217,6 +285,7 @@ PROMPTS: dict[str, list[str]] = {
     "test_prompt_with_arguments": ["arg1", "arg2"],
     "test_prompt_with_embedded_resource": ["resourceUri"],
     "test_prompt_with_image": [],
+    "test_input_required_result_prompt": [],
 }
 
 
@@ -260,8 +329,14 @@ async def list_prompts(context: Any, params: Any) -> types.ListPromptsResult:
     )
 
 
-async def get_prompt(context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+async def get_prompt(
+    context: Any, params: types.GetPromptRequestParams
+) -> types.GetPromptResult | types.InputRequiredResult:
     given = params.arguments or {}
+    if params.name == "test_input_required_result_prompt" and not params.input_responses:
+        schema = {"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]}
+        form = types.ElicitRequestFormParams(message="What context should the prompt use?", requested_schema=schema)
+        return types.InputRequiredResult(input_requests={"user_context": types.ElicitRequest(params=form)})
     said: list[Any] = [types.TextContent(text="This is a simple prompt for testing.")]
     if params.name == "test_prompt_with_arguments":
         text = f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"
@@ -303,6 +378,12 @@ def gateway() -> Gateway:
         input_capabilities,
         streaming_elicitation,
         logging_tool,
+        tool_with_logging,
+        sampling,
+        missing_capability,
+        input_sampling,
+        input_roots,
+        input_several,
         SchemaTool(ToolSpec("test_header_tool", "Takes an argument from a header", HEADERS), nothing),
         SchemaTool(ToolSpec("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", SCHEMA), nothing),
         AnswerTool("mcp__self__answer", ServerConfig("self", url="http://127.0.0.1/")),
@@ -317,7 +398,6 @@ def gateway() -> Gateway:
     add("prompts/list", types.PaginatedRequestParams, list_prompts)
     add("prompts/get", types.GetPromptRequestParams, get_prompt)
     add("completion/complete", types.CompleteRequestParams, complete)
-    add("logging/setLevel", types.SetLevelRequestParams, acknowledge)
     return made
 
 

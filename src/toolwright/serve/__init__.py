@@ -4,6 +4,8 @@ from toolwright.core.lazy import loader_for_extra
 
 TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
+    from toolwright.serve.calling import CallingClient as CallingClient
+    from toolwright.serve.calling import calling_client as calling_client
     from toolwright.serve.gateway import Gateway as Gateway
     from toolwright.serve.gateway import Shown as Shown
     from toolwright.serve.http import HttpOptions as HttpOptions
@@ -11,9 +13,19 @@ if TYPE_CHECKING:
     from toolwright.serve.run import serve as serve
     from toolwright.serve.stdio import serve_stdio as serve_stdio
 
-__all__ = ["Gateway", "HttpOptions", "Shown", "serve", "serve_http", "serve_stdio"]
+__all__ = [
+    "CallingClient",
+    "Gateway",
+    "HttpOptions",
+    "Shown",
+    "calling_client",
+    "serve",
+    "serve_http",
+    "serve_stdio",
+]
 
 _HOMES = {
+    "calling": "CallingClient calling_client",
     "gateway": "Gateway Shown",
     "http": "HttpOptions serve_http",
     "run": "serve",

@@ -8,6 +8,7 @@ import mcp_types as types
 from mcp import MCPError
 
 from toolwright.core.call import Answers, Approve, Decline, Question, Reply
+from toolwright.core.errors import ToolFailed
 from toolwright.core.json import thaw
 from toolwright.mcp.elicit import ELICITS
 from toolwright.registry.catalog import Catalog
@@ -22,17 +23,32 @@ _FORM = {
 }
 
 
-async def ask(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> Answers:
-    """Ask a client in the middle of a call, where it can be; else no."""
-    if caller.modern or not (caller.reachable and askable(caller, questions, catalog)):
-        return declined(questions)
-    replies: dict[str, Reply] = {}
-    for question in questions:
-        result = types.ElicitResult(action="cancel")
-        with suppress(MCPError):
-            result = await caller.elicit(form_of(question, catalog))
-        replies[question.id] = reply_to(question, catalog, result)
-    return Answers(replies)
+class Directly:
+    """Asks a client in the middle of a call, where it can be asked then; else the answer is no."""
+
+    def __init__(self, caller: Caller, catalog: Catalog) -> None:
+        self._caller = caller
+        self._catalog = catalog
+
+    async def people(self, questions: Sequence[Question]) -> Answers:
+        if not self._reachable or not askable(self._caller, questions, self._catalog):
+            return declined(questions)
+        replies: dict[str, Reply] = {}
+        for question in questions:
+            result: object = types.ElicitResult(action="cancel")
+            with suppress(MCPError):
+                result = await self._caller.send(types.ElicitRequest(params=form_of(question, self._catalog)))
+            replies[question.id] = _read(question, self._catalog, result)
+        return Answers(replies)
+
+    async def client(self, requests: types.InputRequests) -> types.InputResponses:
+        if not self._reachable:
+            raise ToolFailed("this client cannot be asked anything during a call")
+        return {key: await self._caller.send(request) for key, request in requests.items()}
+
+    @property
+    def _reachable(self) -> bool:
+        return self._caller.reachable and not self._caller.modern
 
 
 def askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:
@@ -51,10 +67,13 @@ def read_answers(questions: Sequence[Question], catalog: Catalog, responses: Map
     """What a client that came back says; what it does not speak of is dismissed."""
     replies: dict[str, Reply] = {}
     for key, question in keys_of(questions, catalog).items():
-        result = responses.get(key)
-        shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
-        replies[question.id] = reply_to(question, catalog, shown)
+        replies[question.id] = _read(question, catalog, responses.get(key))
     return Answers(replies)
+
+
+def _read(question: Question, catalog: Catalog, result: object) -> Reply:
+    shown = result if isinstance(result, types.ElicitResult) else types.ElicitResult(action="cancel")
+    return reply_to(question, catalog, shown)
 
 
 def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:

@@ -7,10 +7,21 @@ from typing import Any, Protocol
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
-from mcp_types import CLIENT_INFO_META_KEY
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 Context = ServerRequestContext[Any, Any]
+LEVELS: tuple[types.LoggingLevel, ...] = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +63,8 @@ class Caller(Protocol):
         ...
 
     @property
-    def elicits(self) -> bool:
-        """Whether it says it can ask its person anything."""
+    def answers(self) -> bool:
+        """Whether it says that it can be asked anything at all."""
         ...
 
     @property
@@ -61,12 +72,21 @@ class Caller(Protocol):
         """What it says it can do."""
         ...
 
+    @property
+    def least(self) -> str | None:
+        """The least grave thing it wants in its log; None: nothing."""
+        ...
+
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Tell how far the call is."""
         ...
 
-    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
-        """Ask its person something."""
+    async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
+        """Write into its log."""
+        ...
+
+    async def send(self, request: types.InputRequest) -> types.InputResponse:
+        """Ask it something in the middle of the call."""
         ...
 
 
@@ -87,22 +107,42 @@ class ContextCaller:
         return self._context.session.can_send_request
 
     @property
-    def elicits(self) -> bool:
+    def answers(self) -> bool:
         can = self.capabilities
-        return can is not None and can.elicitation is not None
+        return can is not None and any((can.elicitation, can.sampling, can.roots))
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
         return self._context.session.client_capabilities
 
+    @property
+    def least(self) -> str | None:
+        return least_level(self._context.meta or {}, modern=self.modern)
+
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         await self._context.session.report_progress(done, total, message)
 
-    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
-        session, number = self._context.session, self._context.request_id
-        if isinstance(form, types.ElicitRequestURLParams):
-            return await session.elicit_url(form.message, form.url, form.elicitation_id or "", number)
-        return await session.elicit_form(form.message, form.requested_schema, number)
+    async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
+        params = types.LoggingMessageNotificationParams(level=level, data=data, logger=logger)
+        about = types.LoggingMessageNotification(params=params)
+        await self._context.session.send_notification(about, self._context.request_id)
+
+    async def send(self, request: types.InputRequest) -> types.InputResponse:
+        about = ServerMessageMetadata(related_request_id=self._context.request_id)
+        match request:
+            case types.ElicitRequest():
+                kind: type[types.InputResponse] = types.ElicitResult
+            case types.CreateMessageRequest():
+                kind = types.CreateMessageResult
+            case types.ListRootsRequest():
+                kind = types.ListRootsResult
+        return await self._context.session.send_request(request, kind, metadata=about)
+
+
+def least_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
+    """What a request says about logging; since 2026-07-28 who does not say how much wants none."""
+    said: object = meta.get(LOG_LEVEL_META_KEY) if modern else LEVELS[0]
+    return said if isinstance(said, str) and said in LEVELS else None
 
 
 def _sessionless(context: Context, headers: Mapping[str, str]) -> str:

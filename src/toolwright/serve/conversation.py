@@ -3,11 +3,14 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+import mcp_types as types
 
 from toolwright.core.call import Answers, Question
-from toolwright.executor.turn import AskPerson
+from toolwright.core.errors import ToolFailed
+from toolwright.serve.calling import Asking
 
 Found = TypeVar("Found")
 
@@ -18,21 +21,35 @@ _WAIT_SECONDS = 900.0
 class Conversation(Generic[Found]):
     """A call that runs until it is done or has a question; with the answers it goes on."""
 
-    def __init__(self, about: object, run: Callable[[AskPerson], Awaitable[Found]]) -> None:
+    def __init__(self, about: object, run: Callable[[Asking], Awaitable[Found]]) -> None:
         self.about = about
         """What was called, with what: an answer for another call is no answer."""
         self.questions: tuple[Question, ...] = ()
+        self.requests: types.InputRequests = {}
+        """What a tool itself wants of the client."""
         self._turn: asyncio.Lock | None = None
-        self._reply: asyncio.Future[Answers] | None = None
+        self._reply: asyncio.Future[Any] | None = None
         self._news: asyncio.Future[None] | None = None
-        self._task = asyncio.ensure_future(run(self._ask))
+        self._task = asyncio.ensure_future(run(self))
         self._task.add_done_callback(self._tell)
 
-    async def _ask(self, questions: Sequence[Question]) -> Answers:
+    async def people(self, questions: Sequence[Question]) -> Answers:
+        """Wait for what people say."""
+        return await self._ask(tuple(questions), {})
+
+    async def client(self, requests: types.InputRequests) -> types.InputResponses:
+        """Wait for what the client gives; what it leaves out is no answer."""
+        given: Mapping[str, object] = await self._ask((), requests)
+        missing = [key for key in requests if key not in given]
+        if missing:
+            raise ToolFailed(f"the client came back without {', '.join(missing)}")
+        return cast("types.InputResponses", {key: given[key] for key in requests})
+
+    async def _ask(self, questions: tuple[Question, ...], requests: types.InputRequests) -> Any:
         self._turn = self._turn or asyncio.Lock()
         async with self._turn:  # tools that call tools may ask two things at once
             self._reply = asyncio.get_running_loop().create_future()
-            self.questions = tuple(questions)
+            self.questions, self.requests = questions, requests
             self._tell(self._reply)
             return await self._reply
 
@@ -47,7 +64,7 @@ class Conversation(Generic[Found]):
 
     async def step(self) -> bool:
         """Wait until it is done; False: there are questions to be answered first."""
-        if not self._task.done() and not self.questions:
+        if not self._task.done() and not self.questions and not self.requests:
             self._news = asyncio.get_running_loop().create_future()
             try:
                 await self._news
@@ -56,9 +73,9 @@ class Conversation(Generic[Found]):
                 raise
         return self._task.done()
 
-    def answer(self, answers: Answers) -> None:
-        """Let it go on."""
-        self.questions = ()
+    def answer(self, answers: Answers | Mapping[str, object]) -> None:
+        """Let it go on, with answers to its questions or with what the client gave for its requests."""
+        self.questions, self.requests = (), {}
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(answers)
 

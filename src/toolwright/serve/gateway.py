@@ -15,15 +15,16 @@ from toolwright.core.call import Failed, Outcome, ToolCall
 from toolwright.core.errors import ToolError, UnknownTool
 from toolwright.core.json import thaw
 from toolwright.executor.executor import Executor
-from toolwright.executor.turn import AskPerson, Turn
+from toolwright.executor.turn import Turn
 from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
 from toolwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
 from toolwright.registry.compose import combined
 from toolwright.registry.deferral import Deferred
 from toolwright.registry.registry import Registry
-from toolwright.serve.ask import ask, askable, declined, forms_of, read_answers
+from toolwright.serve.ask import Directly, askable, declined, forms_of, read_answers
 from toolwright.serve.caller import Caller, Context, ContextCaller, Wanted, wanted
+from toolwright.serve.calling import Asking, CallingClient, ClientLacks, called_by
 from toolwright.serve.content import payload_of
 from toolwright.serve.conversation import Conversation, Waiting
 from toolwright.serve.news import News
@@ -86,6 +87,7 @@ class Gateway:
         self._waiting = Waiting()
         self._news = News()
         self._states: dict[str, State] = {}
+        self._levels: dict[str, types.LoggingLevel] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
         self._numbers = iter(range(1, 1 << 62))
         self.server: Server[Any] = _ToolServer(
@@ -99,6 +101,8 @@ class Gateway:
             on_subscriptions_listen=ListenHandler(self._news.bus),
             get_tool_input_schema=self._input_schema,
         )
+
+        self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
@@ -126,6 +130,12 @@ class Gateway:
             self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
 
+    async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        while len(self._levels) >= _MOST_CLIENTS:
+            del self._levels[next(iter(self._levels))]
+        self._levels[ContextCaller(context).key] = params.level
+        return types.EmptyResult()
+
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._tools.snapshot().get(name)
         return None if tool is None else tool.spec.input_schema
@@ -145,8 +155,8 @@ class Gateway:
         around = Around(cwd=self._skills.cwd, session=caller.key)
         given = params.arguments or {}
 
-        async def run(asking: AskPerson) -> types.GetPromptResult:
-            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asking)
+        async def run(asking: Asking) -> types.GetPromptResult:
+            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asking.people)
             return await said(skill, given, lambda call: self._executor.execute((call,), turn=turn), around)
 
         wish = Wanted(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
@@ -171,46 +181,49 @@ class Gateway:
             self._news.changed()  # what a search revealed is in the list from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
+        if caller.modern and isinstance(outcome, Failed) and isinstance(outcome.error, ClientLacks):
+            raise outcome.error.refusal()
         return payload_of(outcome, modern=caller.modern)
 
     async def _answered(
-        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Found]]
+        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[Asking], Awaitable[Found]]
     ) -> Found | types.InputRequiredResult:
         """What comes of it, its questions put to the client in the way it understands."""
-        if caller.modern and (call.state is not None or caller.elicits):
+        if caller.modern and (call.state is not None or caller.answers):
             return await self._converse(caller, call, catalog, run)
-        return await run(lambda questions: ask(caller, questions, catalog))
+        return await run(Directly(caller, catalog))
 
     async def _converse(
-        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[AskPerson], Awaitable[Found]]
+        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[Asking], Awaitable[Found]]
     ) -> Found | types.InputRequiredResult:
         """Let a call run in a task of its own, which can wait until the client comes back with answers."""
         about = (caller.key, call.name, call.arguments)
         conversation: Conversation[Found] = self._resumed(call, about, catalog) or Conversation(about, run)
         while not await conversation.step():
-            if askable(caller, conversation.questions, catalog):
+            if conversation.requests or askable(caller, conversation.questions, catalog):
                 return await self._put_aside(conversation, catalog)
             conversation.answer(declined(conversation.questions))
         return conversation.result
 
     def _begin(
         self, caller: Caller, wanted: Wanted, catalog: Catalog, state: State
-    ) -> Callable[[AskPerson], Awaitable[Outcome]]:
+    ) -> Callable[[Asking], Awaitable[Outcome]]:
         call = ToolCall(f"mcp-{next(self._numbers)}", wanted.name, wanted.arguments)
 
-        async def run(asking: AskPerson) -> Outcome:
+        async def run(asking: Asking) -> Outcome:
+            called_by(CallingClient(caller, asking, self._levels.get(caller.key, "debug")))
             if not caller.watches:
-                turn = Turn(caller.key, call.id, state, catalog, ask=asking)
+                turn = Turn(caller.key, call.id, state, catalog, ask=asking.people)
                 return (await self._executor.execute((call,), turn=turn))[0]
             async with ProgressPump(caller) as observe:
-                turn = Turn(caller.key, call.id, state, catalog, ask=asking, observe=observe)
+                turn = Turn(caller.key, call.id, state, catalog, ask=asking.people, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
 
         return run
 
     async def _put_aside(self, conversation: Conversation[Any], catalog: Catalog) -> types.InputRequiredResult:
         """The protocol has no questions to clients any more: the call is answered with them, and made again."""
-        requests = forms_of(conversation.questions, catalog)
+        requests = conversation.requests or forms_of(conversation.questions, catalog)
         state = await self._waiting.keep(conversation)
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
@@ -220,7 +233,8 @@ class Gateway:
         conversation = self._waiting.take(call.state, about)
         if conversation is None:
             raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
-        conversation.answer(read_answers(conversation.questions, catalog, call.responses))
+        asked = conversation.questions
+        conversation.answer(read_answers(asked, catalog, call.responses) if asked else call.responses)
         return conversation
 
 

@@ -12,8 +12,11 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from toolwright.mcp.lane import Lane
-from toolwright.serve.caller import Wanted, wanted
+from toolwright.serve.caller import Wanted, least_level, wanted
+from toolwright.serve.calling import read_response
 from toolwright.serve.gateway import Gateway
+
+_ASKABLE = frozenset({"elicitation", "sampling", "roots"})
 
 
 class PipeCaller:
@@ -31,9 +34,9 @@ class PipeCaller:
         self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
 
     @property
-    def elicits(self) -> bool:
+    def answers(self) -> bool:
         said = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
-        return isinstance(said, dict) and "elicitation" in said
+        return isinstance(said, dict) and not _ASKABLE.isdisjoint(cast("dict[str, Any]", said))
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
@@ -44,14 +47,22 @@ class PipeCaller:
         except ValidationError:
             return None
 
+    @property
+    def least(self) -> str | None:
+        return least_level(self._meta, modern=self.modern)
+
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
         params = {name: value for name, value in said.items() if value is not None}
         self._lane.send({"method": "notifications/progress", "params": params})
 
-    async def elicit(self, form: types.ElicitRequestParams) -> types.ElicitResult:
-        params = form.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return types.ElicitResult.model_validate(await self._lane.request("elicitation/create", params))
+    async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
+        params = {"level": level, "data": data, **({"logger": logger} if logger else {})}
+        self._lane.send({"method": "notifications/message", "params": params})
+
+    async def send(self, request: types.InputRequest) -> types.InputResponse:
+        asked = request.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return read_response(request, await self._lane.request(asked["method"], asked.get("params", {})))
 
 
 class CallLane:
