@@ -116,6 +116,21 @@ def test_every_error_has_its_code_and_words_also_after_a_journey(error: ToolErro
     assert (type(back), back.message, vars(back)) == (type(error), error.message, vars(error))
 
 
+def test_an_error_in_other_words_is_the_same_error_beside_the_first() -> None:
+    class OverQuota(ToolFailed, OSError):
+        """Takes other arguments than its parents, and has another layout."""
+
+        def __init__(self, used: int, limit: int) -> None:
+            super().__init__(f"{used} of {limit} used")
+            self.used = used
+
+    first = OverQuota(9, 8)
+    first.__cause__ = KeyError("quota")
+    other = first.reworded("too much")
+    assert (str(other), other.used, other.__cause__) == ("tool failed: too much", 9, first.__cause__)
+    assert isinstance(other, OverQuota) and first.message == "9 of 8 used"
+
+
 def test_an_unknown_tool_says_its_name_alone_where_nothing_is_near() -> None:
     assert UnknownTool("x").message == "unknown tool: x"
     assert UnknownTool("x", advice="search for it").message == "unknown tool: x; search for it"

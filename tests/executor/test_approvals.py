@@ -1,5 +1,6 @@
 """Questions and answers that cannot be tricked."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from toolwright import (
     ToolCall,
     ToolContext,
     Turn,
+    TurnCancelled,
     TypedTool,
     WritePath,
     describe,
@@ -283,6 +285,38 @@ async def test_a_person_can_be_asked_on_the_spot_and_silence_is_no() -> None:
     assert [type(outcome) for outcome in outcomes] == [Completed, Failed]
     assert asked == ["Allow pay: amount=5?", "Allow pay: amount=6?"]
     assert paid == [5]
+
+
+async def test_a_way_of_asking_that_fails_is_a_no(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask(questions: Sequence[Question]) -> Answers:
+        raise ConnectionError("the window is gone")
+
+    [outcome] = await Executor(Registry(pay)).execute([ToolCall("1", "pay", {"amount": 5})], turn=Turn(ask=ask))
+    assert isinstance(outcome, Failed) and not outcome.started and not paid
+    assert outcome.error.code == "denied" and "the window is gone" in outcome.text
+    assert "could not be asked" in caplog.text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_cancelling_while_a_person_thinks_carries_an_outcome_for_every_call(count: int) -> None:
+    asked = asyncio.Event()
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.set()
+        await asyncio.sleep(60)
+        return Answers.approving(questions)
+
+    calls = [ToolCall(str(number), "pay", {"amount": number}) for number in range(count)]
+    recorder = Recorder()
+    task = asyncio.create_task(Executor(Registry(pay), observe=recorder).execute(calls, turn=Turn(ask=ask)))
+    await asked.wait()
+    task.cancel()
+    with pytest.raises(TurnCancelled) as stopped:
+        await task
+    assert [(o.call.id, o.error.code, o.started) for o in stopped.value.outcomes if isinstance(o, Failed)] == [
+        (call.id, "cancelled", False) for call in calls
+    ]
+    assert recorder.names == ["QuestionsRaised", *["CallEnded"] * count] and not paid
 
 
 async def test_a_tool_may_ask_for_approval_while_it_says_what_it_touches() -> None:

@@ -3,26 +3,36 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
 from toolwright import (
+    Access,
+    Allow,
     AllowEverything,
+    ByMode,
     Completed,
     Crashed,
+    Deny,
     Effect,
     Executor,
     Failed,
     Interrupted,
     InvalidArguments,
+    Policies,
+    Policy,
     Registry,
     ToolCall,
     ToolFailed,
+    Transient,
+    Turn,
     UnknownTool,
     UsageError,
     tool,
 )
-from toolwright.testing import Recorder
+from toolwright.policy import Subject, Tier
+from toolwright.testing import FakeClock, Recorder
 
 
 @tool(effect=Effect.READ)
@@ -213,6 +223,60 @@ async def test_a_failing_observer_is_reported_and_has_no_say(caplog: pytest.LogC
     assert isinstance(outcome, Completed)
     assert recorder.names[-1] == "CallEnded"
     assert "an observer failed on CallEnded" in caplog.text
+
+
+async def test_a_failing_observer_of_one_turn_has_no_say_either(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: object) -> None:
+        raise ValueError("observer")
+
+    calls = [ToolCall("1", "greet", {"name": "Ada"}), ToolCall("2", "greet", {"name": "Bob"})]
+    outcomes = await Executor(Registry(greet)).execute(calls, turn=Turn(observe=broken))
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed]
+    assert "an observer failed on CallEnded" in caplog.text
+
+
+def test_what_is_no_toolset_or_no_policy_is_refused_at_once() -> None:
+    wrong: Any
+    for wrong in ([greet], greet):
+        with pytest.raises(UsageError, match=r"write Executor\(Registry\(\*tools\)\)"):
+            Executor(wrong)
+    for wrong in ("auto", [ByMode("auto")], AllowEverything, Allow):
+        with pytest.raises(UsageError, match="is no policy"):
+            Executor(Registry(greet), policies=wrong)
+
+
+@pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=str)
+async def test_what_is_no_decision_allows_nothing(said: object) -> None:
+    """Also where the policy is the only one, and where another one would allow."""
+
+    class Confused(Policy):
+        def judge(self, access: Access, subject: Subject) -> Any:
+            return said
+
+    class ConfusedMode(Confused):
+        tier = Tier.MODE
+
+    class ConfusedGuard(Confused):
+        tier = Tier.GUARD
+
+    for policies in (Policies(ConfusedMode()), Policies(Confused(), AllowEverything()), ConfusedGuard()):
+        outcome = await Executor(Registry(greet), policies).run("greet", {"name": "Ada"})
+        assert isinstance(outcome, Failed) and not outcome.started
+        assert "a policy said" in outcome.text
+
+
+async def test_an_error_that_several_calls_share_is_told_to_each_in_its_own_words() -> None:
+    shared = Transient("busy")
+
+    @tool(effect=Effect.READ)
+    async def crowded() -> str:
+        """Raise what was made once."""
+        raise shared
+
+    executor = Executor(Registry(crowded), clock=FakeClock())
+    outcomes = [await executor.run("crowded"), await executor.run("crowded")]
+    texts = [outcome.text for outcome in outcomes if isinstance(outcome, Failed)]
+    assert texts == ["busy (tried 3 times)"] * 2 and shared.message == "busy"
 
 
 async def test_progress_from_sync_and_async_tools_reaches_observers_before_the_end() -> None:

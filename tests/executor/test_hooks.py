@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -11,16 +12,20 @@ from toolwright import (
     ByMode,
     Completed,
     Denied,
+    Deny,
     Effect,
     Executor,
     Failed,
     Halted,
     Interrupted,
+    Outcome,
     Output,
     PermissionGate,
     Registry,
     ToolCall,
     ToolFailed,
+    TurnCancelled,
+    UsageError,
     tool,
 )
 from toolwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
@@ -153,6 +158,93 @@ async def test_a_hook_that_fails_before_stops_the_call_and_one_that_fails_after_
     after = await Executor(Registry(look), hooks=[ScriptedHook(after=boom)]).run("look", {"path": "secret"})
     assert isinstance(after, Failed) and after.started
     assert "saw secret" not in after.text
+
+
+@pytest.mark.parametrize("said", [True, False, "refused", Refuse, Denied("no"), Deny("no")], ids=repr)
+async def test_what_a_hook_says_in_the_wrong_words_lets_nothing_run(said: object) -> None:
+    class Confused(Hook):
+        def before(self, pending: PendingCall) -> Any:
+            return said
+
+    outcome = await Executor(Registry(look), hooks=[Confused()]).run("look", {"path": "a"})
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied) and not ran
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["text", True, Interrupted(ToolCall("1", "look")), Completed(ToolCall("1", "look"), cast(Any, "text"))],
+    ids=lambda said: type(said).__name__,
+)
+async def test_what_is_no_outcome_withholds_the_output(said: object) -> None:
+    class Confused(Hook):
+        def after(self, pending: PendingCall, outcome: Outcome) -> Any:
+            return said
+
+    outcome = await Executor(Registry(look), hooks=[Confused()]).run("look", {"path": "a"})
+    assert isinstance(outcome, Failed) and outcome.started
+    assert "withheld" in outcome.text and "saw a" not in outcome.text
+
+
+async def test_an_outcome_stays_that_of_its_own_call() -> None:
+    class Elsewhere(Hook):
+        def after(self, pending: PendingCall, outcome: Outcome) -> Outcome:
+            return Completed(ToolCall("another", "look"), Output("replaced"))
+
+    calls = [ToolCall("1", "look", {"path": "a"}), ToolCall("2", "look", {"path": "b"})]
+    outcomes = await Executor(Registry(look), hooks=[Elsewhere()]).execute(calls)
+    assert [(outcome.call.id, outcome.text) for outcome in outcomes if isinstance(outcome, Completed)] == [
+        ("1", "replaced"),
+        ("2", "replaced"),
+    ]
+
+
+async def test_data_is_an_answer_like_what_a_tool_returns() -> None:
+    hook = ScriptedHook(Answer(cast(Any, {"sum": 5})))
+    outcome = await Executor(Registry(look), hooks=[hook]).run("look", {"path": "a"})
+    assert isinstance(outcome, Completed) and outcome.output == Output('{"sum":5}', {"sum": 5})
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), asyncio.CancelledError()], ids=repr)
+async def test_a_hook_can_neither_end_the_program_nor_the_turn(raised: BaseException) -> None:
+    class Leaving(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            raise raised
+
+    class LeavingLate(Hook):
+        async def after(self, pending: PendingCall, outcome: Outcome) -> None:
+            raise raised
+
+    before = await Executor(Registry(look), hooks=[Leaving()]).run("look", {"path": "a"})
+    assert isinstance(before, Failed) and isinstance(before.error, Denied) and not ran
+    after = await Executor(Registry(look), hooks=[LeavingLate()]).run("look", {"path": "a"})
+    assert isinstance(after, Failed) and after.started and "withheld" in after.text
+
+
+@pytest.mark.parametrize("hooks", [[Hook], [object()]], ids=["a class", "something else"])
+def test_what_is_no_hook_is_refused_at_once(hooks: list[Any]) -> None:
+    with pytest.raises(UsageError, match="is no hook"):
+        Executor(Registry(look), hooks=hooks)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_cancelling_while_a_hook_thinks_carries_an_outcome_for_every_call(count: int) -> None:
+    thinking = asyncio.Event()
+
+    class Slow(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            thinking.set()
+            await asyncio.sleep(60)
+
+    calls = [ToolCall(str(number), "look", {"path": "a"}) for number in range(count)]
+    task = asyncio.create_task(Executor(Registry(look), hooks=[Slow()]).execute(calls))
+    await thinking.wait()
+    task.cancel()
+    with pytest.raises(TurnCancelled) as stopped:
+        await task
+    assert [o.call.id for o in stopped.value.outcomes if isinstance(o, Failed) and not o.started] == [
+        call.id for call in calls
+    ]
+    assert not ran
 
 
 async def test_a_hook_that_takes_too_long_fails_its_call() -> None:

@@ -18,7 +18,7 @@ ToolwrightError
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 Code: TypeAlias = Literal[
     "not_found",
@@ -58,6 +58,13 @@ class ToolError(ToolwrightError):
 
     def __str__(self) -> str:
         return self.prefix + self.message
+
+    def reworded(self, message: str) -> Self:
+        """The same error in other words; this one may be shared between calls and stays as it is."""
+        other = type(self).__new__(type(self), message)  # not by calling it: a subclass may want other arguments
+        vars(other).update(vars(self), message=message)
+        other.__cause__ = self.__cause__
+        return other.with_traceback(self.__traceback__)
 
     @property
     def is_transient(self) -> bool:

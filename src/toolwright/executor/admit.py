@@ -6,7 +6,7 @@ look up ─► bind ─► before-hooks ─► accesses ─► policies ─► a
 import time
 from collections.abc import Sequence
 
-from toolwright.core.access import Access, Ask, DeletePath, Deny, Reach, ReadPath, RunCommand, UseTool, WritePath
+from toolwright.core.access import Access, Allow, Ask, DeletePath, Deny, Reach, ReadPath, RunCommand, UseTool, WritePath
 from toolwright.core.call import Answers, Approve, Decline, Question, ToolCall, digest_of
 from toolwright.core.content import Output
 from toolwright.core.errors import (
@@ -21,13 +21,16 @@ from toolwright.core.errors import (
 from toolwright.core.json import FrozenDict, JsonObject
 from toolwright.core.spec import Effect, ToolSpec
 from toolwright.executor.deadline import Deadlines
-from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Refuse, Rewrite, Verdict
+from toolwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Refuse, Rewrite
 from toolwright.policy.decide import Policies
 from toolwright.registry.catalog import Catalog
 from toolwright.tool.base import Invocation, Tool
+from toolwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _SUMMARY_CHARS = 200
+_VERDICTS = (type(None), Proceed, Rewrite, Refuse, Answer, Halt, Ask, Allow, Deny)
+"""Policies' words are understood from hooks too: a no must not be lost for being said in the wrong one."""
 
 
 class Lane:
@@ -162,16 +165,16 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - a hook that fails, fails its call: nothing ran
             admitted.error = error if isinstance(error, ToolError) else _crash(error)
 
-    def _heed(self, admitted: Admitted, verdict: Verdict | None) -> None:
+    def _heed(self, admitted: Admitted, verdict: object) -> None:
         match verdict:
             case Rewrite(arguments):
                 admitted.bind(arguments)
-            case Refuse(reason):
+            case Refuse(reason) | Deny(reason):
                 raise Denied(reason)
             case Halt(reason):
                 raise Halted(reason)
             case Answer(output):
-                admitted.answered = Output(output) if isinstance(output, str) else output
+                admitted.answered = render(output)
             case Ask():
                 admitted.asks = (*admitted.asks, verdict)
             case _:
@@ -287,14 +290,19 @@ def pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
     return PendingCall(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
 
 
-async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> Verdict | None:
+async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> object:
     try:
-        return await deadlines.limit(hook.seconds, hook.before(pending))
+        verdict = await deadlines.limit(hook.seconds, hook.before(pending))
+        if isinstance(verdict, _VERDICTS):
+            return verdict
+        raise TypeError(
+            f"{verdict!r} is no verdict; return Proceed(), Rewrite(…), Refuse(…), Answer(…), Ask(…) or Halt(…)"
+        )
     except ToolError:
         raise
     except TimeoutError as error:
         raise Denied(f"the hook {type(hook).__name__} did not answer within {hook.seconds:g} s") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {error}") from error
 
 

@@ -29,6 +29,12 @@ class Deadline:
         return self._task.uncancel() <= self._cancelling
 
 
+def being_cancelled() -> bool:
+    """Whether somebody asked this task to stop; if nobody did, what it awaited was cancelled by somebody else."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class Deadlines:
     """The limits of all calls running in one event loop."""
 
@@ -60,10 +66,12 @@ class Deadlines:
         deadline = self.start(self.now() + seconds)
         try:
             return await value
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as stopped:
             if deadline.caused():
                 raise TimeoutError from None
-            raise
+            if being_cancelled():
+                raise
+            raise RuntimeError("something it awaited was cancelled") from stopped
         finally:
             self.stop(deadline)
 

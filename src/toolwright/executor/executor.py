@@ -45,7 +45,7 @@ class Executor:
         policies: Policy | Policies | None = None,
         *,
         hooks: Iterable[Hook] = (),
-        observe: Observer | Iterable[Observer] = (),
+        observe: Observer | Iterable[Observer] | None = None,
         width: int | None = None,
         bounds: Bounds = Bounds(),
         retry: RetryPolicy = RetryPolicy(),
@@ -53,16 +53,18 @@ class Executor:
         outputs: Outputs | None = None,
         state: State | None = None,
     ) -> None:
+        if not hasattr(registry, "snapshot"):
+            raise UsageError(f"{registry!r} is no toolset; write Executor(Registry(*tools))")
         self.registry = registry
         self.bounds = (
             bounds if width is None else Bounds(width, bounds.depth, bounds.turn_chars, bounds.question_seconds)
         )
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
-        self.hooks = tuple(hooks)
+        self.hooks = _checked(hooks)
         self.stats = Stats()
         self.outputs = outputs or Outputs()
         self.state = state or State()
-        self.observers = (observe,) if callable(observe) else tuple(observe)
+        self.observers = (observe,) if callable(observe) else tuple(observe or ())
         self.observe = self.tell if self.observers else None
         """The one observation point; None when nobody watches."""
         self.gate = Gate(self.policies, self.hooks, question_seconds=self.bounds.question_seconds)
@@ -135,3 +137,13 @@ class Executor:
         if self._parts is None or loop is not self._parts.loop:
             self._parts = LoopParts(loop, Deadlines(loop))
         return self._parts
+
+
+def _checked(hooks: Iterable[object]) -> tuple[Hook, ...]:
+    """A hook that could never be asked is told to the programmer now: what it guards would be open."""
+    listed = list[Hook]()
+    for hook in hooks:
+        if not isinstance(hook, Hook):
+            raise UsageError(f"{hook!r} is no hook; pass an instance of a subclass of toolwright.hooks.Hook")
+        listed.append(hook)
+    return tuple(listed)

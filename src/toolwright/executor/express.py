@@ -15,7 +15,8 @@ from toolwright.core.content import Output
 from toolwright.core.errors import InvalidArguments
 from toolwright.core.value import maker
 from toolwright.executor.admit import Admitted, Lane
-from toolwright.executor.perform import being_cancelled, normalise, overdue
+from toolwright.executor.deadline import being_cancelled
+from toolwright.executor.perform import normalise, overdue
 from toolwright.executor.scope import Machine, TurnScope
 from toolwright.executor.turn import Turn
 from toolwright.registry.catalog import Catalog

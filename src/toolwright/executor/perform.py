@@ -16,7 +16,7 @@ from toolwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Cr
 from toolwright.core.event import CallBegan, CallEnded, CallRetried, Event
 from toolwright.core.value import maker
 from toolwright.executor.admit import Admitted, Lane, pending_call
-from toolwright.executor.deadline import Deadlines
+from toolwright.executor.deadline import Deadlines, being_cancelled
 from toolwright.hooks.base import Hook
 from toolwright.retry import Clock, RetryPolicy, from_exception
 from toolwright.stats import Stats
@@ -131,7 +131,7 @@ class Runner:
         pending = pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
-                outcome = await deadlines.limit(hook.seconds, hook.after(pending, outcome)) or outcome
+                outcome = _replaced(outcome, await deadlines.limit(hook.seconds, hook.after(pending, outcome)))
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - a hook's failure is its call's failure
                 error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({_named(raised)})")
                 error.__cause__ = raised
@@ -150,8 +150,19 @@ class Runner:
             return outcome if fitting is outcome.output else replace(outcome, output=fitting)
         if isinstance(outcome, Failed) and len(outcome.error.message) > chars:
             note = f"[{len(outcome.error.message)} characters in all]"
-            outcome.error.message = clip_text(outcome.error.message, chars, note)
+            return replace(outcome, error=outcome.error.reworded(clip_text(outcome.error.message, chars, note)))
         return outcome
+
+
+def _replaced(outcome: Outcome, said: object) -> Outcome:
+    """What an after-hook made of an outcome; whatever it is, it stays that of its own call."""
+    match said:
+        case None:
+            return outcome
+        case Completed(output=Output()) | Failed(error=ToolError()):
+            return said if said.call is outcome.call else replace(said, call=outcome.call)
+        case _:
+            raise TypeError(f"it returned {type(said).__name__}, which is no finished outcome")
 
 
 def _context(
@@ -181,21 +192,13 @@ def normalise(raised: BaseException) -> ToolError:
     return error
 
 
-def being_cancelled() -> bool:
-    """Whether somebody asked this task to stop; if nobody did, a tool awaited something that was cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 def _named(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
 
 
 def _told(error: ToolError, attempt: int) -> ToolError:
     """The last of several attempts says how many there were."""
-    if attempt > 1:
-        error.message = f"{error.message} (tried {attempt} times)"
-    return error
+    return error.reworded(f"{error.message} (tried {attempt} times)") if attempt > 1 else error
 
 
 def _inherited(context: ToolContext) -> bool:

@@ -1,6 +1,7 @@
 """One turn on its way through the executor: admitted, asked about, performed."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +13,13 @@ from toolwright.core.errors import Halted, ToolError, ToolFailed
 from toolwright.core.event import BatchBegan, CallProgressed, Event, QuestionsRaised
 from toolwright.executor.admit import Admitted, Gate
 from toolwright.executor.batch import Batch
-from toolwright.executor.deadline import Deadlines
+from toolwright.executor.deadline import Deadlines, being_cancelled
 from toolwright.executor.perform import Observe, Runner
-from toolwright.executor.turn import Bounds, Turn, TurnCancelled
+from toolwright.executor.turn import AskPerson, Bounds, Turn, TurnCancelled
 from toolwright.registry.catalog import Catalog, Toolset
 from toolwright.tool.base import State, ToolContext
 
+_log = logging.getLogger("toolwright")
 _MOST_EDITS = 20
 """How often in a row a person may change what they are asked about."""
 
@@ -56,7 +58,7 @@ class TurnScope:
         self.session_id = turn.session_id
         self.turn_id = turn.turn_id
         self.state = turn.state or machine.state
-        self._observe = _both(machine.observe, turn.observe)
+        self._observe = _heard_by(machine.observe, turn.observe)
         self._eventful = turn.cancellation is not None or turn.journal is not None
 
     @property
@@ -87,10 +89,13 @@ class TurnScope:
         machine, gate = self._machine, self._machine.gate
         local = machine.local()
         item = gate.bind(call, self._catalog(), self.session_id)
-        if gate.hooks:
-            await gate.consult(item, self.turn_id, local.deadlines)
-        while gate.judge(item, answers):  # a person changed the arguments, and hooks have a say in what will run
-            await gate.consult(item, self.turn_id, local.deadlines)
+        try:
+            if gate.hooks:
+                await gate.consult(item, self.turn_id, local.deadlines)
+            while gate.judge(item, answers):  # a person changed the arguments, and hooks have a say in what will run
+                await gate.consult(item, self.turn_id, local.deadlines)
+        except asyncio.CancelledError:
+            raise self._never_ran((item,)) from None
         if item.questions or item.spent or self._eventful:
             return (await self._proceed((item,), answers, None))[0]
         if self._observe is not None:
@@ -125,11 +130,14 @@ class TurnScope:
         catalog = self._catalog()
         local, gate = machine.local(), machine.gate
         admitted = [gate.bind(call, catalog, self.session_id) for call in calls]
-        for item in admitted:
-            if gate.hooks:
-                await gate.consult(item, self.turn_id, local.deadlines)
-            while gate.judge(item, answers):
-                await gate.consult(item, self.turn_id, local.deadlines)
+        try:
+            for item in admitted:
+                if gate.hooks:
+                    await gate.consult(item, self.turn_id, local.deadlines)
+                while gate.judge(item, answers):
+                    await gate.consult(item, self.turn_id, local.deadlines)
+        except asyncio.CancelledError:
+            raise self._never_ran(admitted) from None
         halted = next((item.error for item in admitted if isinstance(item.error, Halted)), None)
         if halted is not None:
             for item in admitted:
@@ -144,9 +152,22 @@ class TurnScope:
             self._observed(QuestionsRaised(questions, self.session_id))
             if self._turn.ask is None:
                 return [Interrupted(item.call, item.questions) for item in admitted]
-            replies = await self._turn.ask(questions)
+            replies = await self._asked(self._turn.ask, questions, admitted)
             admitted = await self._answered(admitted, _joined(answers, replies))
         return await self._perform(admitted, parent)
+
+    async def _asked(self, ask: AskPerson, questions: Sequence[Question], admitted: Sequence[Admitted]) -> Answers:
+        """What the person says; a way of asking that fails is a no to everything."""
+        try:
+            return Answers(dict(await ask(questions)))
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - nobody above the executor needs except
+            if being_cancelled():
+                raise self._never_ran(admitted) from None
+            _log.exception("a person could not be asked")
+            answers = Answers()
+            for question in questions:
+                answers.decline(question, f"nobody could be asked ({type(error).__name__}: {error})")
+            return answers
 
     async def _answered(self, admitted: Sequence[Admitted], answers: Answers) -> Sequence[Admitted]:
         """Admit again with the answers; what somebody changed may be asked about again, silence is a no."""
@@ -156,7 +177,7 @@ class TurnScope:
             changed = [question for item in admitted if item.shown is not None for question in item.questions]
             if not changed or self._turn.ask is None:
                 break
-            answers = _joined(answers, await self._turn.ask(changed))
+            answers = _joined(answers, await self._asked(self._turn.ask, changed, admitted))
         unanswered: list[Question] = [question for item in admitted for question in item.questions]
         for question in unanswered:
             answers.decline(question, "nobody answered")
@@ -187,14 +208,21 @@ class TurnScope:
 
     def cancelled_alone(self, item: Admitted) -> TurnCancelled:
         """The end of a lone call that was stopped from outside."""
-        return TurnCancelled([self._machine.runner.cancelled(item, started=True, observe=self._observe)])
+        return TurnCancelled([self._stopped(item, True)])
+
+    def _never_ran(self, admitted: Sequence[Admitted]) -> TurnCancelled:
+        """The end of a turn that was stopped from outside while hooks or a person were being heard."""
+        return TurnCancelled([self._stopped(item, False) for item in admitted])
+
+    def _stopped(self, item: Admitted, started: bool) -> Outcome:
+        return self._machine.runner.cancelled(item, started=started, observe=self._observe)
 
     async def _together(self, admitted: Sequence[Admitted], parent: ToolContext | None) -> list[Outcome]:
         machine, local = self._machine, self._machine.local()
         batch = Batch(
             admitted,
             lambda item: self._one(item, local, parent),
-            lambda item, started: machine.runner.cancelled(item, started=started, observe=self._observe),
+            self._stopped,
             width=machine.bounds.width,
         )
         cancellation = self._turn.cancellation
@@ -228,13 +256,18 @@ class TurnScope:
             self._observe(event)
 
 
-def _both(first: Observe | None, second: Observe | None) -> Observe | None:
-    if first is None or second is None:
-        return first or second
+def _heard_by(first: Observe | None, second: Observe | None) -> Observe | None:
+    """The executor's observers, which cannot fail, and then the turn's own, which must not."""
+    if second is None:
+        return first
 
     def observe(event: Event) -> None:
-        first(event)
-        second(event)
+        if first is not None:
+            first(event)
+        try:
+            second(event)
+        except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
+            _log.exception("an observer failed on %s", type(event).__name__)
 
     return observe
 

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
 from toolwright.core.call import Approve, Question
+from toolwright.core.errors import UsageError
 from toolwright.policy.line import PartOfLine, parts_of
 from toolwright.policy.subject import Subject
 
@@ -72,14 +73,10 @@ _UNDECIDED = Ask("no policy has an opinion", source="default")
 
 
 def _strictest(decisions: Iterable[Decision | None]) -> Decision | None:
-    found: Decision | None = None
-    for decision in decisions:
-        if decision is not None and (found is None or _rank(decision) > _rank(found)):
-            found = decision
-    return found
+    return max((decision for decision in decisions if decision is not None), key=_rank, default=None)
 
 
-def _rank(decision: Decision) -> int:
+def _rank(decision: object) -> int:
     match decision:
         case Deny():
             return 3
@@ -87,6 +84,8 @@ def _rank(decision: Decision) -> int:
             return 2 if firm else 1
         case Allow():
             return 0
+        case _:  # taken for no objection, a policy written with async def would allow everything
+            raise UsageError(f"a policy said {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
 
 
 def _combined(decisions: Iterable[Decision]) -> Decision:
@@ -109,6 +108,11 @@ class Policies:
     """Several policies heard as one."""
 
     def __init__(self, *policies: Policy) -> None:
+        for policy in list[object](policies):
+            if not isinstance(policy, Policy):
+                raise UsageError(
+                    f'{policy!r} is no policy; write one such as ByMode("auto"), or Policies(one, another)'
+                )
         self.policies = policies
         self._tiers = tuple(tuple(p for p in policies if p.tier is tier) for tier in Tier)
         self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
@@ -146,7 +150,7 @@ class Policies:
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         if self._only is not None:  # the usual case of a library: one mode, nothing else
-            return self._settled(self._only.judge(access, subject) or _UNDECIDED)
+            return self._settled(_strictest((self._only.judge(access, subject),)) or _UNDECIDED)
         guards, rules, modes = self._tiers
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)
