@@ -216,3 +216,24 @@ def test_without_a_model_the_terminal_says_what_to_do(machine: Any, tmux: Any) -
     tmux.start(machine.project, "--model", "nosuch")
     shown = tmux.shows("EXIT 2")
     assert "there is no model 'nosuch'" in shown
+
+
+def test_leaving_works_at_every_moment(machine: Any, tmux: Any, calls: Call) -> None:
+    tmux.start(machine.project, machine.says("x"))
+    tmux.shows(">")
+    tmux.type("C-d")  # while everything is still being loaded
+    tmux.shows("EXIT 0")
+    machine.settings({"env": {"WANTED": "1"}})
+    tmux.type("clear; " + f"{tmux.command} {machine.says('x')}; echo LEFT $?", "Enter")
+    tmux.shows("trust? >")
+    tmux.type("C-d")
+    tmux.shows("LEFT 0")
+    tmux.type(
+        "clear; " + f"{tmux.command} {machine.says(calls('write', path='a', content='x'))}; echo GONE $?", "Enter"
+    )
+    tmux.shows("trust? >")
+    tmux.type("n", "Enter", "go", "Enter")
+    tmux.shows("allow? >")
+    tmux.type("C-d")
+    tmux.shows("GONE 0")
+    assert not (machine.project / "a").exists()

@@ -58,11 +58,16 @@ def _prompt(line: str, number: int) -> str:
         given = json.loads(line)
         content = given["message"]["content"]
         if given["type"] == "user":
-            return content if isinstance(content, str) else _text(cast("list[dict[str, Any]]", content))
+            return content if isinstance(content, str) else _text(cast("list[dict[str, Any]]", content), number)
     except (ValueError, LookupError, TypeError):
         pass
     raise UsageError(f'stdin line {number} is no user message: write {{"type": "user", "message": {{"content": "…"}}}}')
 
 
-def _text(parts: list[dict[str, Any]]) -> str:
-    return "\n".join(part["text"] for part in parts if part["type"] == "text")
+def _text(parts: list[dict[str, Any]], number: int) -> str:
+    other = next((part["type"] for part in parts if part["type"] != "text"), None)
+    if other is not None:
+        raise UsageError(
+            f"stdin line {number} holds a part of type {other!r}: only text is taken; name files with @FILE"
+        )
+    return "\n".join(part["text"] for part in parts)
