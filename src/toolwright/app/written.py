@@ -1,9 +1,22 @@
 """Sessions written down for hooks, which read files and not our store."""
 
+import time
+from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
-from toolwright.sessions import SessionError, SessionStore, export_jsonl
+from toolwright.sessions import SessionError, SessionStore
+from toolwright.sessions.codec import to_text
 from toolwright.system.transcript import private_folder
+
+_REST = 20
+"""Writing for calls takes a twentieth of the time at most: a long session takes 0.2 s to read, and calls are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    records: int = 0
+    due: float = 0.0
 
 
 class WrittenSessions:
@@ -11,16 +24,28 @@ class WrittenSessions:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
+        self._known: dict[str, _Written] = {}
 
-    async def __call__(self, session_id: str) -> str:
-        """Write what is on record and name the file; empty where there is no record, or none is kept."""
+    async def __call__(self, session_id: str, *, whole: bool) -> str:
+        """Write what is on record and name the file; empty where none is kept. It may lag behind unless `whole`."""
         if not session_id or not self._store.durable:
             return ""
-        try:
-            text = await export_jsonl(self._store, session_id)
-        except SessionError:  # nothing was said yet
-            text = ""
         # a session's id may hold anything that can be printed, slashes included
         file = private_folder() / f"session-{sha256(session_id.encode()).hexdigest()[:16]}.jsonl"
-        file.write_text(text, encoding="utf-8")
+        began = time.monotonic()
+        known = self._known.get(session_id, _Written())
+        if whole or began >= known.due:
+            count = await self._write(session_id, file, known.records)
+            ended = time.monotonic()
+            self._known[session_id] = _Written(count, ended + _REST * (ended - began))
         return str(file)
+
+    async def _write(self, session_id: str, file: Path, known: int) -> int:
+        try:
+            records = await self._store.read(session_id)
+        except SessionError:  # nothing was said yet
+            records = ()
+        begun = known if 0 < known <= len(records) else 0
+        with file.open("a" if begun else "w", encoding="utf-8") as lines:
+            lines.writelines(f"{to_text(record)}\n" for record in records[begun:])
+        return len(records)

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell_config import ShellHook
@@ -22,7 +23,15 @@ def _always(_: str, __: PendingCall) -> bool:
     return True
 
 
-async def _nowhere(_: str) -> str:
+class Transcript(Protocol):
+    """Writes a session down as JSON lines."""
+
+    async def __call__(self, session_id: str, *, whole: bool) -> str:
+        """Name the file; empty where there is none. It may lag behind unless `whole`."""
+        ...
+
+
+async def _nowhere(session_id: str, *, whole: bool) -> str:
     return ""
 
 
@@ -40,8 +49,7 @@ class Setting:
     """Whether a condition, a permission rule's text, is about a call; in doubt it is, because hooks guard."""
     folder: Callable[[], str] = str
     """Where the conversation's shell is now; empty for the working folder."""
-    transcript: Callable[[str], Awaitable[str]] = _nowhere
-    """Writes a session down as JSON lines and names the file; empty where there is none."""
+    transcript: Transcript = _nowhere
 
 
 class Firing:
@@ -102,7 +110,7 @@ class Firing:
 
     async def _told(self, event: str, fields: Mapping[str, object], session_id: str) -> Mapping[str, object]:
         setting = self.setting
-        written = await setting.transcript(session_id)
+        written = await setting.transcript(session_id, whole=not EVENTS[event].tool)
         return {
             "session_id": session_id,
             **({"transcript_path": written} if written else {}),

@@ -1,0 +1,27 @@
+"""Sessions as hooks read them: whole where it counts, cheap where calls are many."""
+
+from pathlib import Path
+
+from toolwright.app.written import WrittenSessions
+from toolwright.core.message import UserMessage
+from toolwright.sessions import MemoryStore, SqliteStore
+from toolwright.sessions.records import Said
+
+
+async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "sessions.db") as store:
+        written = WrittenSessions(store)
+        file = Path(await written("../odd id", whole=True))
+        assert file.read_text() == "" and file.parent.stat().st_mode & 0o077 == 0
+        hold = await store.hold("../odd id")
+        for count in (1, 2, 3):
+            await hold.append(Said(UserMessage(f"word {count}")))
+            assert await written("../odd id", whole=True) == str(file)
+            assert [line.count("word") for line in file.read_text().splitlines()] == [1] * count
+        await hold.release()
+        await store.delete("../odd id")
+        assert Path(await written("../odd id", whole=True)).read_text() == ""
+
+
+async def test_nothing_is_written_where_no_record_is_kept() -> None:
+    assert await WrittenSessions(MemoryStore())("s", whole=True) == ""
