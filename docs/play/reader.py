@@ -5,7 +5,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ class Played:
 
 
 @contextmanager
-def played(page: Path, programs: Path) -> Iterator[Played]:
+def played(page: Path, programs: Path) -> Generator[Played, None, None]:
     """Do what a page says, with the programs of this folder, and look at what came of it before it is cleared away."""
     home = _home()
     reader = _Reader(home, programs)
@@ -130,7 +130,7 @@ class _Reader:
 
     def _shown(self, picture: Picture) -> Shown:
         seen = self._settled(polls=_QUIET_POLLS)
-        rows = rows_of(_masked(seen.text, str(self._home)))[self._first :]
+        rows = rows_of(masked(seen.text, str(self._home)))[self._first :]
         while rows and not plain(rows[-1]):
             rows.pop()
         return Shown(picture, tuple(rows), (seen.row - self._first, seen.column))
@@ -155,7 +155,7 @@ def _waits(seen: Seen, prompts: tuple[str, ...]) -> bool:
     return prompt in prompts and not (prompt == ">" and any(word in below for word in _AT_WORK))
 
 
-def _masked(text: str, home: str) -> str:
+def masked(text: str, home: str) -> str:
     """The text as it would be on every machine; a name may go over the end of a row."""
     broken = r"(?:\n {0,4})?".join(map(re.escape, home))
     text = re.sub(broken, lambda found: _laid_over(found[0], HOME), text)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from docs.play.cells import Cell, Row, Style, plain
+from docs.play.cells import Cell, Row, Style
 
 COLUMNS = 80
 _ADVANCE, _LEADING, _FONT = 8.4, 19, 14
@@ -94,8 +94,9 @@ def _classes(style: Style) -> Iterator[str]:
 
 def _line(number: int, row: Row) -> str:
     """One row as one text, so that what is selected is copied row by row."""
-    kept = row[: len(plain(row))] if len(row) == len("".join(cell.text for cell in row)) else row
-    spans = [_span(column, run) for column, run in _runs(kept)]
+    while row and row[-1].text == " ":
+        row = row[:-1]
+    spans = [_span(column, run) for column, run in _runs(row)]
     y = _BAR + number * _LEADING + _FONT
     return f'<text y="{y}">{"".join(spans)}</text>' if spans else ""
 

@@ -1,0 +1,26 @@
+"""Every page can be found, and no link on one leads nowhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONTENTS = ROOT / "docs" / "README.md"
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
+
+
+def links(page: Path) -> set[Path]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"`[^`]*`", "", text))
+    return {(page.parent / link).resolve() for link in found if not re.match(r"\w+:", link)}
+
+
+def test_the_contents_list_every_page() -> None:
+    missing = {page for page in PAGES if page.is_relative_to(CONTENTS.parent)} - links(CONTENTS) - {CONTENTS}
+    assert not missing, "list them in docs/README.md, under the kind of page they are"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    assert {link for link in links(page) if not link.exists()} == set()

@@ -1,0 +1,116 @@
+"""The pictures of the pages: which there are, what is in them, and how they are drawn.
+
+That they show what the program shows now is tested where the pages are followed, in tests/cli/test_journey_pages.py.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from docs.play.__main__ import PAGES, PICTURES
+from docs.play.cells import Cell, Row, Style, plain, rows_of
+from docs.play.page import Enter, Picture, Press, Reopen, Save, steps
+from docs.play.reader import HOME, masked
+from docs.play.svg import svg
+from hypothesis import given
+from hypothesis import strategies as st
+
+SVG = "{http://www.w3.org/2000/svg}"
+ALL = sorted(PICTURES.glob("*.svg"))
+PARTS = ["## What to type", "## What you see", "## What happened", "## What next"]
+
+
+def draw(*rows: Row) -> str:
+    return svg(rows, title="a title", about="what is seen", cursor=(0, 0))
+
+
+def spans(picture: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(picture).iter(f"{SVG}tspan"))
+
+
+def lines(picture: str) -> list[str]:
+    """What a reader who selects the text would copy."""
+    texts = ElementTree.fromstring(picture).iterfind(f"{SVG}g/{SVG}text")
+    return ["".join(span.text or "" for span in text) for text in texts]
+
+
+def test_every_picture_is_on_a_page_and_every_page_has_one() -> None:
+    named = [[step.name for step in steps(page) if isinstance(step, Picture)] for page in PAGES]
+    assert all(named) and len(PAGES) == 6
+    assert sorted(name for names in named for name in names) == [picture.name for picture in ALL]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_says_what_to_type_what_is_seen_what_happened_and_what_comes_next(page: Path) -> None:
+    assert re.findall("^## .*", page.read_text(encoding="utf-8"), re.MULTILINE) == PARTS
+    assert any(isinstance(step, Enter) for step in steps(page))
+
+
+@pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
+def test_a_picture_says_what_is_in_it_and_needs_nothing_from_outside(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert root.findtext(f"{SVG}title") and root.findtext(f"{SVG}desc")
+    assert not re.search(r"href|url\(|@import|@font-face|<script|<image", text)
+    assert text.count("http") == 1 and len(text) < 10_000
+    assert not re.search(
+        r"/tmp/(?!toolwright-demo-k3v9x2ma)|\b20\d\d-(?!07-28)", text
+    )  # nothing of this machine and day
+
+
+@given(st.lists(st.text(st.characters(categories=("L", "N", "P", "S", "Zs"), codec="utf-8"), max_size=30), max_size=5))
+def test_the_text_of_a_picture_is_the_text_of_the_screen(rows: list[str]) -> None:
+    screen = "\n".join(rows)
+    shown = [line for line in (plain(row) for row in rows_of(screen)) if line]
+    assert [line for line in map(str.rstrip, lines(draw(*rows_of(screen)))) if line] == shown
+
+
+def test_colours_and_styles_are_read_from_the_codes() -> None:
+    text = "\x1b[1;31mred\x1b[22m thin\x1b[0m \x1b[38;5;208mo\x1b[48;2;1;2;3mx\x1b[39;49m\x1b[7m!\n\x1b[27;92mg"
+    first, second = rows_of(text)
+    styles = {cell.text: cell.style for cell in (*first, *second)}
+    assert styles["r"] == Style("red", bold=True) and styles["t"] == Style("red")
+    assert styles["o"] == Style("#ff8700") and styles["x"] == Style("#ff8700", "#010203")
+    assert styles["!"] == Style(reverse=True)
+    assert styles["g"] == Style("bright-green")
+
+
+def test_a_wide_character_takes_two_columns_and_a_mark_none() -> None:
+    (row,) = rows_of("a字e\u0301b")
+    assert [cell.text for cell in row] == ["a", "字", "e\u0301", "b"]
+    places = [(span.get("x"), span.get("textLength"), span.text) for span in spans(draw(row))]
+    assert places == [("18", "8.4", "a"), ("26.4", "16.8", "字"), ("43.2", "16.8", "e\u0301b")]
+
+
+def test_what_looks_like_markup_is_text() -> None:
+    assert lines(draw(*rows_of("a <b> & c"))) == ["a <b> & c"]
+
+
+def test_only_what_is_coloured_has_a_look() -> None:
+    row: Sequence[Cell] = rows_of("plain \x1b[2;32mfaint\x1b[0m")[0]
+    first, second = spans(draw(tuple(row)))
+    assert first.get("class") is None and second.get("class") == "d green"
+
+
+def test_names_that_differ_every_time_are_the_same_in_every_picture() -> None:
+    home = "/tmp/abcd1234"
+    assert len(home) == len(HOME)
+    assert masked(f"in {home}/x and toolwright-demo-12ab_9zz/y", home) == f"in {HOME}/x and toolwright-demo-k3v9x2ma/y"
+    assert masked("in /tmp/ab\n  cd1234/x", home) == "in /home/s\n  omeone/x"
+
+
+def test_a_page_is_read_as_the_steps_a_person_takes(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Title\n\nSave this as `~/a.py`:\n\n```python\nx = 1\n```\n\n```sh\npip install x\n```\n\n"
+        "```console\n$ toolwright\n> hi\nallow? > y\n[Ctrl-D]\n(close the terminal, open a new one)\n```\n\n"
+        "![Two\nlines](../pictures/a.svg)\n"
+    )
+    save, _, *done, picture = steps(page)
+    assert save == Save("~/a.py", "x = 1\n") and picture == Picture("a.svg", "Two lines")
+    assert done == [Enter("$", "toolwright"), Enter(">", "hi"), Enter("allow? >", "y"), Press("C-d"), Reopen()]
+    page.write_text("```console\nwhatever\n```\n")
+    with pytest.raises(ValueError, match="nobody knows how to do 'whatever'"):
+        list(steps(page))
