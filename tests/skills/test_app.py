@@ -7,6 +7,7 @@ import pytest
 
 from toolwright.agent.result import AgentEvent, Done, Stopped
 from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.nearby import NearbySkills
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
 from toolwright.app.switched import Models
@@ -15,8 +16,11 @@ from toolwright.core.call import Answers, Completed, Failed, Interrupted, Questi
 from toolwright.core.content import Text
 from toolwright.core.errors import UsageError
 from toolwright.core.message import ToolMessage, UserMessage
+from toolwright.executor import Executor
 from toolwright.executor.turn import Turn
+from toolwright.policy import AllowEverything
 from toolwright.providers.base import ModelRequest, Provider
+from toolwright.skills import Skill, Skills
 from toolwright.testing.provider import ScriptedProvider
 
 from .conftest import Write
@@ -395,6 +399,17 @@ async def test_skills_in_a_folder_below_are_found_when_a_file_there_is_touched(d
     assert "- deploy-web: What deploy-web is for." in read.text
     assert isinstance(used, Completed)
     assert not desk.made  # what turns up on the way is never granted anything
+
+
+async def test_a_folder_that_cannot_be_looked_into_costs_no_call_its_outcome(desk: Desk) -> None:
+    class Barred(Skills):
+        def visit(self, path: object) -> tuple[Skill, ...]:
+            raise PermissionError(f"{path} is barred")
+
+    app = desk.app()
+    executor = Executor(app.registry, AllowEverything(), hooks=[NearbySkills(Barred(desk.project), lambda: None)])
+    outcome = await executor.run("read", {"path": "make.sh"})
+    assert isinstance(outcome, Completed) and "touch made" in outcome.text
 
 
 async def test_folders_of_code_others_wrote_hold_no_skills(desk: Desk, write: Write) -> None:

@@ -27,6 +27,12 @@ class NearbySkills(Hook):
         """Say what fits; failures and calls that touch no file stay as they are."""
         if pending.spec.group != "file" or not isinstance(outcome, Completed):
             return None
+        try:
+            return self._noted(pending, outcome)
+        except (OSError, RuntimeError):  # a folder that cannot be looked into must not cost the call its outcome
+            return None
+
+    def _noted(self, pending: PendingCall, outcome: Completed) -> Outcome | None:
         touched = [Path(self._skills.cwd, path) for path in _touched(pending)]
         fresh = [skill for path in touched for skill in self._skills.visit(path)]
         if fresh:
