@@ -149,6 +149,7 @@ def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
     for thing, said in (
         (plain, "decorate the function with @tool"),
         (Typed, "make an instance of it"),
+        ([make("read")], r"write Registry\(\*tools\)"),
         (5, "not a tool"),
     ):
         with pytest.raises(UsageError, match=said):

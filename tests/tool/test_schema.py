@@ -120,6 +120,25 @@ class Node(BaseModel):
     children: list["Node"] = []
 
 
+class Circle(BaseModel):
+    kind: Literal["circle"]
+    radius: float
+
+
+class Square(BaseModel):
+    kind: Literal["square"]
+
+
+CIRCLE = {
+    "type": "object",
+    "properties": {"kind": {"const": "circle", "type": "string"}, "radius": {"type": "number"}},
+    "required": ["kind", "radius"],
+}
+SQUARE = {
+    "type": "object",
+    "properties": {"kind": {"const": "square", "type": "string"}},
+    "required": ["kind"],
+}
 POINT = {
     "type": "object",
     "description": "A place.",
@@ -166,6 +185,9 @@ POINT = {
         ),
         (Annotated[int, Field(ge=1, le=9)], {"type": "integer", "minimum": 1, "maximum": 9}),
         (Annotated[str, Field(description="A word.")], {"type": "string", "description": "A word."}),
+        (Annotated[str, "A word."], {"type": "string", "description": "A word."}),
+        (Annotated[str, "A note.", Field(description="A word.")], {"type": "string", "description": "A word."}),
+        (Annotated[Circle | Square, Field(discriminator="kind")], {"oneOf": [CIRCLE, SQUARE]}),
     ],
 )
 def test_an_annotation_has_a_compact_schema(annotation: Any, schema: dict[str, Any]) -> None:

@@ -42,8 +42,7 @@ class Registry:
 
     def _checked(self, tool: Tool) -> tuple[str, tuple[str, ...]]:
         if isinstance(tool, type) or not (hasattr(tool, "bind") and hasattr(type(tool), "bind")):
-            hint = "make an instance of it" if isinstance(tool, type) else "decorate the function with @tool"
-            raise UsageError(f"{tool!r} is not a tool; {hint}")
+            raise UsageError(f"{tool!r} is not a tool; {_fix(tool)}")
         name, aliases = identify(tool)
         return check_name(name), tuple(check_name(alias) for alias in aliases)
 
@@ -134,3 +133,9 @@ class Registry:
         if tool is None:
             raise KeyError(name)
         return tool
+
+
+def _fix(mistaken: object) -> str:
+    if isinstance(mistaken, (list, tuple, set)):
+        return "write Registry(*tools)"
+    return "make an instance of it" if isinstance(mistaken, type) else "decorate the function with @tool"

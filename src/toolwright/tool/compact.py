@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 _MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_DATA = frozenset({"const", "enum", "default", "examples", "required", "discriminator"})
-_NOISE = frozenset({"title", "$schema"})
+_DATA = frozenset({"const", "enum", "default", "examples", "required"})
+_NOISE = frozenset({"title", "$schema", "discriminator"})  # the last points at definitions that are inlined
 
 
 def compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

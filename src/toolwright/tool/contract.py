@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_args, get_origin
 
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_jsonable_python
 
@@ -108,9 +108,10 @@ class Contract:
             from toolwright.tool.schema import argument_schemas
 
             extra, definitions = argument_schemas(list(self._adapters.items()), about=self.shape.function)
-            # what Field(description=…) says of a parameter is closer to it than the docstring
+            # what Field(description=…) or Annotated says of a parameter is closer to it than the docstring
             properties |= {
-                n: _described(part, part.get("description") or described.get(n)) for n, part in extra.items()
+                n: _described(part, part.get("description") or _noted(annotations[n]) or described.get(n))
+                for n, part in extra.items()
             }
         whole = {p.name: _with_default(p, properties[p.name]) for p in self.shape.parameters}
         schema: dict[str, Any] = {"type": "object", "properties": whole}
@@ -128,6 +129,12 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     if factory is not None:
         return core_schema.with_default_schema(core, default_factory=factory)
     return core_schema.with_default_schema(core, default=default)
+
+
+def _noted(annotation: object) -> str | None:
+    """The plain words in `Annotated[str, "City name"]`."""
+    notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return next((note for note in notes if isinstance(note, str)), None)
 
 
 def _described(schema: Mapping[str, Any], words: str | None) -> dict[str, Any]:

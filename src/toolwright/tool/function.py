@@ -249,6 +249,8 @@ def _define(
     own = name or str(getattr(innermost(function), "__name__", ""))
     if own == "__call__":
         own = type(function).__name__.lower()
+    if own == "<lambda>":
+        raise UsageError("@tool: a lambda has no name and no annotations; write a function with def")
     if seconds is not None:
         limits = Limits(seconds, limits.output_chars, limits.concurrency)
     return FunctionTool(function, Traits(own, annotations=annotations or Annotations(effect), limits=limits, **rest))
