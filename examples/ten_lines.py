@@ -3,7 +3,6 @@
 import sys
 
 from toolwright import Agent, Effect, ToolCall, tool
-from toolwright.providers.names import provider_for
 from toolwright.testing import ScriptedProvider
 
 
@@ -14,5 +13,5 @@ def stock(item: str) -> int:
 
 
 scripted = ScriptedProvider(ToolCall("1", "stock", {"item": "apple"}), "There are 12 apples.")
-agent = Agent(provider_for(sys.argv[1]) if len(sys.argv) > 1 else scripted, [stock])
+agent = Agent(sys.argv[1] if len(sys.argv) > 1 else scripted, [stock])
 print(agent.run_sync("How many apples are there?").text)

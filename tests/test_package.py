@@ -17,6 +17,7 @@ LAZY = [
     "toolwright.hooks",
     "toolwright.interop",
     "toolwright.policy",
+    "toolwright.providers",
     "toolwright.registry",
     "toolwright.sessions",
     "toolwright.shell",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -347,3 +348,13 @@ async def test_an_empty_answer_is_an_answer_and_resuming_a_finished_session_give
     assert isinstance(await agent.run("go", session="s"), Done)
     assert isinstance(await agent.resume("s", Answers()), Done)
     assert not isinstance(await agent.resume("s"), Paused)
+
+
+async def test_a_model_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("- Hello from a file.\n", encoding="utf-8")
+    assert (await Agent(f"script:{tmp_path / 'script.yaml'}").run("Hello?")).text == "Hello from a file."
+
+
+def test_a_model_nobody_knows_is_refused_where_it_is_named() -> None:
+    with pytest.raises(UsageError, match=r"there is no model 'gpt': write anthropic:NAME"):
+        Agent("gpt")

@@ -26,6 +26,7 @@ from toolwright.core.spec import Limits
 from toolwright.executor.executor import Executor, Observer
 from toolwright.executor.turn import AskPerson
 from toolwright.providers.base import Provider, vendor_of
+from toolwright.providers.names import provider_for
 from toolwright.registry.catalog import Toolset
 from toolwright.registry.registry import Registry
 from toolwright.registry.revealed import recall_reveals
@@ -55,11 +56,14 @@ class Order:
 
 
 class Agent:
-    """Runs a model with tools until it is done, a limit is reached or a person must decide."""
+    """Runs a model with tools until it is done, a limit is reached or a person must decide.
+
+    The model is a provider or the name of one: `"anthropic:…"`, `"openai:…"`, `"google:…"`, `"http://host/v1#name"`.
+    """
 
     def __init__(
         self,
-        provider: Provider,
+        provider: Provider | str,
         registry: Toolset | Iterable[Tool] = (),
         *,
         executor: Executor | None = None,
@@ -74,7 +78,7 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("give observe to the executor: its observers hear the agent's runs too")
-        self.provider = provider
+        self.provider = provider_for(provider) if isinstance(provider, str) else provider
         self.registry = _toolset(registry, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
         self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
