@@ -1,0 +1,65 @@
+"""What each mode says where no rule speaks."""
+
+import pytest
+
+from toolwright import Annotations, ByMode, Completed, Effect, Executor, Failed, Interrupted, Policies, Registry, tool
+from toolwright.core.access import Allow, Ask, Decision, Deny, Reach
+from toolwright.core.spec import ToolSpec
+from toolwright.policy.judged import JudgedCall
+from toolwright.tool.function import FunctionTool
+
+TABLE = {
+    "plan": (Completed, Failed, Failed),
+    "default": (Completed, Interrupted, Interrupted),
+    "auto": (Completed, Completed, Interrupted),
+    "dontAsk": (Completed, Failed, Failed),
+    "bypass": (Completed, Completed, Completed),
+}
+OLDER_NAMES = {"acceptEdits": "auto", "bypassPermissions": "bypass", "manual": "default"}
+
+
+def acting(annotations: Annotations) -> FunctionTool:
+    @tool(annotations=annotations)
+    async def act() -> str:
+        """Act in some way."""
+        return "done"
+
+    return act
+
+
+@pytest.mark.parametrize("effect", Effect)
+@pytest.mark.parametrize("mode", [*TABLE, *OLDER_NAMES])
+async def test_every_mode_decides_by_effect(mode: str, effect: Effect) -> None:
+    outcome = await Executor(Registry(acting(Annotations(effect))), ByMode(mode)).run("act")
+    assert type(outcome) is TABLE[OLDER_NAMES.get(mode, mode)][effect]
+    assert not isinstance(outcome, Failed) or (outcome.error.code == "denied" and mode in outcome.text)
+
+
+@pytest.mark.parametrize("effect", Effect)
+@pytest.mark.parametrize("mode", TABLE)
+async def test_a_tool_that_wants_approval_is_asked_about_whatever_the_mode(mode: str, effect: Effect) -> None:
+    guarded = acting(Annotations(effect, needs_approval=True))
+    outcome = await Executor(Registry(guarded), ByMode(mode)).run("act")
+    denied = mode == "dontAsk" or (mode == "plan" and effect > Effect.READ)
+    assert type(outcome) is (Failed if denied else Interrupted)
+
+
+@pytest.mark.parametrize(
+    ("mode", "effect", "reads", "expected"),
+    [
+        ("auto", Effect.READ, "ask", Ask),
+        ("auto", Effect.READ, "allow", Allow),
+        ("plan", Effect.READ, "allow", Allow),
+        ("auto", Effect.WRITE, "allow", Ask),
+        ("plan", Effect.WRITE, "allow", Deny),
+        ("dontAsk", Effect.READ, "ask", Deny),
+        ("bypass", Effect.WRITE, "ask", Allow),
+    ],
+)
+def test_what_goes_over_the_network_is_decided_by_direction(
+    mode: str, effect: Effect, reads: str, expected: type[Decision]
+) -> None:
+    """What was sent cannot be taken back: sending is never an edit that auto mode allows."""
+    spec = ToolSpec("fetch", "Fetch a page.", {"type": "object"}, annotations=Annotations(Effect.READ))
+    policies = Policies(ByMode(mode, network_reads="allow" if reads == "allow" else "ask"))
+    assert type(policies.decide(Reach("https://example.com/", effect), JudgedCall(spec))) is expected
