@@ -155,7 +155,7 @@ def test_messages_on_stdin_are_said_one_after_the_other(machine: Any) -> None:
     assert [line["result"] for line in ended.lines if line["type"] == "result"] == ["first", "second"]
     bad = machine("-p", machine.says("x"), "--input-format", "stream-json", stdin="nonsense\n")
     assert bad.code == 2 and "stdin line 1" in bad.err
-    picture = {"type": "user", "message": {"content": [{"type": "image", "source": {}}]}}
+    picture = {"type": "user", "message": {"content": [{"type": "image", "source": "x"}]}}
     other = machine("-p", machine.says("x"), "--input-format", "stream-json", stdin=json.dumps(picture))
     assert other.code == 2 and "a part of type 'image'" in other.err
 
