@@ -3,6 +3,7 @@
 import sys
 
 from toolwright import Agent, Effect, ToolCall, tool
+from toolwright.agent import Done
 from toolwright.testing import ScriptedProvider
 
 
@@ -14,4 +15,5 @@ def stock(item: str) -> int:
 
 scripted = ScriptedProvider(ToolCall("1", "stock", {"item": "apple"}), "There are 12 apples.")
 agent = Agent(sys.argv[1] if len(sys.argv) > 1 else scripted, [stock])
-print(agent.run_sync("How many apples are there?").text)
+result = agent.run_sync("How many apples are there?")
+print(result.text if isinstance(result, Done) else result)

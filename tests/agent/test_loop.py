@@ -352,7 +352,8 @@ async def test_an_empty_answer_is_an_answer_and_resuming_a_finished_session_give
 
 async def test_a_model_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text("- Hello from a file.\n", encoding="utf-8")
-    assert (await Agent(f"script:{tmp_path / 'script.yaml'}").run("Hello?")).text == "Hello from a file."
+    result = await Agent(f"script:{tmp_path / 'script.yaml'}").run("Hello?")
+    assert isinstance(result, Done) and result.text == "Hello from a file."
 
 
 def test_a_model_nobody_knows_is_refused_where_it_is_named() -> None:
