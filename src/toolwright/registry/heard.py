@@ -26,7 +26,7 @@ class Heard:
         named: list[str] = []
         other: list[str] = []
         for known, shown in self._meant:
-            if known in tool.impacts:
+            if known in tool.sums:
                 (named if known in tool.name else other).append(shown)
         found = {"name": named[:_WORDS_SHOWN], "text": other[:_WORDS_SHOWN]}
         return "; ".join(f"{place}: {', '.join(words)}" for place, words in found.items() if words)

@@ -7,7 +7,7 @@ from math import fsum, log  # fsum does not depend on the order of a set
 
 from toolwright.registry.lexicon import SYNONYMS
 from toolwright.registry.spelling import Spelling
-from toolwright.registry.weigh import Weighed
+from toolwright.registry.weigh import Weighed, impact
 from toolwright.registry.words import spoken
 
 _SYNONYM = 0.4
@@ -26,6 +26,7 @@ class Postings:
         "_names",
         "_phrases",
         "_rarities",
+        "_said",
         "_spelling",
         "_stale",
         "tools",
@@ -34,6 +35,7 @@ class Postings:
     def __init__(self) -> None:
         self.tools: dict[str, Weighed] = {}
         self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
+        self._said: dict[str, dict[str, float]] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -57,6 +59,7 @@ class Postings:
         """Leave no trace of a tool, whether or not it was known."""
         if self.tools.pop(name, None) is not None:
             self._phrases.pop(name, None)
+            self._said.pop(name, None)
             self._stale = True
 
     def settle(self) -> None:
@@ -68,7 +71,7 @@ class Postings:
 
     def _enter(self, tool: Weighed) -> None:
         having = self._having
-        for term in tool.impacts:
+        for term in tool.sums:
             if term in having:
                 having[term].append(tool)
             else:
@@ -80,7 +83,14 @@ class Postings:
         """Return how prominently each tool says a term of `meanings`."""
         found = self._impacts.get(term)
         if found is None:
-            found = self._impacts[term] = {tool.spec.name: tool.impacts[term] for tool in self._having[term]}
+            found = self._impacts[term] = {tool.spec.name: impact(tool.sums[term]) for tool in self._having[term]}
+        return found
+
+    def said(self, name: str) -> dict[str, float]:
+        """Return how prominently a tool says each of its terms."""
+        found = self._said.get(name)
+        if found is None:
+            found = self._said[name] = {term: impact(weight) for term, weight in self.tools[name].sums.items()}
         return found
 
     def called(self, spelling: str) -> list[str]:

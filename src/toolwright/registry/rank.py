@@ -68,20 +68,18 @@ def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> 
 
 def _heard(postings: Postings, query: Query, weights: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
     """Score by the whole request and by the best sentence, so that no part of a long request drowns the others."""
-    tools, said = postings.tools, weights.keys()
-    shared = {name: sorted(said & tools[name].impacts.keys()) for name in names}
-    totals = {
-        name: sum([weights[term] * tools[name].impacts[term] for term in found]) for name, found in shared.items()
-    }
+    impacts = {name: postings.said(name) for name in names}
+    shared = {name: sorted(weights.keys() & said.keys()) for name, said in impacts.items()}
+    totals = {name: sum([weights[term] * impacts[name][term] for term in found]) for name, found in shared.items()}
     if len(query.sentences) == 1:
         return totals
     places = _places(postings, query)
     rows: dict[str, list[float]] = {}
     for name, found in shared.items():
-        impacts, row = tools[name].impacts, [0.0] * len(query.sentences)
+        said, row = impacts[name], [0.0] * len(query.sentences)
         for term in found:
             for sentence, weight in places[term]:
-                row[sentence] += weight * impacts[term]
+                row[sentence] += weight * said[term]
         rows[name] = row
     scales = _scales([max(column) for column in zip(*rows.values(), strict=True)])
     return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}

@@ -35,8 +35,8 @@ class Weighed:
     """A tool as search sees it; nothing in it depends on the other tools."""
 
     spec: ToolSpec
-    impacts: dict[str, float]
-    """By term, between 0 and the saturation + 1: what it adds per unit of rarity."""
+    sums: dict[str, float]
+    """By term, how much is made of it, all fields together."""
     name: frozenset[str]
     prose: tuple[Sequence[str], ...]
     """The texts whose neighbouring words count as phrases."""
@@ -59,9 +59,12 @@ def weigh(spec: ToolSpec) -> Weighed:
     _add(sums, " ".join(parameters.names), _PARAMETER)
     _add(sums, " ".join(parameters.texts), _PARAMETER_TEXT)
     _add(sums, " ".join(parameters.choices), _CHOICE)
-    top = _SATURATION + 1
-    impacts = {term: top * weight / (weight + _SATURATION) for term, weight in sums.items()}
-    return _weighed(spec, impacts, frozenset(name), (name, description, hint))
+    return _weighed(spec, sums, frozenset(name), (name, description, hint))
+
+
+def impact(weight: float) -> float:
+    """What a term adds per unit of rarity, between 0 and the saturation + 1: saying it often is soon often enough."""
+    return (_SATURATION + 1) * weight / (weight + _SATURATION)
 
 
 def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:

@@ -32,7 +32,7 @@ class _Chunks(dict[str, tuple[str, ...]]):
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         if len(self) >= _REMEMBERED:  # queries bring ids and numbers without end
             self.clear()
-        bare = chunk.strip(_AROUND)
+        bare = chunk if chunk.isalpha() else chunk.strip(_AROUND)
         if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are: no need for the pattern
             term = term_of(bare.lower())
             found = self[chunk] = (term,) if term else ()
