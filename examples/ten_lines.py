@@ -3,7 +3,6 @@
 import sys
 
 from toolwright import Agent, Effect, ToolCall, tool
-from toolwright.agent import Done
 from toolwright.testing import ScriptedProvider
 
 
@@ -15,5 +14,4 @@ def stock(item: str) -> int:
 
 scripted = ScriptedProvider(ToolCall("1", "stock", {"item": "apple"}), "There are 12 apples.")
 agent = Agent(sys.argv[1] if len(sys.argv) > 1 else scripted, [stock])
-result = agent.run_sync("How many apples are there?")
-print(result.text if isinstance(result, Done) else result)
+print(agent.run_sync("How many apples are there?").text)

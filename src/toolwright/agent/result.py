@@ -35,6 +35,11 @@ class Paused:
     session_id: str = ""
     turns: int = 0
 
+    @property
+    def text(self) -> str:
+        """What must be decided, a line each."""
+        return "\n".join(question.summary for question in self.questions)
+
 
 @dataclass(frozen=True, slots=True)
 class Stopped:

@@ -48,6 +48,11 @@ class Interrupted:
     call: ToolCall
     questions: tuple["Question", ...] = ()
 
+    @property
+    def text(self) -> str:
+        """What a person must decide, a line each; no model reads it."""
+        return "\n".join(question.summary for question in self.questions) or "waits for a call beside it"
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
