@@ -23,6 +23,7 @@ _CHANCE = (
     (re.compile(r"[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}"), "3f0c8e52-7a41-4d9b-9c1e-5b2a6d8f1e07"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "09:41:27"),
     (re.compile(r"(?<=ready in )[\d.]+ m?s"), "0.61 s"),
+    (re.compile(r" \(\d+\.\d s\)"), ""),  # said of calls that took long, as any does on a busy machine
 )
 """What is another word every time, and the word a picture has for it."""
 _AT_WORK = ("esc interrupts", "loading…")

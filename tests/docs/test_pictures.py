@@ -98,6 +98,7 @@ def test_names_that_differ_every_time_are_the_same_in_every_picture() -> None:
     home = "/tmp/abcd1234"
     assert len(home) == len(HOME)
     assert masked(f"in {home}/x and toolwright-demo-12ab_9zz/y", home) == f"in {HOME}/x and toolwright-demo-k3v9x2ma/y"
+    assert masked("● bash x (12.3 s)\nready in 38 ms", home) == "● bash x\nready in 0.61 s"
     assert masked("in /tmp/ab\n  cd1234/x", home) == "in /home/s\n  omeone/x"
 
 
