@@ -35,6 +35,7 @@ class Outputs:
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
+        self._offered = False
 
     @property
     def folder(self) -> Path:
@@ -72,6 +73,7 @@ class Outputs:
 
     def reader(self) -> Tool:
         """The tool that reads kept outputs back: add it to the registry whose executor cuts."""
+        self._offered = True
 
         @tool(name=READER, effect=Effect.READ, group="file")
         def read_output(id: str, offset: int = 0, limit: int = 20_000) -> str:  # noqa: A002 - the name the model sees
@@ -108,7 +110,8 @@ class Outputs:
         if len(text) <= chars:
             return text
         output_id = self.keep(text)
-        where = f'{READER}(id="{output_id}")' if readable else str(self._path(output_id))
+        named = readable and self._offered  # a tool that nobody has cannot be recommended
+        where = f'{READER}(id="{output_id}")' if named else str(self._path(output_id))
         return clip_text(text, chars, f"[output cut: {len(text)} characters in all, the whole is in {where}]")
 
 

@@ -124,6 +124,8 @@ async def test_turns_are_limited_and_the_limit_is_a_result() -> None:
     result = await Agent(ScriptedProvider.answering(more), [add]).run("go")
     assert isinstance(result, Stopped) and result.kind == "turns" and "50" in result.reason
     assert asked == 50
+    same = await Agent(ScriptedProvider.answering(lambda request: adding("c", 1)), [add]).run("go")
+    assert isinstance(same, Stopped) and same.kind == "turns", "not that it went round in circles as well"
 
 
 async def test_tokens_and_money_are_limited() -> None:

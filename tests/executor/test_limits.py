@@ -1,6 +1,7 @@
 """Outputs kept to their limits without losing any, and the figures of every tool."""
 
 import stat
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +59,12 @@ async def test_what_is_cut_can_be_read_back_whole() -> None:
         whole += part.text.split("\n[")[0] if "more characters" in part.text else part.text
         offset += 20_000
     assert whole == LONG[:50_000]
+
+
+async def test_where_nothing_reads_outputs_back_the_file_is_named() -> None:
+    outcome = await Executor(Registry(talk), AllowEverything()).run("talk", {"chars": 50_000})
+    assert isinstance(outcome, Completed) and "read_output" not in outcome.text
+    assert Path(outcome.text.split("the whole is in ")[1].split("]")[0]).read_text("utf-8") == LONG[:50_000]
 
 
 async def test_reading_past_the_end_or_a_foreign_id_is_told_in_words() -> None:

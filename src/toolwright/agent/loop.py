@@ -114,7 +114,9 @@ class Loop:
             if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):
                 return talk.stopped("halted", outcome.error.message)
         circles = talk.spending.repeated(outcomes)
-        return None if circles is None else talk.stopped("repeated", circles)
+        if circles is None or talk.spending.exceeded() is not None:  # a limit that is reached as well says more
+            return None
+        return talk.stopped("repeated", circles)
 
     async def _conclude(self, talk: Talk, reply: AssistantMessage) -> Result | None:
         """A message without calls is the answer, unless it was cut, refused, unfinished or of the wrong shape."""
