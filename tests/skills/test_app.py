@@ -359,6 +359,15 @@ async def test_a_forked_skill_s_agent_has_the_skill_s_model(desk: Desk, home: Pa
     deep.assert_used_up()
 
 
+async def test_a_model_that_nobody_could_watch_is_not_switched_to(desk: Desk, home: Path, write: Write) -> None:
+    write("think", "Think.", "model: http://127.0.0.1:9/v1#deep", base=home / ".claude" / "skills")
+    app = desk.app(use("think"), "thought here")
+    result = await desk.say(app, "think")
+    assert isinstance(result, Done) and result.text == "thought here"
+    assert "context: fork" in desk.told[0]
+    await app.skilled.models.aclose()
+
+
 @pytest.mark.parametrize("where", ["project", "user"])
 async def test_a_model_nobody_agreed_to_or_knows_is_not_asked(desk: Desk, home: Path, write: Write, where: str) -> None:
     base = home / ".claude" / "skills" if where == "user" else None

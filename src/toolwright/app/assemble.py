@@ -155,7 +155,7 @@ def assemble(
     `models` are those skills may ask for; its main one must be the model that `provider` speaks for.
     """
     if models is None:
-        models = Models(provider)
+        models = Models(provider, switching=False)
         provider = models.main
     workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
     here = Surroundings.within(workspace, places.cwd)

@@ -136,7 +136,10 @@ class Skilled:
     def _use(self, skill: Skill, session_id: str, *, switching: bool = True) -> None:
         self.active.activate(skill, session_id)
         if switching and not skill.fork and (name := self._model_of(skill)):
-            self.models.switch(name)
+            try:
+                self.models.switch(name)
+            except UsageError as error:
+                self._refused(skill, error)
 
     def _agent_of(self, skill: Skill) -> SkillAgent:
         name = self._model_of(skill)
@@ -152,9 +155,12 @@ class Skilled:
                 raise UsageError("nobody agreed to that; toolwright skills trust does")
             self.models.get(skill.model)
         except UsageError as error:
-            self._report(f"the skill {skill.name} asks for the model {skill.model} and does not get it: {error}")
+            self._refused(skill, error)
             return ""
         return skill.model
+
+    def _refused(self, skill: Skill, error: UsageError) -> None:
+        self._report(f"the skill {skill.name} asks for the model {skill.model} and does not get it: {error}")
 
     def _served(self) -> Agent:
         if self._agent is None:

@@ -11,16 +11,20 @@ OpenModel: TypeAlias = Callable[[str], Provider]
 """Makes the provider of a model by its name; raises `UsageError`."""
 
 
-def no_other_model(name: str) -> Provider:
-    """Know no model."""
-    raise UsageError(f"the model {name!r} cannot be opened here")
+def named_model(name: str) -> Provider:
+    """Make the provider of a model by the name it has in settings."""
+    from toolwright.providers.names import provider_for  # few skills ask for a model
+
+    return provider_for(name)
 
 
 class Models:
     """The conversation's own model and others by name, each opened once."""
 
-    def __init__(self, own: Provider, open_model: OpenModel = no_other_model) -> None:
+    def __init__(self, own: Provider, open_model: OpenModel = named_model, *, switching: bool = True) -> None:
+        """Without `switching` only agents inside the conversation may have another model, as where its own is watched."""
         self.own = own
+        self.switching = switching
         self.main = SwitchedModel(own)
         """The model the conversation is led with: its own, or the one it was switched to."""
         self._open = open_model
@@ -34,6 +38,8 @@ class Models:
 
     def switch(self, name: str = "") -> None:
         """Go on with another model, or without a name with the conversation's own."""
+        if name and not self.switching:
+            raise UsageError("only a skill that runs as an agent of its own can have another model here: context: fork")
         self.main.current = self.get(name) if name else self.own
 
     async def aclose(self) -> None:
