@@ -22,7 +22,7 @@ class Models:
     """The conversation's own model and others by name, each opened once."""
 
     def __init__(self, own: Provider, open_model: OpenModel = named_model, *, switching: bool = True) -> None:
-        """Without `switching` only agents inside the conversation may have another model, as where its own is watched."""
+        """Without `switching` only agents inside the conversation may have another model: its own is being watched."""
         self.own = own
         self.switching = switching
         self.main = SwitchedModel(own)
