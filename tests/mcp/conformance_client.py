@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx2
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
+from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
@@ -21,6 +27,7 @@ from toolwright.policy import AllowEverything
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+PATIENCE = 120.0  # the suite starts dozens of us at once
 METADATA = "https://conformance-test.local/client-metadata.json"
 OURS = ("__answer", "__sign_in", "__list_resources", "__read_resource", "__get_prompt")
 SAMPLES: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "string": "x", "array": [], "object": {}}
@@ -100,16 +107,67 @@ async def preset(tokens: Tokens) -> Tokens:
     return tokens
 
 
+def own_credentials(url: str, tokens: Tokens) -> httpx2.Auth | None:
+    """What a program signs in with by itself, in the scenarios that are about it; the SDK's providers do the work."""
+    client = CONTEXT.get("client_id", "")
+    if SCENARIO == "auth/client-credentials-basic":
+        return ClientCredentialsOAuthProvider(url, tokens, client, CONTEXT["client_secret"])
+    if SCENARIO == "auth/client-credentials-jwt":
+        signed = SignedJWTParameters(
+            issuer=client,
+            subject=client,
+            signing_key=CONTEXT["private_key_pem"],
+            signing_algorithm=CONTEXT["signing_algorithm"],
+        )
+        return PrivateKeyJWTOAuthProvider(url, tokens, client, signed.create_assertion_provider())
+    if SCENARIO in ("auth/enterprise-managed-authorization", "auth/cross-app-access-complete-flow"):
+        issuer = authorization_server(url)
+        return IdentityAssertionOAuthProvider(
+            url,
+            tokens,
+            client,
+            CONTEXT["client_secret"],
+            issuer,
+            identity_assertion,
+            token_endpoint_auth_method="client_secret_basic",
+        )
+    return None
+
+
+def authorization_server(url: str) -> str:
+    """Where the server says that tokens come from."""
+    parts = httpx2.URL(url)
+    said = httpx2.get(str(parts.copy_with(path=f"/.well-known/oauth-protected-resource{parts.path}")))
+    return str(said.json()["authorization_servers"][0])
+
+
+async def identity_assertion(audience: str, resource: str) -> str:
+    """Have the company's identity provider vouch for the user."""
+    kind = "urn:ietf:params:oauth:token-type"
+    asked = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "requested_token_type": f"{kind}:id-jag",
+        "audience": audience,
+        "resource": resource,
+        "subject_token": CONTEXT["idp_id_token"],
+        "subject_token_type": f"{kind}:id_token",
+        "client_id": CONTEXT["idp_client_id"],
+    }
+    async with httpx2.AsyncClient() as client:
+        return str((await client.post(CONTEXT["idp_token_endpoint"], data=asked)).json()["access_token"])
+
+
 async def main(url: str) -> None:
     registry = Registry()
     executor = Executor(registry, AllowEverything())
     tokens = await preset(Tokens())
-    config = ServerConfig("server", url=url, client_metadata_url=METADATA, connect_seconds=20)
-    servers = McpServers([config], registry, tokens=lambda _: tokens)
+    config = ServerConfig("server", url=url, client_metadata_url=METADATA, connect_seconds=PATIENCE)
+    auth = own_credentials(url, tokens)
+    servers = McpServers([config], registry, tokens=lambda _: tokens, auth=lambda _: auth)
     async with servers:
         browser = asyncio.create_task(sign_in(servers))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while servers.status()[0].condition in ("connecting", "signing in"):  # noqa: ASYNC110 - has no event
                     await asyncio.sleep(0.02)
             for name, arguments in calls(registry):

@@ -178,12 +178,6 @@ async def input_rounds(context: ToolContext) -> str:
     return f"{name} likes {colour}"
 
 
-@tool(name="test_input_required_result_capabilities", effect=Effect.READ)
-async def input_capabilities(context: ToolContext) -> str:
-    """Ask those who can be asked."""
-    return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
-
-
 @tool(name="test_streaming_elicitation", effect=Effect.READ)
 async def streaming_elicitation(context: ToolContext) -> str:
     """Ask in the middle of an answer that streams."""
@@ -242,6 +236,14 @@ async def missing_capability() -> str:
 async def input_sampling() -> str:
     """Borrow the client's model."""
     return await sampled("What is the capital of France?")
+
+
+@tool(name="test_input_required_result_capabilities", effect=Effect.READ)
+async def input_capabilities(context: ToolContext) -> str:
+    """Ask for what there is."""
+    if client().offers("elicitation"):
+        return f"Hello, {await told(context, 'user_name', 'What is your name?', 'name')}!"
+    return await sampled("Say hello")
 
 
 @tool(name="test_input_required_result_list_roots", effect=Effect.READ)

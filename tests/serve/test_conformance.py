@@ -114,6 +114,6 @@ async def test_our_server_conforms(version: str, known: dict[str, str]):
 @pytest.mark.parametrize(("version", "known"), [(OLD, CLIENT_OLD), (NEW, CLIENT_NEW)])
 async def test_our_client_conforms(version: str, known: dict[str, str]):
     command = f"{sys.executable} {TESTS / 'mcp' / 'conformance_client.py'}"
-    failed, total = await run_suite(version, "client", "--command", command, "--suite", "all", "--timeout", "60000")
+    failed, total = await run_suite(version, "client", "--command", command, "--suite", "all", "--timeout", "180000")
     print(total)
     assert failed <= known.keys()

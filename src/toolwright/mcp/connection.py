@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, Protocol, TypeAlias
 
+import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.auth import TokenStorage
@@ -50,6 +51,7 @@ class Connection:
         signing_in: Callable[[], None] = lambda: None,
         answerer: str = "",
         tokens: TokenStorage | None = None,
+        auth: httpx2.Auth | None = None,
     ) -> None:
         self.config = config
         self.condition: Condition = "connecting"
@@ -62,6 +64,7 @@ class Connection:
         self._signing_in = signing_in
         self._answerer = answerer
         self._tokens = tokens or Tokens()
+        self._auth = auth
         self._link: Link | None = None
         self._began = 0.0
         self._owner: asyncio.Task[None] | None = None
@@ -142,7 +145,7 @@ class Connection:
         while True:
             self._began = loop.time()
             self.condition = "connecting"
-            link = self._link = Link(self.config, self, self._tokens)
+            link = self._link = Link(self.config, self, self._tokens, self._auth)
             try:
                 await link.keep()
                 self.reason = link.why() or self.reason

@@ -5,6 +5,7 @@ import random
 from contextlib import AsyncExitStack
 from typing import Protocol
 
+import httpx2
 import mcp_types as types
 from mcp import Client
 from mcp.client import ClientRequestContext, IncomingMessage
@@ -52,10 +53,13 @@ class Keeper(Protocol):
 class Link:
     """One session. `client` is there from when the server is ready until it is lost."""
 
-    def __init__(self, config: ServerConfig, keeper: Keeper, tokens: TokenStorage) -> None:
+    def __init__(
+        self, config: ServerConfig, keeper: Keeper, tokens: TokenStorage, auth: httpx2.Auth | None = None
+    ) -> None:
         self._config = config
         self._keeper = keeper
         self._tokens = tokens
+        self._auth = auth
         self.client: Client | None = None
         self._process = ServerProcess(config) if config.command else None
         self._sign_in: SignIn | None = None
@@ -115,10 +119,7 @@ class Link:
         if self._process is not None:
             transport = self._process.transport()
         else:
-            if not any(name.lower() == "authorization" for name in self._config.headers):
-                self._sign_in = SignIn(self._config, self._tokens, self._keeper.wants_sign_in)
-                stack.callback(self._sign_in.close)
-            transport = http_transport(self._config, self._sign_in.auth if self._sign_in else None)
+            transport = http_transport(self._config, self._auth or self._signing_in(stack))
         return Client(
             transport,  # type: ignore[arg-type] - our streams have what the SDK uses of its own
             message_handler=self._heard,
@@ -126,6 +127,14 @@ class Link:
             client_info=_CLIENT,
             cache=None,
         )
+
+    def _signing_in(self, stack: AsyncExitStack) -> httpx2.Auth | None:
+        """Have a person sign in where the server wants that and the entry brings no credentials of its own."""
+        if any(name.lower() == "authorization" for name in self._config.headers):
+            return None
+        self._sign_in = SignIn(self._config, self._tokens, self._keeper.wants_sign_in)
+        stack.callback(self._sign_in.close)
+        return self._sign_in.auth
 
     async def _heard(self, message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
+import httpx2
 from mcp.client.auth import TokenStorage
 
 from toolwright.core.errors import UsageError
@@ -68,11 +69,14 @@ class McpServers:
         *,
         seen: Seen | None = None,
         tokens: Callable[[ServerConfig], TokenStorage] | None = None,
+        auth: Callable[[ServerConfig], httpx2.Auth | None] | None = None,
     ) -> None:
+        """`auth` signs requests where no person is to sign in: with a secret, a key, a workload's token."""
         self._configs = {config.name: config for config in servers}
         self._shelf = into
         self._seen = seen or Seen()
         self._tokens = tokens
+        self._auth = auth
         self._names = server_names(self._configs)
         self._stocks: dict[str, _Stock] = {}
 
@@ -125,6 +129,7 @@ class McpServers:
             signing_in=stock.offer_sign_in,
             answerer=stock.names["answer"],
             tokens=self._tokens(config) if self._tokens else None,
+            auth=self._auth(config) if self._auth and config.url else None,
         )
         self._stocks[config.name] = stock
         await stock.connection.open()

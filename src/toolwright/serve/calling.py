@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import mcp_types as types
 from mcp import MCPError
@@ -56,7 +56,7 @@ class CallingClient:
 
     async def request(self, requests: types.InputRequests) -> types.InputResponses:
         """Ask the client for several things at once; the answers come under the same keys."""
-        lacking = sorted({kind for kind in map(_kind, requests.values()) if not self._offers(kind)})
+        lacking = sorted({kind for kind in map(_kind, requests.values()) if not self.offers(kind)})
         if lacking:
             raise ClientLacks(lacking)
         return await self._asking.client(requests)
@@ -75,12 +75,13 @@ class CallingClient:
             raise ToolFailed("the client did not say which folders it works in")
         return answer.roots
 
-    def _offers(self, kind: str) -> bool:
+    def offers(self, kind: Literal["elicitation", "sampling", "roots"]) -> bool:
+        """Whether the client says it can be asked for this."""
         can = self._caller.capabilities
         return can is not None and getattr(can, kind) is not None
 
 
-def _kind(request: types.InputRequest) -> str:
+def _kind(request: types.InputRequest) -> Literal["elicitation", "sampling", "roots"]:
     """The capability a client needs for a request."""
     match request:
         case types.ElicitRequest():
