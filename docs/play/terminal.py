@@ -1,6 +1,5 @@
 """A real terminal that a program types into: tmux, with a shell in it."""
 
-import os
 import re
 import subprocess
 import time
@@ -84,9 +83,10 @@ class Tmux:
 
 
 def _alive(session: int) -> bool:
-    """Whether anything that was started from this shell is still there."""
-    for folder in Path("/proc").glob("[0-9]*"):
+    """Whether anything that was started from this shell still runs; what only waits to be buried does not."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            if os.getsid(int(folder.name)) == session:
+            state, _, _, leader, *_ = file.read_text().rpartition(")")[2].split()
+            if leader == str(session) and state != "Z":
                 return True
     return False
