@@ -113,12 +113,13 @@ def test_the_agent_decides_the_same(machine: Any, calls: Any, line: str, trusted
 
 
 def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> None:
-    hook = {"type": "command", "command": "touch hooked; exit 2"}
+    hook = {"type": "command", "command": "touch hooked; exit 2", "if": "Bash(git *)"}
     machine.user_settings({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
     ended = machine("permissions", "test", "bash", "git status")
     assert ended.code == 0 and "touch hooked" in ended.out
     assert not (machine.project / "hooked").exists()
-    assert "touch hooked" not in machine("permissions", "test", "read", "a.txt").out
+    for other in (["read", "a.txt"], ["bash", "ls"]):
+        assert "touch hooked" not in machine("permissions", "test", *other).out
 
 
 def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wrong(machine: Any) -> None:

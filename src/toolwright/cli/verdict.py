@@ -19,9 +19,11 @@ from toolwright.core.access import (
     UseTool,
     WritePath,
 )
+from toolwright.core.call import ToolCall
 from toolwright.core.errors import ApprovalRequired, InvalidArguments, UsageError
 from toolwright.core.json import FrozenDict, JsonObject
 from toolwright.core.spec import Effect
+from toolwright.hooks.base import PendingCall
 from toolwright.policy import Policies, Rule, Rules, Surroundings
 from toolwright.policy.judged import JudgedCall, call_of
 from toolwright.policy.line import PartOfLine, shown
@@ -69,8 +71,8 @@ def judged(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> Verd
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
     report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored(app, accesses, subject, withheld))
-    names = (subject.spec.name, *subject.spec.aliases)
-    report["hooks"] = [str(hook) for hook in app.hooks.hooks if hook.event == "PreToolUse" and hook.matches(names)]
+    pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
+    report["hooks"] = [str(hook) for hook in app.hooks.due("PreToolUse", {}, pending)]
     return Verdict(report)
 
 

@@ -69,7 +69,7 @@ class Firing:
         self, event: str, fields: Mapping[str, object], *, pending: PendingCall | None = None, session_id: str = ""
     ) -> HookReply:
         """Run an event's hooks and merge what they say: deny beats ask beats allow, the last rewrite counts."""
-        due = _distinct(hook for hook in self.hooks if hook.event == event and self._concerns(hook, fields, pending))
+        due = self.due(event, fields, pending)
         if not due:
             return HookReply()
         payload = await self._told(event, fields, session_id)
@@ -80,6 +80,10 @@ class Firing:
         for reply in replies:
             self._report(reply)
         return merged(replies)
+
+    def due(self, event: str, fields: Mapping[str, object], pending: PendingCall | None = None) -> Sequence[ShellHook]:
+        """The hooks that would be run at an event."""
+        return _distinct(hook for hook in self.hooks if hook.event == event and self._concerns(hook, fields, pending))
 
     def tell_later(self, session_id: str, context: str) -> None:
         """Keep something for the model until somebody says something to it."""
