@@ -30,6 +30,7 @@ from toolwright import (
     Turn,
     TurnCancelled,
     TypedTool,
+    UseTool,
     WritePath,
     describe,
     tool,
@@ -381,6 +382,46 @@ async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again:
     assert isinstance(await save("1", "one", Answers().approve(question, scope=scope)), Completed)
     assert isinstance(await save("2", "one"), again)
     assert isinstance(await save("3", "two"), elsewhere)
+
+
+async def test_a_yes_for_the_session_to_a_call_without_accesses_is_for_its_arguments() -> None:
+    """Also where no policy was there to remember it."""
+    executor = Executor(Registry(pay), ByMode("default"))
+
+    async def made(call_id: str, amount: int, session: str, answers: Answers | None = None) -> Outcome:
+        call = ToolCall(call_id, "pay", {"amount": amount})
+        return (await executor.execute([call], answers=answers, turn=Turn(session_id=session)))[0]
+
+    (question,) = questions_of([await made("1", 5, "one")])
+    assert question.accesses == (UseTool("pay", Effect.WRITE),)
+    assert isinstance(await made("1", 5, "one", Answers().approve(question, scope="session")), Completed)
+    assert isinstance(await made("2", 5, "one"), Completed)
+    assert isinstance(await made("3", 6, "one"), Interrupted)
+    assert isinstance(await made("4", 5, "two"), Interrupted)
+    assert paid == [5, 5]
+
+
+async def test_what_a_hook_asked_about_the_old_arguments_is_not_asked_about_the_new_ones() -> None:
+    class Wary(Hook):
+        def before(self, pending: PendingCall) -> Verdict | None:
+            return Ask("a round sum") if pending.arguments["amount"] == 100 else None
+
+    executor = Executor(Registry(pay), ByMode("auto"), hooks=[Wary()])
+    call = ToolCall("1", "pay", {"amount": 100})
+    (question,) = questions_of(await executor.execute([call]))
+    [outcome] = await executor.execute([call], answers=Answers().approve(question, arguments={"amount": 99}))
+    assert isinstance(outcome, Completed) and paid == [99]
+
+
+async def test_what_was_allowed_for_its_accesses_is_not_allowed_without_them() -> None:
+    @tool(accesses=lambda arguments: [ReadPath("/tmp/a")] if arguments["looking"] else [])
+    async def either(looking: bool) -> str:
+        """Look, or change something."""
+        return "done"
+
+    executor = Executor(Registry(either), ByMode("default"))
+    assert isinstance(await executor.run("either", {"looking": True}), Completed)
+    assert isinstance(await executor.run("either", {"looking": False}), Interrupted)
 
 
 async def test_a_rule_for_a_command_lets_the_bash_tool_run_it_without_asking(tmp_path: Path) -> None:

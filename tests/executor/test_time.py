@@ -145,7 +145,7 @@ async def test_the_short_way_ends_like_the_long_way() -> None:
         error = outcome.error.code if isinstance(outcome, Failed) else ""
         text = outcome.text if isinstance(outcome, (Completed, Failed)) else ""
         structured = outcome.output.structured if isinstance(outcome, Completed) else None
-        told = text.split('(id="')[0] if isinstance(outcome, Completed) else text.split(" at 0x")[0]
+        told = text.split(" is in ")[0] if isinstance(outcome, Completed) else text.split(" at 0x")[0]
         return (
             type(outcome),
             told,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolwright import Executor, Registry
+from toolwright import Executor, Registry, ToolCall, tool
 from toolwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
-from toolwright.core.call import Answers, Completed, Interrupted
+from toolwright.core.call import Answers, Completed, Failed, Interrupted
 from toolwright.core.spec import Effect
 from toolwright.policy import ByMode, ModeSwitch, Policies
 from toolwright.policy.judged import JudgedCall, call_of, shell_call
@@ -27,6 +27,26 @@ def test_a_switch_changes_what_one_policy_says() -> None:
     switch.enter_plan()
     assert isinstance(policies.decide(access, call), Deny)
     assert isinstance(policies.decide(ReadPath("a"), call), Allow)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_what_was_allowed_before_plan_mode_is_denied_in_it(count: int) -> None:
+    """Whichever way a call goes: alone, alone again, or with others."""
+    switch = ModeSwitch("auto")
+
+    @tool
+    async def change() -> str:
+        """Change something."""
+        return "changed"
+
+    executor = Executor(Registry(change), policies=ByMode(switch))
+    calls = [ToolCall(str(number), "change") for number in range(count)]
+    for _ in range(3):
+        assert {type(outcome) for outcome in await executor.execute(calls)} == {Completed}
+    switch.enter_plan()
+    assert {type(outcome) for outcome in await executor.execute(calls)} == {Failed}
+    switch.exit_plan()
+    assert {type(outcome) for outcome in await executor.execute(calls)} == {Completed}
 
 
 @pytest.mark.parametrize(

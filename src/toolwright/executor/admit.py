@@ -270,7 +270,7 @@ class Gate:
             digest=admitted.digest,
             summary=f"Sign in for {name}?" if auth else f"Allow {name}: {_gist(admitted)}?",
             reason="; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason)),
-            accesses=tuple(admitted.accesses),
+            accesses=tuple(admitted.accesses) or admitted.known.use,
             kind="auth" if auth else "approval",
             url=auth.url if auth else "",
             expires_at=0 if seconds is None else int(time.time() + seconds) + 1,

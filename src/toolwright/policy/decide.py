@@ -113,6 +113,9 @@ class Policies:
                 raise UsageError(
                     f'{policy!r} is no policy; write one such as ByMode("auto"), or Policies(one, another)'
                 )
+        self._seat(*policies)
+
+    def _seat(self, *policies: Policy) -> None:
         self.policies = policies
         self._tiers = tuple(tuple(p for p in policies if p.tier is tier) for tier in Tier)
         self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
@@ -144,7 +147,12 @@ class Policies:
         return _combined(decisions)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
-        """Tell every policy of a yes that was given for longer than once."""
+        """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
+        from toolwright.policy.grants import Grants  # loaded when somebody says more than yes
+        from toolwright.policy.places import Surroundings
+
+        if not any(isinstance(policy, Grants) for policy in self.policies):
+            self._seat(*self.policies, Grants(Surroundings.of(".")))
         for policy in self.policies:
             policy.remember(question, answer, session=session)
 

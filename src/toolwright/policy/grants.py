@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from toolwright.core.access import Access, Allow, Decision, RunCommand
-from toolwright.core.call import Approve, Question
+from toolwright.core.access import Access, Allow, Decision, RunCommand, UseTool
+from toolwright.core.call import Approve, Question, digest_of
 from toolwright.core.errors import UsageError
 from toolwright.policy.decide import Policy, Tier
 from toolwright.policy.line import PartOfLine
@@ -29,6 +29,7 @@ class Grants(Policy):
         self._here = here
         self._file = file
         self._exact: dict[str, set[Access]] = {}
+        self._calls: set[str] = set()
         self._rules = Rules((), here)
 
     def grant(self, accesses: Iterable[Access], *, session: str) -> None:
@@ -52,7 +53,10 @@ class Grants(Policy):
             return ()
         rules = propose(question.accesses).rules if answer.scope == "always" else ()
         if not rules:
-            self.grant(question.accesses, session=session)
+            named = [access for access in question.accesses if not isinstance(access, UseTool)]
+            self.grant(named, session=session)
+            if len(named) < len(question.accesses):  # nothing but its arguments says what such a call would do
+                self._calls.add(digest_of(question.tool, question.arguments, (), session_id=session))
             return ()
         if self._file is not None:
             save_rules(self._file, rules)
@@ -62,8 +66,17 @@ class Grants(Policy):
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         whole = subject.access if isinstance(subject, PartOfLine) else access
         if _plain(whole) in self._exact.get(subject.session_id, ()):
-            return Allow("a person allowed exactly this for the session", "answer for this session")
+            return _GRANTED
+        if isinstance(access, UseTool) and self._calls and _marked(subject) in self._calls:
+            return _GRANTED
         return self._rules.judge(access, subject)
+
+
+_GRANTED = Allow("a person allowed exactly this for the session", "answer for this session")
+
+
+def _marked(subject: Subject) -> str:
+    return digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
 
 
 def _plain(access: Access) -> Access:
