@@ -51,6 +51,11 @@ class Spending:
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
 
     @property
+    def known_cost(self) -> float | None:
+        """The cost, where it is known."""
+        return None if self.budget.prices is None else self.cost
+
+    @property
     def usage(self) -> Usage:
         """What the run's requests came to."""
         return Usage(*self._fields)

@@ -121,7 +121,8 @@ class Loop:
     async def _conclude(self, talk: Talk, reply: AssistantMessage) -> Result | None:
         """A message without calls is the answer, unless it was cut, refused, unfinished or of the wrong shape."""
         await talk.say(reply)
-        talk.tell(TurnEnded(talk.spending.usage, talk.spending.turns))
+        spent = talk.spending
+        talk.tell(TurnEnded(spent.usage, spent.turns, spent.known_cost))
         if reply.stop == "paused":
             return None
         if reply.stop == "length":

@@ -24,6 +24,8 @@ class Done:
     output: Any = None
     """The answer as the type that was asked for."""
     turns: int = 0
+    cost: float | None = None
+    """What the requests came to in money; None where the budget has no prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Paused:
     usage: Usage = Usage()
     session_id: str = ""
     turns: int = 0
+    cost: float | None = None
 
     @property
     def text(self) -> str:
@@ -53,6 +56,7 @@ class Stopped:
     text: str = ""
     """The last thing the model said in this run."""
     turns: int = 0
+    cost: float | None = None
 
 
 Result: TypeAlias = Done | Paused | Stopped
@@ -74,6 +78,7 @@ class TurnEnded:
     usage: Usage
     """What the run has come to so far."""
     turn: int
+    cost: float | None = None
 
 
 AgentEvent: TypeAlias = TextDelta | ThinkingDelta | CallDelta | Event | ModelRetried | TurnEnded | Result

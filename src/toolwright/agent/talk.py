@@ -82,7 +82,8 @@ class Talk:
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
         """Store that a person is being waited for."""
         await self._store(*self._opening(turn), Asked(questions))
-        return Paused(questions, self.spending.usage, self.session_id, self.spending.turns)
+        spent = self.spending
+        return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 
     async def close(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
         """Store the outcomes; only then does the turn become part of the history."""
@@ -93,7 +94,7 @@ class Talk:
             await self.hold.append(_said(turn.message, turn.turn_id), _said(message, ""))
         self._join(turn, message)
         if self.emit is not None:
-            self.emit(TurnEnded(self.spending.usage, self.spending.turns))
+            self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))
 
     async def compact(self, history: History, usage: Usage) -> None:
         """Go on from a shorter history."""
@@ -110,12 +111,14 @@ class Talk:
 
     def done(self, text: str, output: object = None) -> Done:
         """The result of a run that came to its end."""
-        return Done(text, self.spending.usage, self.session_id, output, self.spending.turns)
+        spent = self.spending
+        return Done(text, spent.usage, self.session_id, output, spent.turns, spent.known_cost)
 
     def stopped(self, kind: StopKind, reason: str) -> Stopped:
         """The result of a run that did not."""
         said = "" if self._last is None else self._last.text
-        return Stopped(reason, kind, self.spending.usage, self.session_id, said, self.spending.turns)
+        spent = self.spending
+        return Stopped(reason, kind, spent.usage, self.session_id, said, spent.turns, spent.known_cost)
 
     def _opening(self, turn: OpenTurn) -> list[Record]:
         if turn.stored:

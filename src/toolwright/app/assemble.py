@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from toolwright.agent import Agent, Budget, Prices
+from toolwright.agent import Agent, Budget
 from toolwright.app.active import ActiveSkills
 from toolwright.app.conditions import Conditions, faulty_condition
 from toolwright.app.costs import prices_in
@@ -106,11 +106,6 @@ class App:
     def skills(self) -> Skills:
         """The skills found here."""
         return self.skilled.skills
-
-    @property
-    def prices(self) -> Prices | None:
-        """What the model's tokens cost, where the settings say so."""
-        return self.agent.limits.prices
 
     async def __aenter__(self) -> "App":
         self.servers = self.connect(self)

@@ -116,7 +116,7 @@ class _Run:
             raise UsageError("the run ended without a result")
         code = exit_code(result, denied=bool(self._denials))
         seconds = time.monotonic() - began
-        line = wire.result_line(result, code=code, seconds=seconds, denials=self._denials, prices=app.prices)
+        line = wire.result_line(result, code=code, seconds=seconds, denials=self._denials)
         self._conclude(result, line)
         return code
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from toolwright.agent.budget import Prices
 from toolwright.agent.result import Done, Paused, Result
 from toolwright.app.assemble import App
 from toolwright.cli.show import arguments_of
@@ -104,9 +103,7 @@ def question_fields(question: Question) -> dict[str, Any]:
     }
 
 
-def result_line(
-    result: Result, *, code: int, seconds: float, denials: list[dict[str, Any]], prices: Prices | None
-) -> dict[str, Any]:
+def result_line(result: Result, *, code: int, seconds: float, denials: list[dict[str, Any]]) -> dict[str, Any]:
     """The last line of a stream, and the whole of `--output-format json`."""
     text = result.text if not isinstance(result, Paused) else ""
     return {
@@ -118,7 +115,7 @@ def result_line(
         "num_turns": result.turns,
         "result": text,
         "session_id": result.session_id,
-        "total_cost_usd": None if prices is None else round(prices.cost(result.usage), 6),
+        "total_cost_usd": None if result.cost is None else round(result.cost, 6),
         "usage": usage_fields(result.usage),
         "permission_denials": denials,
         **_more(result),

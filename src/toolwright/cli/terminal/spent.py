@@ -24,14 +24,13 @@ class Spent:
         self.usage, cost = usage_of(records), cost_of_records(records, prices_of)
         self.usd = None if cost.unpriced_tokens and not cost.usd else cost.usd
 
-    def count(self, usage: Usage, prices: Prices | None) -> None:
+    def count(self, usage: Usage, usd: float | None) -> None:
         """What the run that is under way came to so far."""
-        self._running = usage
-        self._running_usd = None if prices is None else prices.cost(usage)
+        self._running, self._running_usd = usage, usd
 
-    def settle(self, usage: Usage, prices: Prices | None) -> None:
+    def settle(self, usage: Usage, usd: float | None) -> None:
         """A run has come to its end with this."""
-        self.count(usage, prices)
+        self.count(usage, usd)
         self.usage += self._running
         if self._running_usd is not None:
             self.usd = (self.usd or 0.0) + self._running_usd

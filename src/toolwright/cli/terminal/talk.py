@@ -190,15 +190,15 @@ class Talker:
 
     def _heard(self, event: AgentEvent) -> None:
         match event:
-            case TurnEnded(usage):
-                self.spent.count(usage, self.app.prices)
+            case TurnEnded(usage, cost=cost):
+                self.spent.count(usage, cost)
                 self.show_status()
             case ModelRetried(error, attempt, seconds):
                 self._notice(f"{error}; attempt {attempt + 1} in {seconds:.0f} s")
-            case Done(usage=usage):
-                self.spent.settle(usage, self.app.prices)
-            case Stopped(reason=reason, usage=usage):
-                self.spent.settle(usage, self.app.prices)
+            case Done(usage=usage, cost=cost):
+                self.spent.settle(usage, cost)
+            case Stopped(reason=reason, usage=usage, cost=cost):
+                self.spent.settle(usage, cost)
                 self.terminal.end_stream()
                 self.terminal.show(self._paint(f"stopped: {reason}", "yellow"))
             case _:
