@@ -11,6 +11,8 @@ from toolwright import (
     Access,
     Allow,
     AllowEverything,
+    ApprovalRequired,
+    AuthRequired,
     ByMode,
     Completed,
     Crashed,
@@ -28,6 +30,7 @@ from toolwright import (
     Transient,
     Turn,
     UnknownTool,
+    Unsafe,
     UsageError,
     tool,
 )
@@ -117,6 +120,27 @@ async def test_whatever_a_tool_raises_becomes_a_value_with_its_cause() -> None:
     assert outcome.text == "KeyError: 'lost'"
     assert isinstance(outcome.error.__cause__, KeyError)
     assert outcome.started
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (TimeoutError("the database"), "timed_out", "a time-out of its own: the database"),
+        (ApprovalRequired("production data"), "tool_failed", "production data; asked too late"),
+        (AuthRequired("sign in first"), "tool_failed", "sign in first; asked too late"),
+        (Unsafe("that leads out"), "safety", "that leads out"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_what_a_running_tool_raises_keeps_its_kind(raised: Exception, code: str, said: str) -> None:
+    @tool(effect=Effect.READ)
+    async def trouble() -> str:
+        """Raise what was prepared."""
+        raise raised
+
+    outcome = await Executor(Registry(trouble)).run("trouble")
+    assert isinstance(outcome, Failed) and outcome.started
+    assert outcome.error.code == code and said in outcome.text
 
 
 async def test_a_tool_cannot_end_the_program() -> None:
@@ -212,6 +236,15 @@ async def test_observers_hear_every_stage_once_and_in_order() -> None:
     recorder.events.clear()
     await executor.run("nobody")
     assert recorder.names == ["BatchBegan", "CallEnded"]
+
+
+async def test_the_observer_of_one_turn_hears_every_call_of_it() -> None:
+    executor = Executor(Registry(greet))
+    for _ in range(3):  # the tool is known and allowed from the second call on
+        recorder = Recorder()
+        await executor.run("greet", {"name": "Ada"}, turn=Turn(observe=recorder))
+        assert recorder.names == ["BatchBegan", "CallBegan", "CallEnded"]
+        await executor.run("greet", {"name": "Ada"})
 
 
 async def test_a_failing_observer_is_reported_and_has_no_say(caplog: pytest.LogCaptureFixture) -> None:

@@ -66,6 +66,15 @@ async def test_hooks_see_the_call_with_its_defaults_and_the_tools_annotations() 
     assert hook.saw[0].spec.annotations.effect is Effect.READ
 
 
+async def test_hooks_are_not_asked_about_what_cannot_run() -> None:
+    hook = ScriptedHook()
+    executor = Executor(Registry(look), hooks=[hook])
+    unknown, unfit = await executor.run("nothing"), await executor.run("look", {"path": 7})
+    assert isinstance(unknown, Failed) and unknown.error.code == "not_found"
+    assert isinstance(unfit, Failed) and unfit.error.code == "invalid_input"
+    assert not hook.saw
+
+
 async def test_rewritten_arguments_reach_later_hooks_the_tool_and_are_validated_again() -> None:
     later = ScriptedHook()
     executor = Executor(Registry(look), hooks=[ScriptedHook(Rewrite({"path": "b", "depth": 2})), later])

@@ -61,6 +61,13 @@ async def test_what_is_cut_can_be_read_back_whole() -> None:
     assert whole == LONG[:50_000]
 
 
+async def test_what_is_cut_while_it_is_read_back_names_the_file() -> None:
+    outputs = Outputs()
+    executor = Executor(Registry(outputs.reader()), outputs=outputs)
+    outcome = await executor.run("read_output", {"id": outputs.keep(LONG), "limit": 50_000})
+    assert isinstance(outcome, Completed) and str(outputs.folder) in outcome.text
+
+
 async def test_where_nothing_reads_outputs_back_the_file_is_named() -> None:
     outcome = await Executor(Registry(talk), AllowEverything()).run("talk", {"chars": 50_000})
     assert isinstance(outcome, Completed) and "read_output" not in outcome.text

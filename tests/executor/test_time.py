@@ -28,7 +28,7 @@ from toolwright import (
     tool,
 )
 from toolwright.retry import is_transient_status
-from toolwright.testing import FakeClock, Flaky, Recorder
+from toolwright.testing import FakeClock, Flaky, Recorder, ScriptedHook
 
 SHORT = Limits(seconds=0.02)
 
@@ -382,8 +382,9 @@ def test_which_http_statuses_may_pass_by_themselves() -> None:
 
 async def test_nested_calls_share_policies_hooks_and_the_outer_deadline() -> None:
     @tool(effect=Effect.READ, limits=Limits(seconds=30))
-    async def inner() -> str:
+    async def inner(context: ToolContext) -> str:
         """Take longer than the outer call has."""
+        deadlines.append(context.deadline)
         await asyncio.sleep(60)
         return "late"
 
@@ -393,17 +394,22 @@ async def test_nested_calls_share_policies_hooks_and_the_outer_deadline() -> Non
         return "written"
 
     inside: list[object] = []
+    deadlines: list[object] = []
 
     @tool(effect=Effect.READ, limits=Limits(seconds=0.05))
     async def outer(context: ToolContext) -> str:
         """Call others."""
         inside.extend(await context.execute(ToolCall("w", "write")))
+        inside.append(context.deadline)
         inside.extend(await context.execute(ToolCall("i", "inner")))
         return "done"
 
-    await Executor(Registry(outer, inner, write)).run("outer")
+    hook = ScriptedHook()
+    outcome = await Executor(Registry(outer, inner, write), hooks=[hook]).run("outer")
+    assert isinstance(outcome, Failed) and outcome.error.code == "timed_out"
     assert type(inside[0]).__name__ == "Interrupted"
-    assert len(inside) == 1 or (isinstance(inside[1], Failed) and inside[1].error.code == "timed_out")
+    assert inside[1:] == deadlines, "the inner call has what is left of the outer one's time, and no more"
+    assert [pending.spec.name for pending in hook.saw] == ["outer", "write", "inner"]
 
 
 async def test_tools_inside_each_other_end_at_the_depth_limit() -> None:
