@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import httpx2
@@ -120,6 +120,8 @@ def own_credentials(url: str, tokens: Tokens) -> httpx2.Auth | None:
             signing_algorithm=CONTEXT["signing_algorithm"],
         )
         return PrivateKeyJWTOAuthProvider(url, tokens, client, signed.create_assertion_provider())
+    if SCENARIO == "auth/wif-jwt-bearer":
+        return WorkloadToken(url)
     if SCENARIO in ("auth/enterprise-managed-authorization", "auth/cross-app-access-complete-flow"):
         issuer = authorization_server(url)
         return IdentityAssertionOAuthProvider(
@@ -132,6 +134,31 @@ def own_credentials(url: str, tokens: Tokens) -> httpx2.Auth | None:
             token_endpoint_auth_method="client_secret_basic",
         )
     return None
+
+
+class WorkloadToken(httpx2.Auth):
+    """Exchanges the token a workload was given for one of the server's, once."""
+
+    requires_response_body = True
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._token = ""
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        if not self._token:
+            issuer = authorization_server(self._url)
+            metadata = yield httpx2.Request("GET", f"{issuer.rstrip('/')}/.well-known/oauth-authorization-server")
+            asked = {
+                "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+                "assertion": CONTEXT["valid_jwt"],
+                "client_id": CONTEXT["client_id"],
+                "resource": self._url,
+            }
+            answer = yield httpx2.Request("POST", metadata.json()["token_endpoint"], data=asked)
+            self._token = answer.json()["access_token"]
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
 
 
 def authorization_server(url: str) -> str:

@@ -3,9 +3,11 @@
 import asyncio
 import sys
 
+import mcp_types as types
+
 from toolwright import Effect, Executor, Registry, ToolContext, tool
 from toolwright.policy import ByMode
-from toolwright.serve import Gateway, HttpOptions, serve
+from toolwright.serve import Gateway, HttpOptions, calling_client, serve
 from toolwright.serve.http import listening
 from toolwright.tool.base import Tool
 
@@ -50,6 +52,16 @@ async def read_input() -> str:
 
 
 @tool(effect=Effect.READ)
+async def think() -> str:
+    """Borrow the client's model, and say so in its log."""
+    client = calling_client()
+    assert client is not None
+    await client.log("thinking")
+    said = types.SamplingMessage(role="user", content=types.TextContent(text="Well?"))
+    return (await client.sample(types.CreateMessageRequestParams(messages=[said], max_tokens=5))).model
+
+
+@tool(effect=Effect.READ)
 async def late() -> str:
     """Came later."""
     return "here"
@@ -68,7 +80,7 @@ def grow(registry: Registry) -> Tool:
 
 
 async def main(*, http: bool) -> None:
-    tools = Registry(add, save, count, forever, read_input)
+    tools = Registry(add, save, count, forever, read_input, think)
     tools.add(grow(tools))
     executor = Executor(tools, ByMode("default"))
     if not http:

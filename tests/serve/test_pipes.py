@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
+from mcp_types import LOG_LEVEL_META_KEY
 
 PROGRAM = str(Path(__file__).parent / "gateway_program.py")
 
@@ -87,3 +88,24 @@ async def test_over_pipes_a_client_hears_of_tools_that_come_later(mode: str, tmp
                 await client.call_tool("grow", {})
                 await asyncio.wait_for(anext(events), 5)
         assert "late" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_pipes_a_tool_borrows_the_clients_model_and_writes_into_its_log(mode: str, tmp_path: Path):
+    heard: list[object] = []
+
+    async def lend(
+        context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult:
+        return types.CreateMessageResult(role="assistant", content=types.TextContent(text="so"), model="theirs")
+
+    async def hear(params: types.LoggingMessageNotificationParams) -> None:
+        heard.append(params.data)
+
+    async with served(mode, tmp_path / "log", sampling_callback=lend, logging_callback=hear) as client:
+        meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
+        assert said(await client.call_tool("think", {}, meta=meta)) == "theirs"
+        async with asyncio.timeout(5):
+            while not heard:  # noqa: ASYNC110 - notifications are handled when they come
+                await asyncio.sleep(0)
+    assert heard == ["thinking"]

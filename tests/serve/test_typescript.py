@@ -63,7 +63,7 @@ async def used(sdk: str, era: str, answer: str, way: str) -> Any:
 @WAYS
 async def test_a_typescript_client_has_everything_the_gateway_offers(sdk: str, era: str, way: str):
     report = await used(sdk, era, "yes", way)
-    assert report["before"] == ["add", "count", "forever", "grow", "read_input", "save"]
+    assert report["before"] == ["add", "count", "forever", "grow", "read_input", "save", "think"]
     assert report["sum"]["structuredContent"] == {"sum": 5}
     assert report["wrong"]["isError"] and "expected an integer" in report["wrong"]["content"][0]["text"]
     assert "unknown tool: nothing" in report["unknown"]["thrown"]

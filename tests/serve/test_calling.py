@@ -1,0 +1,123 @@
+"""Tools that want something of the client that called them: its log, its model, its folders."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
+from mcp_types import LOG_LEVEL_META_KEY
+
+from toolwright import Completed, Effect, Executor, Registry, tool
+from toolwright.policy import ByMode
+from toolwright.serve import CallingClient, Gateway, calling_client
+
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+def client() -> CallingClient:
+    found = calling_client()
+    assert found is not None
+    return found
+
+
+@tool(effect=Effect.READ)
+async def think() -> str:
+    """Borrow the client's model."""
+    said = types.SamplingMessage(role="user", content=types.TextContent(text="Well?"))
+    answer = await client().sample(types.CreateMessageRequestParams(messages=[said], max_tokens=5))
+    return str(answer.model)
+
+
+@tool(effect=Effect.READ)
+async def folders() -> list[str]:
+    """Ask for the client's folders."""
+    return [str(root.uri) for root in await client().roots()]
+
+
+@tool(effect=Effect.READ)
+async def talk() -> str:
+    """Write into the client's log."""
+    await client().log("a detail", "debug")
+    await client().log({"what": "happened"}, "warning", "talker")
+    return "said"
+
+
+@tool(effect=Effect.READ)
+async def alone() -> bool:
+    """Tell whether a client called."""
+    return calling_client() is None
+
+
+async def lend(context: ClientRequestContext, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    return types.CreateMessageResult(role="assistant", content=types.TextContent(text="so"), model="theirs")
+
+
+async def show(context: ClientRequestContext) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri="file:///work/project")])  # type: ignore[arg-type] - a text will do
+
+
+@asynccontextmanager
+async def opened(mode: str, **callbacks: Any) -> AsyncGenerator[Client, None]:
+    registry = Registry(think, folders, talk, alone)
+    gateway = Gateway(registry, Executor(registry, ByMode("default")))
+    async with gateway.running(), Client(gateway.server, mode=mode, **callbacks) as opened_client:
+        yield opened_client
+
+
+@ERAS
+async def test_a_tool_borrows_the_clients_model_and_learns_its_folders(mode: str):
+    async with opened(mode, sampling_callback=lend, list_roots_callback=show) as used:
+        assert "theirs" in str((await used.call_tool("think", {})).content)
+        assert "file:///work/project" in str((await used.call_tool("folders", {})).content)
+
+
+async def test_a_client_that_has_no_model_to_lend_is_told_what_it_lacks():
+    async with opened("auto") as used:
+        with pytest.raises(MCPError, match="offers sampling") as caught:
+            await used.call_tool("think", {})
+        assert caught.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    async with opened("legacy") as used:
+        result = await used.call_tool("think", {})
+        assert result.is_error and "offers sampling" in str(result.content)
+
+
+@ERAS
+async def test_a_tool_writes_into_the_log_of_a_client_that_wants_it(mode: str):
+    heard: list[types.LoggingMessageNotificationParams] = []
+
+    async def hear(params: types.LoggingMessageNotificationParams) -> None:
+        heard.append(params)
+
+    async with opened(mode, logging_callback=hear) as used:
+        meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
+        if mode == "legacy":
+            await used.session.send_request(
+                types.SetLevelRequest(params=types.SetLevelRequestParams(level="info")), types.EmptyResult
+            )
+        await used.call_tool("talk", {}, meta=meta)
+        async with asyncio.timeout(5):
+            while not heard:  # noqa: ASYNC110 - notifications are handled when they come
+                await asyncio.sleep(0)
+    assert [(said.level, said.data, said.logger) for said in heard] == [("warning", {"what": "happened"}, "talker")]
+
+
+async def test_a_client_that_says_nothing_about_logging_hears_nothing():
+    heard: list[object] = []
+
+    async def hear(params: object) -> None:
+        heard.append(params)
+
+    async with opened("auto", logging_callback=hear) as used:
+        await used.call_tool("talk", {})
+        await used.call_tool("alone", {})
+    assert heard == []
+
+
+async def test_where_no_client_called_there_is_none():
+    registry = Registry(alone)
+    outcome = await Executor(registry, ByMode("default")).run("alone", {})
+    assert isinstance(outcome, Completed) and outcome.text == "true"
