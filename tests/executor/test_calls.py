@@ -36,6 +36,7 @@ from toolwright import (
 )
 from toolwright.policy import Subject, Tier
 from toolwright.testing import FakeClock, Recorder
+from toolwright.tool.function import FunctionTool
 
 
 @tool(effect=Effect.READ)
@@ -340,6 +341,25 @@ async def test_a_tool_removed_during_a_turn_can_still_be_called_from_its_snapsho
     registry.remove("greet")
     assert isinstance(await executor.run("greet", {"name": "Ada"}, turn=turn), Completed)
     assert isinstance(await executor.run("greet", {"name": "Ada"}), Failed)
+
+
+async def test_a_turn_calls_the_tool_it_was_shown_although_another_has_taken_its_place() -> None:
+    def saying(word: str) -> FunctionTool:
+        @tool(name="say", effect=Effect.READ)
+        async def say() -> str:
+            """Say a word."""
+            return word
+
+        return say
+
+    registry = Registry(saying("old"))
+    executor = Executor(registry)
+    turn = Turn(catalog=registry.snapshot())
+    registry.add(saying("new"))
+    for _ in range(3):  # the tool is known and allowed from the second call on
+        now, then = await executor.run("say"), await executor.run("say", turn=turn)
+        assert isinstance(now, Completed) and now.text == "new"
+        assert isinstance(then, Completed) and then.text == "old"
 
 
 async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -> None:

@@ -1,5 +1,6 @@
 """Who waits for whom."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -175,6 +176,28 @@ async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
     assert all(isinstance(outcome, Completed) for outcome in outcomes)
     assert narrow.peak == 1
     assert wide.peak == 3
+
+
+async def test_calls_that_wait_for_their_tool_leave_their_places_to_others() -> None:
+    from toolwright import tool
+
+    released = asyncio.Event()
+
+    @tool(effect=Effect.READ, limits=Limits(seconds=5, concurrency=1))
+    async def narrow() -> str:
+        """Wait for somebody to release it."""
+        await released.wait()
+        return "released"
+
+    @tool(effect=Effect.READ)
+    async def release() -> str:
+        """Release the others."""
+        released.set()
+        return "done"
+
+    calls = [ToolCall("1", "narrow"), ToolCall("2", "narrow"), ToolCall("3", "release")]
+    outcomes = await Executor(Registry(narrow, release), width=2).execute(calls)
+    assert all(isinstance(outcome, Completed) for outcome in outcomes)
 
 
 async def test_a_thousand_sync_calls_neither_exhaust_threads_nor_starve() -> None:
