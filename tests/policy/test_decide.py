@@ -1,0 +1,100 @@
+"""How many voices become one decision."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from toolwright import ByMode, Executor, Interrupted, Policies, Policy, Registry, tool
+from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
+from toolwright.core.spec import Effect
+from toolwright.policy import Subject, Tier, standard_policies
+from toolwright.policy.judged import call_of, shell_call
+
+
+class Guard(Policy):
+    tier = Tier.GUARD
+
+    def __init__(self, said: Decision | None) -> None:
+        self.said = said
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        return self.said
+
+
+class Rule(Guard):
+    tier = Tier.RULE
+
+
+class Mode(Guard):
+    tier = Tier.MODE
+
+
+def decide(*policies: Policy) -> Decision:
+    access, call = call_of("edit", "a", "/w")
+    return Policies(*policies).decide(access, call)
+
+
+@pytest.mark.parametrize("policies", [(), (Policy(),), (Rule(None), Mode(None))], ids=len)
+async def test_where_nobody_speaks_a_person_is_asked(policies: tuple[Policy, ...]) -> None:
+    @tool(effect=Effect.READ)
+    async def look() -> str:
+        """Look at something."""
+        return "seen"
+
+    assert isinstance(await Executor(Registry(look), Policies(*policies)).run("look"), Interrupted)
+
+
+@pytest.mark.parametrize(
+    ("guard", "rule", "mode", "expected"),
+    [
+        (None, None, Allow(), Allow),
+        (None, Ask(), Allow(), Ask),
+        (None, Allow(), Ask(), Allow),
+        (None, Allow(), Deny(), Deny),
+        (None, Deny(), Allow(), Deny),
+        (Ask(), Allow(), Allow(), Ask),
+        (Ask(), Deny(), Allow(), Deny),
+        (Ask(), Allow(), Deny(), Deny),
+        (Deny(), Allow(), Allow(), Deny),
+        (Allow(), Ask(), Allow(), Ask),
+        (Allow(), None, None, Allow),
+        (Allow(), None, Ask(), Ask),
+    ],
+    ids=repr,
+)
+def test_a_guard_is_heard_before_rules_and_rules_before_the_mode(
+    guard: Decision | None, rule: Decision | None, mode: Decision | None, expected: type[Decision]
+) -> None:
+    """And a deny is heard from anyone."""
+    for order in itertools.permutations([Guard(guard), Rule(rule), Mode(mode)]):
+        assert type(decide(*order)) is expected
+
+
+def test_the_strictest_voice_of_a_tier_wins_in_any_order() -> None:
+    soft, firm = Ask("soft"), Ask("firm", firm=True)
+    for order in itertools.permutations([Allow(), soft, firm]):
+        assert decide(*map(Rule, order)) == firm
+    for order in itertools.permutations([Allow(), soft, firm, Deny("no")]):
+        assert decide(*map(Rule, order)) == Deny("no")
+
+
+@pytest.mark.parametrize(("ask", "expected"), [(Ask("soft"), Allow), (Ask("firm", firm=True), Ask)], ids=repr)
+def test_bypass_answers_what_is_not_firm(ask: Ask, expected: type[Decision]) -> None:
+    for asking in (Rule(ask), Guard(ask)):
+        assert type(decide(asking, ByMode("bypass"))) is expected
+        assert type(decide(asking, ByMode("dontAsk"))) is Deny
+
+
+def test_a_line_is_asked_about_firmly_where_one_part_of_it_is(tmp_path: Path) -> None:
+    policies = standard_policies(tmp_path)
+    for line, firm in (("touch a && mkdir b", False), ("touch a && cat .env", True), ("cat .env && touch a", True)):
+        decision = policies.decide(RunCommand(line, str(tmp_path)), shell_call(line))
+        assert isinstance(decision, Ask) and decision.firm is firm, line
+
+
+def test_what_a_tool_does_as_such_is_judged_by_its_effect() -> None:
+    _, call = call_of("deploy", "x", "/w")
+    policies = Policies(ByMode("default"))
+    assert isinstance(policies.decide(UseTool("deploy", Effect.READ), call), Allow)
+    assert isinstance(policies.decide(UseTool("deploy", Effect.DESTROY), call), Ask)
