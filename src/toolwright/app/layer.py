@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from toolwright.app.position import line_of
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import FrozenDict, JsonObject, freeze
 
 Scope: TypeAlias = Literal["user", "project", "local", "command line", "managed"]
@@ -60,7 +60,7 @@ def read_layer(scope: Scope, file: Path) -> Layer | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise UsageError(f"the settings in {file} cannot be read: {error}") from None
+        raise UsageError(f"the settings in {file} cannot be read: {plainly(error)}") from None
     return parse_layer(scope, str(file), text)
 
 

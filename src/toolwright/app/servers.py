@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolwright.app.settings import Settings
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import thaw
 from toolwright.mcp.config import ServerConfig, servers_of
 
@@ -28,4 +28,4 @@ def _given(text: str) -> tuple[str, Any]:
     try:
         return source, json.loads(text if source == "--mcp-config" else Path(text).expanduser().read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--mcp-config {source}: {error}") from None
+        raise UsageError(f"--mcp-config {source}: {plainly(error)}; give a file, or the JSON itself") from None

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from toolwright.app.layer import Layer, parse_layer, read_layer
 from toolwright.app.places import Places
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import FrozenDict
 
 
@@ -105,7 +105,7 @@ def _given(text: str) -> Layer:
     try:
         return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--settings {text}: {error}") from None
+        raise UsageError(f"--settings {text}: {plainly(error)}; give a file, or the settings themselves") from None
 
 
 def grants(layer: Layer) -> Iterable[str]:

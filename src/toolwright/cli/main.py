@@ -50,7 +50,7 @@ def run(arguments: list[str]) -> int:
     name, rest = _command(arguments)
     if name not in COMMANDS and name != "talk":
         return _no_command(name)
-    from toolwright.core.errors import ToolwrightError, UsageError
+    from toolwright.core.errors import ToolwrightError, UsageError, plainly
 
     try:
         return import_module(f"toolwright.cli.commands.{name}").run(rest)
@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> int:
         return USAGE_ERROR if isinstance(error, UsageError) else FAILED
     except OSError as error:  # a full disk, a folder that may not be written
         named = f"{error.filename}: " if error.filename else ""
-        print(f"toolwright: {named}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        print(f"toolwright: {named}{plainly(error)}", file=sys.stderr)
         return FAILED
 
 

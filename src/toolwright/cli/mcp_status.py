@@ -15,7 +15,7 @@ from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
 from toolwright.cli.mcp_entries import Declared, declared, unknown
 from toolwright.cli.show import one_line, visible
 from toolwright.cli.start import settings_for
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import thaw
 from toolwright.core.spec import ToolSpec
 from toolwright.registry import Registry
@@ -115,7 +115,7 @@ def _entries(options: argparse.Namespace) -> list[Declared]:
             servers: dict[str, Any] = content["mcpServers"]
             entries += [Declared(name, "given", file, entry) for name, entry in servers.items()]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise UsageError(f"--config {file}: {error or 'no mcpServers in it'}") from None
+            raise UsageError(f"--config {file}: {plainly(error) or 'no mcpServers in it'}") from None
     return entries
 
 

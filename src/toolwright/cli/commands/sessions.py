@@ -15,7 +15,7 @@ from toolwright.app.places import Places
 from toolwright.cli.parsing import Parser, at_least_one
 from toolwright.cli.session import find_session
 from toolwright.cli.show import one_line, transcript
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.sessions import SqliteStore, export_jsonl
 from toolwright.sessions.records import usage_of
 
@@ -140,9 +140,7 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
         try:
             options.output.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(
-                f"--output {options.output}: {(error.strerror or '').lower()}; name another file"
-            ) from None
+            raise UsageError(f"--output {options.output}: {plainly(error)}; name another file") from None
         print(f"wrote {options.output}", file=sys.stderr)
 
 
