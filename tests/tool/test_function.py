@@ -191,6 +191,12 @@ async def test_the_context_is_injected_and_absent_from_the_schema(context: ToolC
     assert await who.bind({"name": "Al"}).run(context) == "Al in call-1"
 
 
+async def test_the_context_shows_what_a_tool_may_know_and_nothing_of_the_loop(context: ToolContext) -> None:
+    shown = {name for name in dir(context) if not name.startswith("_")}
+    known = "call call_id session_id turn_id attempt deadline depth parent idempotency_key state cancelled"
+    assert shown == {*known.split(), "report", "execute"}
+
+
 async def test_the_context_may_be_optional_or_positional_only(context: ToolContext) -> None:
     @tool
     def first(context: ToolContext, /, name: str) -> str:

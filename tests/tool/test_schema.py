@@ -11,7 +11,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolwright import (
+    Annotations,
     Arguments,
+    Effect,
     InvalidArguments,
     SchemaTool,
     ToolContext,
@@ -633,6 +635,33 @@ def test_a_hand_written_schema_is_kept_to_the_letter() -> None:
 def test_a_hand_written_schema_that_is_none_or_must_be_fetched_is_refused_at_definition(schema: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="act: input_schema is not a JSON Schema"):
         SchemaTool(ToolSpec("act", "Act.", schema), _echo)
+
+
+@pytest.mark.parametrize(
+    "handler", [lambda: "", lambda a, b, c: "", lambda **named: ""], ids=["none", "three", "named"]
+)
+def test_a_handler_that_could_never_be_called_is_refused_at_definition(handler: Any) -> None:
+    with pytest.raises(UsageError, match=r"write \(arguments\) or \(arguments, context\)"):
+        SchemaTool(ToolSpec("act", "Act.", {"type": "object"}), handler)
+
+
+def test_a_derived_spec_is_the_one_somebody_would_have_written() -> None:
+    @tool(effect=Effect.READ, metadata={"team": "files"})
+    def find(word: str) -> str:
+        """Find a word.
+
+        Args:
+            word: What to look for.
+        """
+        return word
+
+    schema = {
+        "type": "object",
+        "properties": {"word": {"type": "string", "description": "What to look for."}},
+        "required": ["word"],
+    }
+    written = ToolSpec("find", "Find a word.", schema, annotations=Annotations(Effect.READ), metadata={"team": "files"})
+    assert find.spec == written
 
 
 async def test_a_schema_tool_runs_sync_and_async_handlers_with_and_without_context(

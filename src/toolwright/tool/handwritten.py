@@ -33,10 +33,7 @@ class SchemaTool:
         self.spec = spec
         self.handler = handler
         self.declare = accesses
-        try:
-            self.wants_context = len(inspect.signature(handler).parameters) > 1
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{spec.name}: the handler {handler!r} has no readable signature") from error
+        self.wants_context = _wants_context(spec.name, handler)
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
         )
@@ -82,6 +79,19 @@ class SchemaInvocation:
         if self.tool.is_async:
             return await settle(self.tool.handler(*given), context)
         return await settle(await threads.run(lambda: exhaust(self.tool.handler(*given), context)), context)
+
+
+def _wants_context(name: str, handler: Handler) -> bool:
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name}: the handler {handler!r} has no readable signature") from error
+    wanted = len(signature.parameters) > 1
+    try:
+        signature.bind(*(None, None) if wanted else (None,))
+    except TypeError as error:
+        raise UsageError(f"{name}: the handler takes {signature}; write (arguments) or (arguments, context)") from error
+    return wanted
 
 
 def _retrieve_nothing(uri: str) -> NoReturn:
