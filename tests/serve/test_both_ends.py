@@ -3,11 +3,12 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from toolwright import Answers, Completed, Executor, Failed, Registry
@@ -60,6 +61,22 @@ async def test_tools_that_come_later_reach_the_far_end(desk: "Desk", open_desk: 
         async with asyncio.timeout(5):
             while "mcp__desk__picture" in executor.registry.snapshot():  # noqa: ASYNC110 - has no event
                 await asyncio.sleep(0.01)
+
+
+class Sesame(httpx2.Auth):
+    """Signs every request by itself."""
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        request.headers["Authorization"] = "Bearer sesame"
+        yield request
+
+
+async def test_a_program_that_signs_its_requests_itself_needs_nobody_to_sign_in(desk: "Desk"):
+    registry = Registry()
+    config = ServerConfig("desk", url=desk.url, connect_seconds=10)
+    async with McpServers([config], registry, auth=lambda _: Sesame()) as servers:
+        assert servers.status()[0].condition == "ready"
+        assert "mcp__desk__add" in registry
 
 
 async def test_a_door_that_stays_closed_is_a_reason_not_a_crash(desk: "Desk"):

@@ -45,23 +45,27 @@ def _peers() -> Any:
     return module
 
 
-async def run_suite(version: str, *arguments: str) -> tuple[set[str], str]:
-    """The scenarios that failed, and the last line with the totals."""
+async def run_suite(version: str, *arguments: str) -> str:
+    """What the suite says."""
     peers = _peers()
     node = peers.node()
     package = peers.CONFORMANCE if version == OLD else peers.CONFORMANCE_NEXT
-    script = peers.node_script(package, "dist/index.js")
     process = await asyncio.create_subprocess_exec(
         node,
-        script,
+        peers.node_script(package, "dist/index.js"),
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PATH": f"{Path(node).parent}:{os.environ['PATH']}"},
     )
-    said = (await process.communicate())[0].decode()
+    return (await process.communicate())[0].decode()
+
+
+def failures(said: str) -> set[str]:
+    """The scenarios that failed; prints the totals."""
     total = re.search(r"Total: .*", said)
     assert total is not None, said[-2000:]
-    return set(re.findall(r"✗ (\S+):", said)), total.group()
+    print(total.group())
+    return set(re.findall(r"✗ (\S+):", said))
 
 
 @asynccontextmanager
@@ -94,14 +98,15 @@ async def _answers(port: int) -> bool:
 @pytest.mark.parametrize(("version", "known"), [(OLD, SERVER_OLD), (NEW, SERVER_NEW)])
 async def test_our_server_conforms(version: str, known: dict[str, str]):
     async with fixture_server() as url:
-        failed, total = await run_suite(version, "server", "--url", url, "--suite", "all")
-    print(total)
-    assert failed <= known.keys()
+        said = await run_suite(version, "server", "--url", url, "--suite", "all")
+    assert failures(said) <= known.keys()
 
 
 @pytest.mark.parametrize(("version", "known"), [(OLD, CLIENT_OLD), (NEW, CLIENT_NEW)])
 async def test_our_client_conforms(version: str, known: dict[str, str]):
     command = f"{sys.executable} {TESTS / 'mcp' / 'conformance_client.py'}"
-    failed, total = await run_suite(version, "client", "--command", command, "--suite", "all", "--timeout", "180000")
-    print(total)
-    assert failed <= known.keys()
+    client = ("client", "--command", command, "--timeout", "180000")
+    crowded = failures(await run_suite(version, *client, "--suite", "all")) - known.keys()
+    # the suite starts some sixty clients at once; what fails in that crowd has to hold when it has the machine
+    alone = {name: await run_suite(version, *client, "--scenario", name) for name in sorted(crowded)}
+    assert {name: said[-2000:] for name, said in alone.items() if "OVERALL: PASSED" not in said} == {}
