@@ -12,6 +12,7 @@ from toolwright.app.conversation import Conversation
 from toolwright.app.models import choose_model, local_server
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
+from toolwright.core.errors import UsageError
 from toolwright.testing.provider import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
@@ -130,3 +131,16 @@ async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(plac
         outcome = await app.executor.run(name, arguments)
         assert isinstance(outcome, (Completed, Failed)) and "key.txt" not in outcome.text, name
         assert name == "list" or "open.txt" in outcome.text
+
+
+def test_a_barred_mode_cannot_be_begun_in_or_switched_to_by_an_untrusted_folder_too(places: Places) -> None:
+    (places.project / ".toolwright").mkdir()
+    barred = json.dumps({"permissions": {"disableBypassPermissionsMode": "disable"}})
+    (places.project / ".toolwright" / "settings.json").write_text(barred, encoding="utf-8")
+    with pytest.raises(UsageError, match="the mode bypass is switched off by the settings"):
+        app_with(places, {}, wishes=Wishes(mode="bypassPermissions", keep=False))
+    switch = app_with(places, {}).switch
+    with pytest.raises(UsageError, match="switched off"):
+        switch.mode = "bypass"
+    switch.mode = "auto"
+    assert switch.mode == "auto"

@@ -15,6 +15,7 @@ from toolwright.core.json import FrozenDict, JsonObject, freeze
 Scope: TypeAlias = Literal["user", "project", "local", "command line", "managed"]
 SCHEMA_FILE = Path(__file__).with_name("settings.schema.json")
 _EMPTY: JsonObject = FrozenDict()
+_ALWAYS_HEARD = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
 _FOREIGN = "is not a setting of ours and is left alone"
 
 
@@ -48,8 +49,8 @@ class Layer:
         return cast("Mapping[str, Any]", self.content.get(name) or _EMPTY)
 
     def restricting(self) -> "Layer":
-        """Only what takes permissions away: deny and ask rules."""
-        kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in ("deny", "ask")}
+        """Only what takes permissions away: deny and ask rules, and a mode that is barred."""
+        kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in _ALWAYS_HEARD}
         return replace(self, content=freeze({"permissions": kept}) if kept else _EMPTY)
 
 

@@ -8,6 +8,7 @@ dontAsk allow   ask     ask       denials
 bypass  allow   allow   allow     allows, unless firm
 """
 
+from collections.abc import Collection
 from typing import Literal, TypeAlias, get_args
 
 from toolwright.core.access import (
@@ -63,13 +64,19 @@ _EFFECT_OF_KIND = {
 
 
 class ModeSwitch:
-    """The mode in force, which a person or the plan tools may change between calls."""
+    """The mode in force, which a person or the plan tools may change between calls, but never to a barred one."""
 
-    __slots__ = ("_before", "mode")
+    __slots__ = ("_before", "barred", "mode")
 
-    def __init__(self, mode: str = "default") -> None:
+    def __init__(self, mode: str = "default", *, barred: Collection[Mode] = ()) -> None:
+        self.barred = frozenset(barred)
         self.mode: Mode = mode_named(mode)
         self._before: Mode = "default"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "mode" and value in self.barred:
+            raise UsageError(f"the mode {value} is switched off by the settings")
+        super().__setattr__(name, value)
 
     def enter_plan(self) -> None:
         """Let nothing change any more; entering twice changes nothing."""
