@@ -58,7 +58,7 @@ async def test_an_approval_is_asked_for_at_the_far_end(desk: "Desk"):
 async def test_tools_that_come_later_reach_the_far_end(desk: "Desk", open_desk: "OpenDesk"):
     async with client_of(desk) as (executor, _):
         desk.registry.remove("picture")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while "mcp__desk__picture" in executor.registry.snapshot():  # noqa: ASYNC110 - has no event
                 await asyncio.sleep(0.01)
 

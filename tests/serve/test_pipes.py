@@ -82,11 +82,11 @@ async def test_over_pipes_a_client_hears_of_tools_that_come_later(mode: str, tmp
         await client.list_tools()
         if mode == "legacy":
             await client.call_tool("grow", {})
-            await asyncio.wait_for(told.wait(), 5)
+            await asyncio.wait_for(told.wait(), 30)
         else:
             async with client.listen(tools_list_changed=True) as events:
                 await client.call_tool("grow", {})
-                await asyncio.wait_for(anext(events), 5)
+                await asyncio.wait_for(anext(events), 30)
         assert "late" in {found.name for found in (await client.list_tools(cache_mode="bypass")).tools}
 
 
@@ -105,7 +105,7 @@ async def test_over_pipes_a_tool_borrows_the_clients_model_and_writes_into_its_l
     async with served(mode, tmp_path / "log", sampling_callback=lend, logging_callback=hear) as client:
         meta: Any = {LOG_LEVEL_META_KEY: "info"} if mode == "auto" else None
         assert said(await client.call_tool("think", {}, meta=meta)) == "theirs"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not heard:  # noqa: ASYNC110 - notifications are handled when they come
                 await asyncio.sleep(0)
     assert heard == ["thinking"]
