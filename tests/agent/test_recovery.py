@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -78,6 +79,12 @@ def spoken(*calls: ToolCall) -> Said:
     return Said(AssistantMessage(calls, "calls"), "t1")
 
 
+def begun(*calls: ToolCall) -> Began:
+    """As it was written down before these calls ran, so that nothing but the rule keeps them from being repeated."""
+    given = [(call, cast("dict[str, Any]", call.arguments)) for call in calls]
+    return Began({call.id: digest_of(call.name, arguments, (), session_id="s") for call, arguments in given})
+
+
 async def outcomes(store: SqliteStore) -> tuple[Completed | Failed, ...]:
     messages = await agent_on(store).messages("s")
     assert unanswered(messages) == []
@@ -96,7 +103,7 @@ async def test_calls_that_had_not_begun_are_made_now(store: SqliteStore) -> None
 
 
 async def test_a_started_call_is_reported_as_unknown_and_never_repeated(store: SqliteStore) -> None:
-    await left(store, spoken(CHARGE), Began({"c": "digest"}))
+    await left(store, spoken(CHARGE), begun(CHARGE))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     (lost,) = await outcomes(store)
     assert isinstance(lost, Failed) and lost.error.code == "cancelled" and lost.started
@@ -107,7 +114,7 @@ async def test_a_started_call_is_reported_as_unknown_and_never_repeated(store: S
 async def test_a_call_that_had_ended_keeps_its_outcome_while_its_sibling_is_unknown(store: SqliteStore) -> None:
     other = ToolCall("d", "charge", {"n": 3})
     done = Completed(CHARGE, Output("charged 1"))
-    await left(store, spoken(CHARGE, other), Began({"c": "1", "d": "2"}), Ended(done))
+    await left(store, spoken(CHARGE, other), begun(CHARGE, other), Ended(done))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     first, second = await outcomes(store)
     assert isinstance(first, Completed) and first.text == "charged 1"
@@ -118,10 +125,25 @@ async def test_a_call_that_had_ended_keeps_its_outcome_while_its_sibling_is_unkn
 async def test_an_idempotent_call_is_repeated_with_the_same_key(store: SqliteStore) -> None:
     await Executor(Registry(put), AllowEverything()).execute([PUT], turn=Turn("s", "t1"))
     before = ran.copy()
-    await left(store, spoken(PUT), Began({"p": digest_of("put", {"n": 2}, (), session_id="s")}))
+    await left(store, spoken(PUT), begun(PUT))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     assert ran == before * 2
     assert isinstance((await outcomes(store))[0], Completed)
+
+
+async def test_a_repeated_call_may_make_calls_of_its_own(store: SqliteStore) -> None:
+    @tool(effect=Effect.READ)
+    async def both(context: ToolContext) -> str:
+        """Make two calls."""
+        made = await context.execute(ToolCall("1", "put", {"n": 1}), ToolCall("2", "put", {"n": 2}))
+        return " and ".join(outcome.text for outcome in made if isinstance(outcome, Completed))
+
+    call = ToolCall("b", "both", {})
+    await left(store, spoken(call), begun(call))
+    executor = Executor(Registry(both, put), AllowEverything())
+    assert isinstance(await agent_on(store, "ok", executor=executor).resume("s"), Done)
+    (outcome,) = await outcomes(store)
+    assert isinstance(outcome, Completed) and outcome.text == "put 1 and put 2"
 
 
 async def test_an_idempotent_call_that_would_now_do_something_else_is_not_repeated(store: SqliteStore) -> None:

@@ -304,6 +304,7 @@ async def test_a_transient_failure_is_tried_three_times_with_growing_delays() ->
     outcome = await executor.run("flaky")
     assert isinstance(outcome, Completed) and outcome.attempts == 3
     assert clock.slept == [0.5, 1.0]
+    assert executor.stats["flaky"].calls == 1 and executor.stats["flaky"].attempts == 3
 
 
 async def test_after_the_last_attempt_nobody_waits_and_the_model_reads_how_many_there_were() -> None:
@@ -321,6 +322,25 @@ async def test_the_idempotency_key_is_the_same_for_every_attempt_and_another_for
     await executor.run("flaky")
     assert len(set(flaky.keys[:3])) == 1
     assert flaky.keys[3] != flaky.keys[0]
+
+
+async def test_the_idempotency_key_is_for_one_call_of_one_turn_of_one_session() -> None:
+    keys: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def note(context: ToolContext) -> str:
+        """Note the key."""
+        keys.append(context.idempotency_key)
+        return "noted"
+
+    for session, turn, call in (("a", "1", "c"), ("b", "1", "c"), ("a", "2", "c"), ("a", "1", "d"), ("a", "1", "c")):
+        await Executor(Registry(note)).execute([ToolCall(call, "note")], turn=Turn(session, turn))
+    assert len(set(keys)) == 4 and keys[0] == keys[-1], "another executor, as after a restart, gives the same"
+
+
+def test_delays_grow_up_to_the_longest() -> None:
+    policy = RetryPolicy(max_attempts=9, initial_seconds=1, longest_seconds=5, jitter=0)
+    assert [policy.delay(Transient("busy"), attempt) for attempt in range(1, 6)] == [1, 2, 4, 5, 5]
 
 
 async def test_the_other_sides_retry_after_is_honoured() -> None:
