@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import util
 from pathlib import Path
@@ -90,7 +90,7 @@ def _once(home: Path, what: str, install: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _alone(home: Path) -> Generator[None, None, None]:
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f".{home.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
