@@ -181,10 +181,10 @@ def test_settings_of_another_agent_can_be_copied_over(places: Places) -> None:
     app = assemble(ScriptedProvider(), settings, places, Wishes(keep=False))
     assert [hook.command for hook in app.hooks.hooks] == ['"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "audit"]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
-    assert len(app.rules.rules) == 9 and app.switch.mode == "auto"
+    assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
     assert settings.last("sandbox") == "prefer"
     told = "\n".join(app.problems)
-    for word in ("apiKeyHelper", "statusLine", "disableBypassPermissionsMode", "'http'", "'prompt'", "FileChanged"):
+    for word in ("apiKeyHelper", "statusLine", "'http'", "'prompt'", "FileChanged"):
         assert word in told, word
     assert all(f"{places.user_settings}:" in problem for problem in app.problems)
 

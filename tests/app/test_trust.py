@@ -192,3 +192,18 @@ def test_instructions_bring_along_texts_of_the_repository_and_no_others(places: 
 def test_long_instructions_are_cut(places: Places) -> None:
     (places.project / "AGENTS.md").write_text("x" * 100_000)
     assert len(instructions_for(places)) < 40_000
+
+
+def test_what_skills_ask_for_is_trusted_with_the_folder(places: Places) -> None:
+    skill = places.project / ".toolwright" / "skills" / "make" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    asks = "---\nname: make\ndescription: Makes.\nallowed-tools: {0}\nmodel: anthropic:small\n---\nMake it.\n"
+    skill.write_text(asks.format("Bash(make *)"), encoding="utf-8")
+    trust = Trust(places)
+    assert trust.wanted == ("allow Bash(make *) in the skill make", "model anthropic:small in the skill make")
+    withheld = load_settings(places, trusted=trust.given)
+    assert (withheld.skills, withheld.withheld) == ((), trust.wanted)
+    trust.give()
+    assert [found.name for found in load_settings(places, trusted=trust.given).skills] == ["make"]
+    skill.write_text(asks.format("Bash(*)"), encoding="utf-8")
+    assert not trust.given

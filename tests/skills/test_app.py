@@ -11,7 +11,7 @@ from toolwright.app.nearby import NearbySkills
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
 from toolwright.app.switched import Models
-from toolwright.app.wanting import Agreement
+from toolwright.app.trust import Trust
 from toolwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
 from toolwright.core.content import Text
 from toolwright.core.errors import UsageError
@@ -51,7 +51,7 @@ class Desk:
 
     def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **wishes: str) -> App:
         provider: Provider = ScriptedProvider(*replies) if models is None else models.main  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the lines of a script
-        loaded = load_settings(self.places, trusted=False, given=[settings])
+        loaded = load_settings(self.places, trusted=Trust(self.places).given, given=[settings])
         asked = Wishes(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
         return assemble(provider, loaded, self.places, asked, report=self.told.append, models=models)
 
@@ -97,7 +97,7 @@ async def test_the_user_s_own_skill_is_granted_its_tools_while_it_is_used(desk: 
 async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     app = desk.app(use("make"), "asked for approval")
-    assert "nobody agreed to what skills here ask for" in app.problems[0]
+    assert "this folder is not trusted yet" in app.problems[0]
     assert "allow Bash(./make.sh) in the skill make" in app.problems[0]
     await desk.say(app, "make it")
     assert not desk.made
@@ -105,7 +105,7 @@ async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk:
 
 async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
-    Agreement(desk.places).give()
+    Trust(desk.places).give()
     app = desk.app(use("make"), "done")
     assert app.problems == []
     await desk.say(app, "make it")
@@ -115,7 +115,7 @@ async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(d
     changed = desk.app(use("make"), "done")
     await desk.say(changed, "make it")
     assert not desk.made
-    Agreement(desk.places).take()
+    Trust(desk.places).take()
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     await desk.say(desk.app(use("make"), "done"), "make it")
     assert not desk.made
@@ -123,7 +123,7 @@ async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(d
 
 async def test_a_skill_that_changes_while_the_app_runs_keeps_no_grant(desk: Desk, write: Write) -> None:
     write("make", "Make it.", "allowed-tools: Bash(git log *)")
-    Agreement(desk.places).give()
+    Trust(desk.places).give()
     app = desk.app(use("make"), run_it(), "done")
     write("make", "!`./make.sh`", "allowed-tools: Bash(*)")
     app.skills.reload()

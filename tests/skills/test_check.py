@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.app.places import Places
-from toolwright.app.wanting import Agreement
 from toolwright.cli.commands.skills import run
 from toolwright.core.errors import UsageError
 from toolwright.skills import Skills
@@ -153,17 +151,3 @@ class TestCommand:
     def test_a_folder_without_skills_is_told_so(self, folder: str) -> None:
         with pytest.raises(UsageError, match=r"is not a folder|holds no SKILL\.md"):
             run(["check", folder])
-
-    def test_what_skills_ask_for_is_shown_when_it_is_agreed_to(
-        self, write: Write, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert run(["trust"]) == 0
-        assert "no skill of this project asks for anything" in capsys.readouterr().out
-        write("make", "M", "allowed-tools: Bash(make *)", "model: anthropic:small")
-        assert Agreement(Places.of()).skills == ()
-        run(["trust"])
-        out = capsys.readouterr().out
-        assert "allow Bash(make *) in the skill make\n  model anthropic:small in the skill make\n" in out
-        assert [skill.name for skill in Agreement(Places.of()).skills] == ["make"]
-        run(["distrust"])
-        assert Agreement(Places.of()).skills == ()

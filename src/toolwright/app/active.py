@@ -16,7 +16,7 @@ from toolwright.skills import Skill
 class ActiveSkills(Policy):
     """Speaks for the skills of each session, from the moment one is used until its answer is there.
 
-    `allowed-tools` of the user's own skills count, and of the project's those a person agreed to. `disallowed-tools`
+    `allowed-tools` of the user's own skills count, and the project's once its folder is trusted. `disallowed-tools`
     count whoever wrote them.
     """
 

@@ -22,7 +22,6 @@ from toolwright.app.settings import Settings
 from toolwright.app.skilled import Skilled, SkilledAgent
 from toolwright.app.switched import Models
 from toolwright.app.tools import agent_tools, shell_tool
-from toolwright.app.wanting import Agreement
 from toolwright.app.watching import Watching, watching
 from toolwright.app.written import WrittenSessions
 from toolwright.clip import Outputs
@@ -158,8 +157,7 @@ def assemble(
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     held = Rules(rules.rules, here)
-    agreement = Agreement(places)
-    active = ActiveSkills(here, agreement.skills)
+    active = ActiveSkills(here, settings.skills)
     skilled = Skilled(Skills(places.cwd), places, active, models, report)
     bash = shell_tool(workspace, settings.last("sandbox") or "off")
     registry = _registry(workspace, switch, held, bash)
@@ -190,7 +188,7 @@ def assemble(
         limits=budget(settings, wishes, provider.model),
     )
     agent.serve(skilled)
-    problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *agreement.problems, *skilled.problems]
+    problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *skilled.problems]
     connect = _Connecting(settings, wishes)
     app = App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect)
     app.watching, app.problems = watched, [*problems, *watched.problems]

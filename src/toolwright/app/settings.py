@@ -1,6 +1,6 @@
 """Settings from five places: user, project, local, command line, managed. Rules add up; else the last word counts.
 
-What a repository says counts only once its folder is trusted; its deny and ask rules always do.
+What a repository says, its skills included, counts only once its folder is trusted; its deny and ask rules always do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,10 @@ from typing import Any, cast
 
 from toolwright.app.layer import Layer, parse_layer, read_layer
 from toolwright.app.places import Places
+from toolwright.app.wanting import asking_skills, wishes
 from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import FrozenDict
+from toolwright.skills import Skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Settings:
     """In the order they are heard, each already cut down to what it may say."""
     withheld: tuple[str, ...] = ()
     """What a repository asks for and does not get before it is trusted."""
+    skills: tuple[Skill, ...] = ()
+    """Those of the repository that get what they ask for."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -80,15 +84,16 @@ def repository_layers(places: Places) -> tuple[Layer, ...]:
 
 def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
     """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
-    repository = repository_layers(places)
-    withheld = () if trusted else tuple(dict.fromkeys(word for layer in repository for word in grants(layer)))
+    repository, skills = repository_layers(places), asking_skills(places)
+    wanted = dict.fromkeys((*(word for layer in repository for word in grants(layer)), *wishes(skills)))
     layers = (
         read_layer("user", places.user_settings),
         *(layer if trusted else layer.restricting() for layer in repository),
         *(_given(text) for text in given),
         read_layer("managed", places.managed),
     )
-    return Settings(tuple(layer for layer in layers if layer is not None), withheld)
+    heard = tuple(layer for layer in layers if layer is not None)
+    return Settings(heard, () if trusted else tuple(wanted), skills if trusted else ())
 
 
 def _servers(file: Path) -> Layer | None:

@@ -152,7 +152,7 @@ class Skilled:
             return ""
         try:
             if not self.active.trusts(skill):
-                raise UsageError("nobody agreed to that; toolwright skills trust does")
+                raise UsageError("this folder is not trusted for that; toolwright trust give")
             self.models.get(skill.model)
         except UsageError as error:
             self._refused(skill, error)

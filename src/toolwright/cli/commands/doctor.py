@@ -15,12 +15,13 @@ from toolwright.app.settings import Settings, load_settings
 from toolwright.app.trust import Trust
 from toolwright.cli.parsing import Parser
 from toolwright.core.errors import UsageError
+from toolwright.skills import Skills
 from toolwright.system.ripgrep import find_ripgrep
 from toolwright.system.sandbox import find_sandbox
 
 _DESCRIPTION = """\
-Looks at what toolwright needs and finds here: settings, trust, model, sandbox, programs, extras, sessions. Changes
-nothing. Lines with FAIL keep the agent from working (code 1); "do:" says what helps."""
+Looks at what toolwright needs and finds here: settings, trust, model, sandbox, skills, programs, extras, sessions.
+Changes nothing. Lines with FAIL keep the agent from working (code 1); "do:" says what helps."""
 _EXTRAS = {
     "anthropic": "anthropic",
     "openai": "openai",
@@ -74,6 +75,7 @@ def examine(places: Places) -> Iterator[Finding]:
     yield _trust(places)
     yield _model(settings)
     yield _sandbox(settings, places)
+    yield _skills(places)
     yield _search()
     yield _extras()
     yield _record(places)
@@ -117,6 +119,15 @@ def _sandbox(settings: Settings, places: Places) -> Finding:
             "sandbox", "note", f"{offered.kind} is there and not used", '"sandbox": "prefer" in the settings'
         )
     return Finding("sandbox", "ok", offered.describe())
+
+
+def _skills(places: Places) -> Finding:
+    skills = Skills(places.cwd)
+    broken = sum(problem.fatal for problem in skills.problems)
+    text = f"{len(skills)} can be used" + (f", {broken} cannot" if broken else "")
+    if not skills.problems:
+        return Finding("skills", "ok", text)
+    return Finding("skills", "note", text, "toolwright skills check")
 
 
 def _search() -> Finding:

@@ -1,12 +1,10 @@
-"""`toolwright skills`: the skills found here, what is wrong with them, and what they are allowed."""
+"""`toolwright skills`: the skills found here, and what is wrong with them."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from toolwright.app.places import Places
-from toolwright.app.wanting import Agreement
 from toolwright.cli.columns import visible
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import one_line
@@ -16,14 +14,14 @@ from toolwright.skills.check import check_agent, check_body, examine
 
 _FILE = "SKILL.md"
 _DESCRIPTION = """\
-A project's skills may ask for allow rules (allowed-tools) and models. None of that counts before you agree to it with
-`toolwright skills trust`; your word holds for exactly what they ask for now. Your own skills have what they ask for."""
+A project's skills may ask for allow rules (allowed-tools) and models. None of that counts before you trust the folder:
+`toolwright trust` shows what it asks for. Your own skills have what they ask for."""
 
 
 def run(arguments: list[str]) -> int:
     """Carry out the subcommand; checking ends with 1 where a skill cannot be used or something is wrong with it."""
     parser = Parser("toolwright skills", description=_DESCRIPTION)
-    parser.add_argument("action", choices=("list", "check", "trust", "distrust"))
+    parser.add_argument("action", choices=("list", "check"))
     parser.add_argument("folders", nargs="*", type=Path, help="a skill's folder, or one of skills, to look in first")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -32,9 +30,7 @@ def run(arguments: list[str]) -> int:
             raise UsageError(f"{folder} is not a folder; name a skill's folder or one that holds skills")
     if options.action == "check":
         return _check(options.folders, as_json=options.json)
-    if options.action == "list":
-        return _list(Skills(Path.cwd(), more=options.folders), as_json=options.json)
-    return _agree(Agreement(Places.of()), given=options.action == "trust")
+    return _list(Skills(Path.cwd(), more=options.folders), as_json=options.json)
 
 
 def _list(skills: Skills, *, as_json: bool) -> int:
@@ -82,17 +78,3 @@ def _files(folder: Path) -> list[Path]:
     if not found:
         raise UsageError(f"{folder} holds no {_FILE}, spelt like that, nor a folder with one")
     return found
-
-
-def _agree(agreement: Agreement, *, given: bool) -> int:
-    if not agreement.asking:
-        print("no skill of this project asks for anything")
-        return 0
-    if given:
-        agreement.give()
-    else:
-        agreement.take()
-    for wish in agreement.wanted:
-        print(f"  {visible(wish)}")
-    print("agreed to, as long as they ask for exactly this" if given else "not agreed to any more")
-    return 0

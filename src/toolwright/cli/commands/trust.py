@@ -6,9 +6,9 @@ from toolwright.cli.columns import visible
 from toolwright.cli.parsing import Parser
 
 _DESCRIPTION = """\
-A repository's settings may ask for hooks, MCP servers, allow rules, environment variables, a mode or a model. None of
-that counts before you trust the folder; deny and ask rules always do. Your word holds for the files as they are: when
-they ask for something new, you are asked again."""
+A repository's settings and skills may ask for hooks, MCP servers, allow rules, environment variables, a mode or a
+model. None of that counts before you trust the folder; deny and ask rules always do. Your word holds for the files as
+they are: when they ask for something new, you are asked again."""
 
 
 def run(arguments: list[str]) -> int:
