@@ -1,5 +1,7 @@
 """What each mode says where no rule speaks."""
 
+from pathlib import Path
+
 import pytest
 
 from toolwright import Annotations, ByMode, Completed, Effect, Executor, Failed, Interrupted, Policies, Registry, tool
@@ -7,6 +9,7 @@ from toolwright.core.access import Allow, Ask, Decision, Deny, Reach
 from toolwright.core.spec import ToolSpec
 from toolwright.policy.judged import JudgedCall
 from toolwright.tool.function import FunctionTool
+from toolwright.toolbox import Bash
 
 TABLE = {
     "plan": (Completed, Failed, Failed),
@@ -42,6 +45,30 @@ async def test_a_tool_that_wants_approval_is_asked_about_whatever_the_mode(mode:
     outcome = await Executor(Registry(guarded), ByMode(mode)).run("act")
     denied = mode == "dontAsk" or (mode == "plan" and effect > Effect.READ)
     assert type(outcome) is (Failed if denied else Interrupted)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("touch new", Completed),
+        ("mkdir -p a/b && echo x > a/b/c", Completed),
+        ("touch ../other", Interrupted),
+        ("echo x > {outside}/new", Interrupted),
+        ("cp new link/new", Interrupted),
+        ("cd {outside} && touch new", Interrupted),
+        ("touch $SOMEWHERE/new", Interrupted),
+    ],
+)
+async def test_auto_mode_alone_lets_a_shell_write_only_where_it_stands(
+    tmp_path: Path, line: str, expected: type
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    executor = Executor(Registry(Bash(inside)), ByMode("auto"))
+    assert type(await executor.run("bash", {"command": line.format(outside=outside)})) is expected
+    assert not list(outside.iterdir())
 
 
 @pytest.mark.parametrize(

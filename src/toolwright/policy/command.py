@@ -27,7 +27,9 @@ def standard_policies(
     """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
     space = Workspace.of(workspace)
     here = Surroundings.within(space, cwd)
-    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode or ByMode(mode), *more)
+    by_mode = by_mode or ByMode(mode)
+    by_mode.fenced = True
+    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode, *more)
 
 
 def judge_command(

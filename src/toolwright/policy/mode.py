@@ -27,9 +27,11 @@ from toolwright.core.access import (
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import Effect
 from toolwright.policy.decide import Policy, Tier
+from toolwright.policy.fence import Fence
 from toolwright.policy.line import PartOfLine, shown
 from toolwright.policy.subject import Subject
 from toolwright.shell.plan import Verdict
+from toolwright.system.paths import Workspace
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
@@ -102,6 +104,8 @@ class ByMode(Policy):
         self.network_reads = network_reads
         self.sandboxed = sandboxed
         """Commands run where they can neither leave the workspace nor reach the network."""
+        self.fenced = False
+        """A `Fence` beside this policy knows the workspace; without one it is the folder a shell line runs in."""
 
     @property
     def standing(self) -> str | None:
@@ -116,11 +120,18 @@ class ByMode(Policy):
             return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
             return Ask(f"reads over the network: {_named(access, subject)}", source=f"mode {mode}")
-        if effect is Effect.READ or (effect is Effect.WRITE and mode == "auto"):
+        if effect is Effect.READ:
             return _ALLOWED[mode]
+        if effect is Effect.WRITE and mode == "auto":
+            return self._beyond(access, subject) or _ALLOWED[mode]
         if mode == "auto" and self.sandboxed and _is_confined(access, subject):
             return Allow("it runs inside the sandbox", source="mode auto")
         return Ask(_reason(access, subject, effect), source=f"mode {mode}")
+
+    def _beyond(self, access: Access, subject: Subject) -> Decision | None:
+        if self.fenced or not isinstance(subject, PartOfLine):
+            return None  # other tools keep to their workspace themselves
+        return Fence(Workspace(subject.access.cwd, reads="anywhere", outside="ask")).judge(access, subject)
 
     def settle(self, ask: Ask) -> Decision:
         match self.switch.mode:
