@@ -279,7 +279,7 @@ def test_what_is_no_toolset_or_no_policy_is_refused_at_once() -> None:
             Executor(Registry(greet), policies=wrong)
 
 
-@pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=str)
+@pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=["true", "text", "class", "object"])
 async def test_what_is_no_decision_allows_nothing(said: object) -> None:
     """Also where the policy is the only one, and where another one would allow."""
 
