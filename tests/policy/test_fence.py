@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Ask, DeletePath, Deny, ReadPath, WritePath
-from toolwright.policy import Fence
+from toolwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from toolwright.policy import Fence, analyse
 from toolwright.policy.judged import call_of
+from toolwright.policy.line import PartOfLine
 from toolwright.system.paths import Workspace
 
 _, _CALL = call_of("read", "x", "/")
@@ -50,6 +51,15 @@ def test_a_link_that_leads_out_is_outside(root: Path) -> None:
 def test_reads_are_fenced_only_where_that_is_asked_for(root: Path) -> None:
     assert isinstance(_fence(root, reads="inside").judge(ReadPath("/etc/hosts"), _CALL), Ask)
     assert _fence(root, reads="anywhere").judge(ReadPath("/etc/hosts"), _CALL) is None
+
+
+def test_where_a_path_of_a_line_leads_must_be_known(root: Path) -> None:
+    """Whatever else is thought of the line."""
+    line = RunCommand('cat "$PLACE/a" > "$PLACE/b"', str(root))
+    part = PartOfLine(_CALL, line, analyse(line.line, line.cwd))
+    for access in (ReadPath("$PLACE/a"), WritePath("$PLACE/b"), DeletePath("$PLACE/b")):
+        decision = _fence(root, reads="anywhere").judge(access, part)
+        assert isinstance(decision, Ask) and "cannot be told" in decision.reason
 
 
 def test_where_nobody_can_be_asked_outside_is_refused(root: Path) -> None:

@@ -111,6 +111,16 @@ def test_reading_a_secret_asks_whatever_the_mode(path: str, mode: str) -> None:
     assert decision.firm
 
 
+def test_removing_is_guarded_like_reading_and_writing() -> None:
+    """What is gone cannot be had back, and a program's settings are changed by their absence too."""
+    secret, settings, other = (
+        Guards(_HERE).judge(DeletePath(path), _CALL) for path in ("server.key", ".git/config", "build/a.o")
+    )
+    assert isinstance(secret, Ask) and secret.firm
+    assert isinstance(settings, Ask) and "guard protected path" in settings.source
+    assert other is None
+
+
 @pytest.mark.parametrize(
     "path", ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment"]
 )

@@ -306,6 +306,8 @@ def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_p
     assert decided("unknown-program --flag") is Allow
     assert decided("for i in 1 2; do unknown $i; done") is Allow
     assert decided("rm -rf build") is Ask
+    assert decided("git reset --hard") is Ask
+    assert decided("unknown; git clean -fdx") is Ask
     assert decided("unknown > /etc/x") is Ask
     assert decided("cat ~/.ssh/id_rsa") is Ask
 
