@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -277,6 +278,29 @@ async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -
     assert [o.started for o in outcomes if isinstance(o, Failed) and o.error.code == "cancelled"] == [True, False]
     again = await Executor(Registry(hang)).run("hang", turn=turn)
     assert isinstance(again, Failed) and again.error.code == "cancelled" and not again.started
+
+
+async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolwright.executor.batch._GRACE_SECONDS", 0.02)
+    cancellation, end, begun = Cancellation(), asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def stubborn() -> str:
+        """Refuse to be stopped."""
+        begun.set()
+        while not end.is_set():
+            with suppress(asyncio.CancelledError):
+                await end.wait()
+        return "finished anyway"
+
+    calls = [ToolCall("1", "stubborn"), ToolCall("2", "hang")]
+    turn = Turn(cancellation=cancellation)
+    running = asyncio.create_task(Executor(Registry(stubborn, hang)).execute(calls, turn=turn))
+    await begun.wait()
+    cancellation.cancel()
+    outcomes = await asyncio.wait_for(running, 5)
+    assert [outcome.started for outcome in outcomes if isinstance(outcome, Failed)] == [True, True]
+    end.set()
 
 
 async def test_a_sync_tool_can_see_that_it_is_cancelled() -> None:

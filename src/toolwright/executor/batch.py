@@ -50,15 +50,26 @@ class Batch:
         return self.outcomes()
 
     def stop(self) -> None:
-        """Cancel what runs and forget what waits; `run` then returns with outcomes for all."""
+        """Cancel what runs and forget what waits; `run` then returns with outcomes for all.
+
+        What ran has a moment to end; a tool that will not is left behind.
+        """
+        self._cancel()
+        asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._leave)
+
+    def _cancel(self) -> None:
         self._stopping = True
         for task in list(self._running.values()):
             task.cancel()
         self._start_ready()
 
+    def _leave(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
     async def drain(self) -> None:
-        """After a stop, give what ran a moment to end; what will not is left behind."""
-        self.stop()
+        """The same for whoever cannot wait for `run` any more."""
+        self._cancel()
         if self._running:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(list(self._running.values()), timeout=_GRACE_SECONDS)
@@ -79,8 +90,8 @@ class Batch:
             task = loop.create_task(self._perform(self._admitted[place]))
             self._running[place] = task
             task.add_done_callback(lambda task, place=place: self._ended(place, task))
-        if not self._running and (self._stopping or not self._ready) and not self._done.done():
-            self._done.set_result(None)
+        if not self._running and (self._stopping or not self._ready):
+            self._leave()
 
     def _take(self, place: int) -> bool:
         """A tool at its own limit waits aside, so that it does not take other tools' places."""
