@@ -177,6 +177,22 @@ async def test_the_same_failing_call_ends_the_run_by_tool_and_arguments_not_by_i
     assert unanswered(await agent.messages("s")) == []
 
 
+async def test_the_same_call_is_no_circle_while_its_outcome_changes() -> None:
+    polled = 0
+
+    @tool(effect=Effect.READ)
+    async def poll() -> str:
+        """Say how far it is."""
+        nonlocal polled
+        polled += 1
+        return f"{polled} of 10" if polled <= 10 else "stuck"
+
+    limits = Budget(same_calls=3)
+    result = await Agent(ScriptedProvider.answering(lambda _: ToolCall("p", "poll")), [poll], limits=limits).run("go")
+    assert isinstance(result, Stopped) and result.kind == "repeated"
+    assert polled == 13
+
+
 async def test_a_hook_that_halts_ends_the_run_and_every_call_has_its_outcome() -> None:
     hook = ScriptedHook(lambda pending: Halt("enough") if pending.call.id == "2" else None)
     executor = Executor(Registry(add), AllowEverything(), hooks=[hook])

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
 from toolwright import (
     Access,
+    Allow,
     Answers,
     ApprovalRequired,
     Approve,
@@ -17,11 +18,14 @@ from toolwright import (
     AuthRequired,
     ByMode,
     Completed,
+    Decision,
+    Deny,
     Effect,
     Executor,
     Failed,
     Interrupted,
     Outcome,
+    Policy,
     Question,
     ReadPath,
     Registry,
@@ -38,6 +42,7 @@ from toolwright import (
 from toolwright.core.call import GrantScope
 from toolwright.executor import Bounds
 from toolwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
+from toolwright.policy import Subject
 from toolwright.testing import Recorder
 
 paid: list[int] = []
@@ -93,6 +98,38 @@ async def test_one_question_interrupts_the_whole_batch_and_nothing_has_run() -> 
     assert all(isinstance(outcome, Interrupted) for outcome in outcomes)
     assert [question.call_id for question in questions_of(outcomes)] == ["2"]
     assert paid == []
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("allow allow", Completed),
+        ("allow ask", Interrupted),
+        ("ask allow", Interrupted),
+        ("allow deny", Failed),
+        ("ask deny", Failed),
+        ("deny ask", Failed),
+        ("ask ask", Interrupted),
+    ],
+)
+async def test_every_access_is_judged_and_a_no_beats_any_question(said: str, expected: type) -> None:
+    words: dict[str, Decision] = {"allow": Allow(), "ask": Ask("unsure"), "deny": Deny("forbidden")}
+    ran: list[str] = []
+
+    class ByName(Policy):
+        def judge(self, access: Access, subject: Subject) -> Decision | None:
+            return words[PurePath(access.path).name] if isinstance(access, WritePath) else None
+
+    @tool(accesses=lambda arguments: [WritePath(f"/{place}/{word}") for place, word in enumerate(said.split())])
+    async def both() -> str:
+        """Touch two things."""
+        ran.append("both")
+        return "done"
+
+    [outcome] = await Executor(Registry(both), ByName()).execute([ToolCall("1", "both")])
+    assert type(outcome) is expected and ran == (["both"] if expected is Completed else [])
+    if isinstance(outcome, Interrupted):
+        assert len(outcome.questions) == 1 and len(outcome.questions[0].accesses) == 2
 
 
 async def test_an_approved_batch_runs_and_a_declined_call_fails_alone() -> None:

@@ -76,6 +76,13 @@ def test_a_command_that_only_reads_runs_beside_reads() -> None:
     assert waits([(READ, [look]), (READ, [ReadPath("/w/a")]), (READ, [look])]) == [set(), set(), set()]
 
 
+def test_what_a_command_touches_elsewhere_counts_too() -> None:
+    look = RunCommand("cat /x/a", "/w", Effect.READ, (ReadPath("/x/a"),))
+    make = RunCommand("make", "/w", Effect.WRITE, (WritePath("/x/b"),))
+    assert waits([(READ, [look]), (WRITE, [WritePath("/x/a")]), (WRITE, [WritePath("/x/c")])]) == [set(), {0}, set()]
+    assert waits([(WRITE, [make]), (READ, [ReadPath("/x/b")]), (READ, [ReadPath("/x/c")])]) == [set(), {0}, set()]
+
+
 def test_parallel_on_a_tool_overrides_the_accesses() -> None:
     always, never = Annotations(Effect.WRITE, parallel=True), Annotations(Effect.READ, parallel=False)
     assert waits([(always, []), (always, [])]) == [set(), set()]
