@@ -17,6 +17,7 @@ from toolwright import (
     Executor,
     Failed,
     Halted,
+    Image,
     Interrupted,
     Outcome,
     Output,
@@ -308,10 +309,12 @@ async def test_redaction_reaches_text_data_parts_and_errors() -> None:
         """Say a secret."""
         if how == "error":
             raise ToolFailed(f"key {key} rejected")
+        if how == "parts":
+            return [f"the key is {key}", Image(b"picture")]
         return {"key": [key]} if how == "data" else f"the key is {key}"
 
     executor = Executor(Registry(leak), hooks=[Redact()])
-    for how in ("text", "data", "error"):
+    for how in ("text", "data", "parts", "error"):
         outcome = await executor.run("leak", {"how": how})
         assert key not in repr(outcome), how
         assert isinstance(outcome, (Completed, Failed)) and "[redacted]" in outcome.text
