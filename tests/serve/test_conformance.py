@@ -18,7 +18,6 @@ TESTS = Path(__file__).parent.parent
 OLD, NEW = "0.1.16", "0.2.0-alpha.12"
 NO_TASKS = "the tasks extension is not offered"
 NO_DPOP = "tokens bound to a key (DPoP) are not offered, as in the SDK"
-SLOW_RETRY = "the suite measures when the client comes back, which a busy machine delays"
 SERVER_OLD: dict[str, str] = {}
 TASKS = """
     tasks-lifecycle tasks-capability-negotiation tasks-wire-fields tasks-request-state-removal tasks-mrtr-input
@@ -27,13 +26,11 @@ TASKS = """
 SERVER_NEW: dict[str, str] = dict.fromkeys(TASKS.split(), NO_TASKS)
 CLIENT_OLD = {
     "auth/2025-03-26-oauth-metadata-backcompat": "the SDK finds no metadata there and does not go on",
-    "sse-retry": SLOW_RETRY,
 }
 CLIENT_NEW = {
     "auth/dpop": NO_DPOP,
     "auth/dpop-nonce": NO_DPOP,
     "http-custom-headers": "a null that the tool's own schema forbids is refused before anything is sent",
-    "sse-retry": SLOW_RETRY,
 }
 
 
