@@ -1,38 +1,19 @@
 """The delete tool on real files."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.toolbox.calling import call, make_tree
 
 from toolwright.core.access import DeletePath
-from toolwright.core.call import Completed, Failed
 from toolwright.core.errors import ToolFailed, Unsafe
 from toolwright.core.spec import Effect
-from toolwright.executor.executor import Executor
-from toolwright.policy.decide import AllowEverything
-from toolwright.registry.registry import Registry
 from toolwright.toolbox.delete import Delete
-
-
-async def call(tool: Any, **arguments: Any) -> str:
-    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
-    if isinstance(outcome, Failed):
-        raise outcome.error
-    assert isinstance(outcome, Completed)
-    return outcome.text
 
 
 def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
-
-
-def make_tree(root: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
 
 
 def test_it_is_destructive_deferred_and_found_by_its_other_names() -> None:

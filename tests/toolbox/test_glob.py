@@ -1,34 +1,15 @@
 """The glob tool on real folders."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.toolbox.calling import call, make_tree
 
 from toolwright.core.access import ReadPath
-from toolwright.core.call import Completed, Failed
 from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
-from toolwright.executor.executor import Executor
-from toolwright.policy.decide import AllowEverything
-from toolwright.registry.registry import Registry
 from toolwright.system.globs import matches
 from toolwright.toolbox.glob import Glob
-
-
-async def call(tool: Any, **arguments: Any) -> str:
-    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
-    if isinstance(outcome, Failed):
-        raise outcome.error
-    assert isinstance(outcome, Completed)
-    return outcome.text
-
-
-def make_tree(root: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
 
 
 async def test_the_newest_file_comes_first(tmp_path: Path) -> None:

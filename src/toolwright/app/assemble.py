@@ -281,10 +281,11 @@ class _Connecting:
         entries = self._settings.merged("mcpServers")
         if not entries and not self._wishes.servers:
             return None
-        from toolwright.mcp import McpServers, SeenFile
+        from toolwright.mcp import McpServers, SeenFile, token_files
 
         servers = configured_servers(self._settings, self._wishes.servers, app.problems)
-        return McpServers(servers, app.registry, seen=SeenFile(app.places.record / "mcp-tools.json"))
+        seen, tokens = SeenFile(app.places.record / "mcp-tools.json"), token_files(app.places.home / "mcp-tokens")
+        return McpServers(servers, app.registry, seen=seen, tokens=tokens)
 
 
 def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:

@@ -10,7 +10,7 @@ COMMANDS = {
     "trust": "see what this folder's files ask for, and let them have it",
     "sessions": "list, show, resume, fork, export or delete conversations",
     "skills": "list and check the skills found here",
-    "mcp": "look at MCP servers and call their tools",
+    "mcp": "list, add, remove and try MCP servers",
     "serve": "offer these tools to any MCP client",
     "stats": "what tools and tokens the sessions here took",
     "doctor": "what is installed, which model, which sandbox, what to do next",

@@ -1,0 +1,23 @@
+"""Making calls of a tool the way the executor does, and folders to make them in."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolwright import AllowEverything, Completed, Executor, Failed, Registry
+
+
+async def call(tool: Any, **arguments: Any) -> str:
+    """The text of a call's output; raises its error."""
+    outcome = await Executor(Registry(tool), AllowEverything()).run(tool.spec.name, arguments)
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    assert isinstance(outcome, Completed)
+    return outcome.text
+
+
+def make_tree(root: Path, files: Mapping[str, str]) -> None:
+    """Write files, with the folders they need."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
