@@ -19,18 +19,20 @@ from toolwright import (
     Halted,
     Image,
     Interrupted,
+    InvalidArguments,
     Outcome,
     Output,
     PermissionGate,
     Registry,
     ToolCall,
     ToolFailed,
+    Transient,
     TurnCancelled,
     UsageError,
     tool,
 )
 from toolwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
-from toolwright.testing import ScriptedHook
+from toolwright.testing import FakeClock, ScriptedHook
 
 ran: list[str] = []
 
@@ -329,3 +331,18 @@ async def test_a_hook_may_wrap_what_the_model_reads() -> None:
 
     outcome = await Executor(Registry(look), hooks=[ScriptedHook(after=preface)]).run("look", {"path": "a"})  # type: ignore[arg-type] - returns an Outcome
     assert isinstance(outcome, Completed) and outcome.text == "note: saw a 1"
+
+
+async def test_a_redacted_error_is_still_the_error_it_was() -> None:
+    key = "sk-" + "a" * 24
+
+    @tool(effect=Effect.READ)
+    async def busy(how: str) -> str:
+        """Fail."""
+        raise InvalidArguments(f"not {key}") if how == "wrong" else Transient(f"try {key}", retry_after=0.0)
+
+    executor = Executor(Registry(busy), hooks=Redact(), clock=FakeClock())
+    wrong, late = await executor.run("busy", {"how": "wrong"}), await executor.run("busy", {"how": "late"})
+    assert isinstance(wrong, Failed) and isinstance(wrong.error, InvalidArguments)
+    assert wrong.error.detail == "not [redacted]" and key not in f"{wrong.error.args}{wrong.error.__cause__}"
+    assert isinstance(late, Failed) and isinstance(late.error, Transient) and late.error.retry_after == 0.0

@@ -2,13 +2,27 @@
 
 from pathlib import Path
 
+from toolwright import Failed, ToolCall, Transient
+from toolwright.core.message import ToolMessage
 from toolwright.sessions import MemoryStore, SqliteStore
+from toolwright.sessions.records import Said
 from toolwright.testing.stores import check_store
 
 
 async def test_the_memory_store_keeps_the_contract() -> None:
-    store = MemoryStore()
-    await check_store(lambda: store)
+    await check_store(MemoryStore())
+
+
+async def test_an_error_comes_back_with_all_it_knew(tmp_path: Path) -> None:
+    failed = Failed(ToolCall("1", "x"), Transient("later"))
+    async with SqliteStore(tmp_path / "sessions.db") as store:
+        hold = await store.hold("s")
+        await hold.append(Said(ToolMessage((failed,))))
+        (record,) = await store.read("s")
+        await hold.release()
+    assert isinstance(record, Said) and isinstance(record.message, ToolMessage)
+    (again,) = record.message.outcomes
+    assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after is None
 
 
 async def test_the_sqlite_store_keeps_the_contract(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "examples" / "skills").iterdir()), ids=lambda folder: folder.name)
 def test_the_example_skills_are_sound(folder: Path) -> None:
-    assert check_skill(folder).name == folder.name
+    assert check_skill(folder).name == check_skill(folder / "SKILL.md").name == folder.name
 
 
 def test_a_sound_skill_passes_with_links_and_commands(write: Write) -> None:

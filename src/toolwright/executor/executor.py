@@ -44,7 +44,7 @@ class Executor:
         registry: Toolset,
         policies: Policy | Policies | None = None,
         *,
-        hooks: Iterable[Hook] = (),
+        hooks: Hook | Iterable[Hook] = (),
         observe: Observer | Iterable[Observer] | None = None,
         width: int | None = None,
         bounds: Bounds = Bounds(),
@@ -60,7 +60,7 @@ class Executor:
             bounds if width is None else Bounds(width, bounds.depth, bounds.turn_chars, bounds.question_seconds)
         )
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
-        self.hooks = _checked(hooks)
+        self.hooks = _checked((hooks,) if isinstance(hooks, Hook) else hooks)
         self.stats = Stats()
         self.outputs = outputs or Outputs()
         self.state = state or State()

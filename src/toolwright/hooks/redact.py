@@ -54,9 +54,12 @@ class Redact(Hook):
             return {self.clean(key): self._data(part) for key, part in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
             return [self._data(part) for part in cast("list[Any]", value)]
+        if isinstance(value, tuple):
+            return tuple(self._data(part) for part in cast("tuple[Any, ...]", value))
         return value
 
     def _error(self, error: ToolError) -> ToolError:
-        cleaned = ToolError(self.clean(error.message))
-        cleaned.__class__ = type(error)
-        return cleaned
+        cleaned = error.reworded(self.clean(error.message))
+        vars(cleaned).update({name: self._data(value) for name, value in vars(error).items() if name != "message"})
+        cleaned.__cause__ = None  # it may say the same again
+        return cleaned.with_traceback(None)

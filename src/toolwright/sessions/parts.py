@@ -17,7 +17,7 @@ _ACCESSES = {kind.__name__: kind for kind in accesses.Access.__args__}
 _ERRORS: dict[str, type[ToolError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ToolError)
 }
-_PLAIN: Any = (str, int, float, bool, tuple)
+_PLAIN: Any = (str, int, float, bool, tuple, type(None))
 
 
 def content_to(content: str | tuple[Part, ...]) -> str | list[Data]:

@@ -48,12 +48,13 @@ _RECORDS: tuple[Record, ...] = (
 )
 
 
-async def check_store(make: Callable[[], SessionStore]) -> None:
-    """Check that a store keeps the contract; `make` opens it, each time on the same sessions if it is durable.
+async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
+    """Check that a store keeps the contract: the store, or what opens it, each time on the same sessions if durable.
 
     Records come back as they were put in, in order; one writer at a time; forks, titles, deletion and search do
     what they say; a durable store has it all after it was opened again.
     """
+    make = made if callable(made) else lambda: made
     store = make()
     await _check_round_trip(store)
     await _check_writers(store)
