@@ -295,12 +295,18 @@ async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pyt
 
     calls = [ToolCall("1", "stubborn"), ToolCall("2", "hang")]
     turn = Turn(cancellation=cancellation)
-    running = asyncio.create_task(Executor(Registry(stubborn, hang)).execute(calls, turn=turn))
+    recorder = Recorder()
+    executor = Executor(Registry(stubborn, hang), observe=recorder)
+    running = asyncio.create_task(executor.execute(calls, turn=turn))
     await begun.wait()
     cancellation.cancel()
     outcomes = await asyncio.wait_for(running, 5)
     assert [outcome.started for outcome in outcomes if isinstance(outcome, Failed)] == [True, True]
     end.set()
+    for _ in range(5):  # what it returns now is nobody's outcome any more
+        await asyncio.sleep(0)
+    assert recorder.names.count("CallEnded") == 2
+    assert executor.stats["stubborn"].calls == 1
 
 
 async def test_a_sync_tool_can_see_that_it_is_cancelled() -> None:

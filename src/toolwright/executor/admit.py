@@ -66,6 +66,8 @@ class Admitted:
     """The questions whose answers were heeded on the way; used up when the call runs."""
     shown: tuple[frozenset[Access], frozenset[str]] | None = None
     """What the question named, accesses and reasons, where its answer changed the arguments."""
+    finished: bool = False
+    """It has had its outcome, counted and told."""
     lasting: tuple[Question, Approve] | None = None
     """A yes for this session or always, to be remembered when the call runs."""
     _digest: str = ""

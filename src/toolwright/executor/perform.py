@@ -119,7 +119,10 @@ class Runner:
         return self.finish(admitted, outcome, observe)
 
     def finish(self, admitted: Admitted, outcome: Outcome, observe: Observe | None) -> Outcome:
-        """Cut the outcome to size, count it and tell about it: the last thing that happens to every call."""
+        """Cut the outcome to size, count it and tell about it: the last thing that happens to every call, once."""
+        if admitted.finished:  # its turn went on without it
+            return outcome
+        admitted.finished = True
         if admitted.lane is not None:
             outcome = self._fit(admitted.lane, outcome)
         self.stats.record(admitted.name, outcome)
