@@ -1,7 +1,14 @@
-"""`python -m benchmarks [NAME …] [--peers]`: print the tables; without a name, the runtime's."""
+"""`python -m benchmarks [NAME …] [--peers] [--write]`: print the tables; without a name, the runtime's.
 
+`--write` puts them into docs/benchmarks.md as well.
+"""
+
+import io
 import sys
+from contextlib import redirect_stdout
 from importlib import import_module
+
+from benchmarks.page import write_figures
 
 TABLES = {
     "runtime": "one call, wide turns, definitions, payloads, import",
@@ -11,6 +18,7 @@ TABLES = {
     "agent": "loop overhead, long conversations, stores",
     "providers": "the body of a request in long conversations",
     "interop": "our tools in other frameworks against the same function as their own tool",
+    "gateway": "a call through the MCP gateway against the same server called directly",
     "telemetry": "what being watched costs: observers, the log, OpenTelemetry",
     "cli": "version, help, the first prompt, and deltas drawn",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",
@@ -29,7 +37,15 @@ def main(arguments: list[str]) -> int:
         print(f"there is no table {unknown[0]!r}; there are\n{known}", file=sys.stderr)
         return 2
     for name in names:
-        import_module(f"benchmarks.{_MODULES.get(name, name)}").main()
+        measure = import_module(f"benchmarks.{_MODULES.get(name, name)}").main
+        if "--write" not in arguments or name == "peers":  # that one writes its own
+            measure()
+            continue
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            measure()
+        print(printed.getvalue())
+        write_figures(name, f"```text\n{printed.getvalue().strip()}\n```")
     return 0
 
 

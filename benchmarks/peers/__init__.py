@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import write_figures
 from benchmarks.peers.environments import CannotInstall, environment, home
-from benchmarks.peers.report import Measured, replaced, report
+from benchmarks.peers.report import Measured, report
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
 PEERS = {
     "pydantic-ai": ("pydantic-ai-slim>=2",),
     "openai-agents": ("openai-agents>=0.20",),
@@ -37,7 +37,7 @@ def main() -> None:
     text = report({name: measured(name) for name in names})
     print(text)
     if write:
-        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), "peers", text), encoding="utf-8")
+        write_figures("peers", text)
 
 
 def measured(name: str) -> Measured:

@@ -122,15 +122,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([f"| {padded[0]} |", f"|{rule}|", *(f"| {line} |" for line in padded[1:])])
 
 
-def replaced(page: str, name: str, text: str) -> str:
-    """Give the page with the figures between its markers of that name exchanged."""
-    begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
-    if page.count(begin) != 1 or page.count(end) != 1:
-        raise ValueError(f"the page needs exactly one {begin} and one {end}")
-    before, rest = page.split(begin)
-    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
-
-
 def _number(f: Mapping[str, Any], key: str, places: int = 1) -> str:
     return f"{f[key]:.{places}f}" if key in f else _NONE
 

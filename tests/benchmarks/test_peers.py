@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.peers import PAGE, PEERS, ROOT
+from benchmarks.__main__ import TABLES
+from benchmarks.page import PAGE, replaced
+from benchmarks.peers import PEERS, ROOT
 from benchmarks.peers.environments import CannotInstall, environment
-from benchmarks.peers.report import replaced, report, table
+from benchmarks.peers.report import report, table
 
 FIGURES: dict[str, Any] = {
     "version": "1.0",
@@ -80,9 +82,9 @@ def test_writing_the_page_exchanges_only_the_figures_between_its_markers() -> No
         replaced("no markers", "a", "new")
 
 
-def test_the_page_has_a_place_for_the_figures() -> None:
+def test_the_page_has_a_place_for_every_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for name in ("runtime", "peers"):
+    for name in TABLES:
         assert "new figures" in replaced(page, name, "new figures")
 
 
