@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -377,3 +378,12 @@ async def test_a_model_may_be_named(tmp_path: Path) -> None:
 def test_a_model_nobody_knows_is_refused_where_it_is_named() -> None:
     with pytest.raises(UsageError, match=r"there is no model 'gpt': write anthropic:NAME"):
         Agent("gpt")
+
+
+def test_what_is_no_provider_or_no_store_is_refused_where_it_is_given() -> None:
+    wrong: Any = None
+    with pytest.raises(UsageError, match="None is no model; give a name"):
+        Agent(wrong)
+    wrong = "sessions.db"
+    with pytest.raises(UsageError, match=r"write sessions=SqliteStore\('sessions\.db'\)"):
+        Agent(ScriptedProvider(), sessions=wrong)

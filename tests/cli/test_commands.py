@@ -89,6 +89,10 @@ def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine:
     assert machine("sessions", "show", "s-1").code == 2
 
 
+def test_stats_of_a_folder_without_sessions_say_so(machine: Any) -> None:
+    assert machine("stats").out == "no sessions here yet; toolwright begins one\n"
+
+
 def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
     machine("-p", "go", machine.says(calls("glob", pattern="*"), calls("read", path="nope"), "ok"))
     figures = machine("stats", "--json").document
@@ -155,6 +159,7 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
         ("-p hi --max-turns", "--max-turns needs a value"),
         ("-p hi --max-budget-usd -1", "--max-budget-usd must be an amount above 0, not '-1'"),
         ("-p hi --modle x", "there is no option --modle; did you mean --model?"),
+        ("-p hi --dangerously-skip-permissions", "did you mean --permission-mode bypass?"),
         ("-p fix the bug", "put what belongs together in quotes"),
         ("-p hi --permission-mode foo", "there is no mode 'foo'; use one of plan"),
         ("-p hi --resume a --continue", "--resume and --continue name two sessions"),
@@ -182,6 +187,8 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
         ("completion powershell", "there are bash, zsh, fish"),
         ("doctor extra", "nobody knows what to do with 'extra'"),
         ("call", "TOOL is missing"),
+        ("skills", "skills: ACTION is missing"),
+        ("doctor --yolo", "there is no option --yolo; toolwright doctor --help"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_answered_in_a_line(machine: Any, line: str, told: str) -> None:

@@ -279,6 +279,12 @@ def test_what_is_no_toolset_or_no_policy_is_refused_at_once() -> None:
             Executor(Registry(greet), policies=wrong)
 
 
+async def test_one_call_in_the_place_of_a_turn_is_answered_with_what_to_write() -> None:
+    wrong: Any = ToolCall("1", "greet", {"name": "Ada"})
+    with pytest.raises(UsageError, match=r"write execute\(\[call\]\)"):
+        await Executor(Registry(greet)).execute(wrong)
+
+
 @pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=["true", "text", "class", "object"])
 async def test_what_is_no_decision_allows_nothing(said: object) -> None:
     """Also where the policy is the only one, and where another one would allow."""

@@ -37,6 +37,11 @@ def test_a_rule_that_cannot_be_read_is_an_error_and_never_silence(text: str) -> 
         parse_rule("deny", text)
 
 
+def test_one_text_in_the_place_of_a_list_is_an_error_and_not_rules_of_one_letter() -> None:
+    with pytest.raises(UsageError, match=r"write deny=\['Bash'\]"):
+        rules_of(deny="Bash")
+
+
 def test_deny_beats_ask_beats_allow() -> None:
     everything = rules_of(allow=["Read"], ask=["Read(a/**)"], deny=["Read(a/b/**)"])
     assert isinstance(_judge(everything, ReadPath("/w/x")), Allow)

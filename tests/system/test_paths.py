@@ -117,6 +117,12 @@ def test_a_root_without_a_name_is_the_programmers_mistake(name: str):
         Workspace(name)
 
 
+def test_a_file_is_no_root(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UsageError, match="is a file; give the folder"):
+        Workspace(tmp_path / "a.txt")
+
+
 def test_every_root_counts(root: Path):
     workspace = Workspace(root, root.parent / "outside")
     assert workspace.check_write(str(root.parent / "outside" / "x"))

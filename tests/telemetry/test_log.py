@@ -153,7 +153,7 @@ async def test_a_log_goes_to_a_file_and_is_closed(tmp_path: Path) -> None:
         "request ended",
         "run ended",
     ]
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(UsageError, match="cannot be written: is a directory; name another file"):
         log_to(tmp_path)
 
 

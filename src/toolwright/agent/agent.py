@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, cast
 
 from toolwright.agent.budget import Budget, Spending
@@ -78,10 +79,10 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("give observe to the executor: its observers hear the agent's runs too")
-        self.provider = provider_for(provider) if isinstance(provider, str) else provider
+        self.provider = provider_for(provider) if isinstance(provider, str) else _provider(provider)
         self.registry = _toolset(registry, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
-        self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
+        self.sessions: SessionStore = MemoryStore() if sessions is None else _store(sessions)
         self.system = system
         self.limits = limits
         self.ask = ask
@@ -295,6 +296,18 @@ def _shape(output: object) -> Shape | None:
     from toolwright.agent.output import OutputShape
 
     return OutputShape(output)
+
+
+def _provider(given: Provider) -> Provider:
+    if not hasattr(given, "stream"):
+        raise UsageError(f"{given!r} is no model; give a name such as 'anthropic:claude-sonnet-5-5', or a provider")
+    return given
+
+
+def _store(given: SessionStore) -> SessionStore:
+    if isinstance(given, (str, PathLike)):
+        raise UsageError(f"sessions={str(given)!r} is no store; write sessions=SqliteStore({str(given)!r})")
+    return given
 
 
 def _toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:

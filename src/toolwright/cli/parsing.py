@@ -12,6 +12,12 @@ _ARGUMENT = re.compile(r"argument (?P<name>[^:]+): (?P<what>.*)", re.DOTALL)
 _NO_VALUE = re.compile(r"expected (one|at least one) argument")
 _MISSING = "the following arguments are required: "
 _UNKNOWN = "unrecognized arguments: "
+_ELSEWHERE = {
+    "--dangerously-skip-permissions": "--permission-mode bypass",
+    "--yolo": "--permission-mode bypass",
+    "--full-auto": "--permission-mode auto",
+}
+"""What other agents' options are here."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith(_UNKNOWN):
             return self._unknown(message.removeprefix(_UNKNOWN).split())
         if message.startswith(_MISSING):
-            return f"{message.removeprefix(_MISSING).upper()} is missing"
+            return self._missing(message.removeprefix(_MISSING).split(", "))
         if found := _CHOICE.fullmatch(message):
             return self._no_choice(found["name"], found["value"].strip("'"), re.findall(r"'([^']*)'", found["known"]))
         if found := _ARGUMENT.fullmatch(message):
@@ -41,11 +47,18 @@ class Parser(argparse.ArgumentParser):
     def _no_choice(self, name: str, value: str, known: Sequence[str]) -> str:
         return f"{name} cannot be {value!r}; {_nearest(value, known) or 'there are ' + ', '.join(known)}"
 
+    def _missing(self, names: Sequence[str]) -> str:
+        free = {action.dest for action in self._actions if action.nargs in ("*", "?", argparse.REMAINDER)}
+        needed = [name.upper() for name in names if name not in free]
+        return f"{' and '.join(needed)} {'is' if len(needed) == 1 else 'are'} missing"
+
     def _unknown(self, words: Sequence[str]) -> str:
         option = next((word for word in words if word.startswith("-")), "")
         if option:
             known = [name for action in self._actions for name in action.option_strings]
-            hint = _nearest(option.partition("=")[0], known)
+            name = option.partition("=")[0]
+            meant = _ELSEWHERE.get(name, "")
+            hint = f"did you mean {meant}?" if meant.split(" ")[0] in known else _nearest(name, known)
             return f"there is no option {option}" + (f"; {hint}" if hint else "")
         more = " ".join(words)
         return f"nobody knows what to do with {more!r}: put what belongs together in quotes"

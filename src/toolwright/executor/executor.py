@@ -95,6 +95,8 @@ class Executor:
         Cancelling the task that awaits this raises `TurnCancelled`, which carries an outcome for every call;
         a `Cancellation` in the turn returns them instead.
         """
+        if isinstance(calls, ToolCall):
+            raise UsageError("execute takes the calls of a turn; write execute([call]), or run(name, arguments)")
         if len(calls) == 1:
             return [await self._alone(calls[0], answers, turn)]
         return await TurnScope(self, turn).run_all(calls, answers)

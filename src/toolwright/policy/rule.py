@@ -60,4 +60,7 @@ def rules_of(
 ) -> tuple[Rule, ...]:
     """Read three lists of rules that were written in one place."""
     lists: tuple[tuple[RuleKind, Iterable[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
+    for kind, texts in lists:
+        if isinstance(texts, str):  # its letters would be rules about tools of one letter, and protect nothing
+            raise UsageError(f"{kind}={texts!r} is one text where a list of rules belongs; write {kind}=[{texts!r}]")
     return tuple(parse_rule(kind, text, written_in=written_in, base=base) for kind, texts in lists for text in texts)

@@ -98,7 +98,10 @@ def _real_root(root: str | PathLike[str]) -> Path:
     name = os.fspath(root)
     if not name or "\0" in name:  # an unset variable must not become the current folder
         raise UsageError(f"{name!r} is not a folder a workspace can have as its root")
-    return Path(os.path.realpath(name))
+    real = Path(os.path.realpath(name))
+    if real.is_file():  # a folder may still be made, a file never becomes one
+        raise UsageError(f"{name!r} is a file; give the folder to work in, such as {str(real.parent)!r}")
+    return real
 
 
 def _refuse_tricks(path: str) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from typing import Any, TextIO
 
-from toolwright.core.errors import UsageError
+from toolwright.core.errors import UsageError, plainly
 from toolwright.hooks.redact import Redact
 from toolwright.telemetry.log import EventLog
 
@@ -46,7 +46,7 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
         named = isinstance(target, (str, PathLike))
         handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
     except OSError as error:
-        raise UsageError(f"the log {target} cannot be written: {error}") from None
+        raise UsageError(f"the log {target} cannot be written: {plainly(error)}; name another file") from None
     handler.setFormatter(JsonLines())
     logger = logging.Logger("toolwright.events", level)  # of its own: the program's set-up of logging stays as it is
     logger.addHandler(handler)

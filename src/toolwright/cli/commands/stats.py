@@ -69,9 +69,11 @@ def _fields(figures: _Figures) -> dict[str, Any]:
 
 
 def _table(figures: _Figures) -> str:
-    usage = figures.usage
+    if not figures.sessions:
+        return "no sessions here yet; toolwright begins one"
+    usage, plural = figures.usage, "" if figures.sessions == 1 else "s"
     lines = [
-        f"{figures.sessions} sessions, {usage.input_tokens} tokens in, {usage.output_tokens} out,"
+        f"{figures.sessions} session{plural}, {usage.input_tokens} tokens in, {usage.output_tokens} out,"
         f" {usage.cache_read_tokens} from the cache; {figures.cost}",
         f"{'tool':<24} {'calls':>6} {'failed':>6} {'p50 s':>8} {'p95 s':>8} {'tokens out':>10}",
     ]
