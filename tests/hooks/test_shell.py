@@ -260,6 +260,35 @@ async def test_file_tools_are_told_of_by_file_path_in_full_and_may_be_pointed_el
     assert isinstance(outcome, Completed) and outcome.text == "/elsewhere"
 
 
+REFUSING = [
+    "python3 -W ignore guard.py",
+    "python3 -X utf8 guard.py",
+    "bash -euo pipefail guard.sh",
+    "python3 `pwd`/guard.py",
+    "python3 gua*.py",
+    "python3 < guard.py",
+    "mkdir -p deep && cp guard.py deep/inner.py && cd deep && python3 inner.py",
+]
+
+
+@pytest.mark.parametrize("command", REFUSING)
+async def test_a_no_counts_however_the_script_that_says_it_is_named(
+    executor: Make, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "guard.py").write_text("import sys\nprint('no', file=sys.stderr)\nsys.exit(2)")
+    (tmp_path / "guard.sh").write_text("echo no >&2; exit 2")
+    outcome = await executor(before(command)).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and outcome.error.message == "no"
+
+
+async def test_a_reason_that_quotes_an_interpreter_is_still_a_no(executor: Make, tmp_path: Path) -> None:
+    (tmp_path / "guard.sh").write_text(
+        'cat > /dev/null; echo "refused: bash: can\'t open pipefail: no such file" >&2; exit 2'
+    )
+    outcome = await executor(before("bash -o pipefail guard.sh")).run("bash", {"command": "ls"})
+    assert isinstance(outcome, Failed) and "refused" in outcome.error.message
+
+
 def test_only_interpreters_have_scripts_that_can_be_missing(tmp_path: Path) -> None:
     (tmp_path / "here.py").touch()
     around = {"DIR": str(tmp_path)}

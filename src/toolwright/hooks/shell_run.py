@@ -19,6 +19,7 @@ _LINGER_SECONDS = 0.3
 _NOT_RUN = {126: "it cannot be executed", 127: "there is no such command"}
 _BLOCK = 2
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z|k)?sh|perl|ruby|node|deno|bun")
+_NOT_OPENED = re.compile(r"(\S*(python|pypy|sh)[\d.]*: )?(0: )?can(no|')t open .*no such file.*", re.IGNORECASE)
 _SHELL_WORDS = frozenset({"exec", "command", "env", "nohup", "uv", "run"})
 
 
@@ -55,7 +56,7 @@ async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd:
         return Ran(problem=f"did not end within {hook.seconds:g} s and was stopped")
     finally:
         await _end(process)
-    problem = await _why_not_run(hook.command, ran.exit_code, cwd, environment)
+    problem = await _why_not_run(hook.command, ran, cwd, environment)
     return Ran(ran.exit_code, ran.stdout, ran.stderr, problem)
 
 
@@ -93,13 +94,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     cast("Any", process)._transport.close()  # noqa: SLF001 - pipes that others hold open are closed in no other way
 
 
-async def _why_not_run(command: str, exit_code: int, cwd: str, environment: Mapping[str, str]) -> str:
+async def _why_not_run(command: str, ran: Ran, cwd: str, environment: Mapping[str, str]) -> str:
     """Tell a hook that said something from one that never came to speak: shells and interpreters exit with 2 too."""
-    if exit_code in _NOT_RUN:
-        return f"could not start: {_NOT_RUN[exit_code]} (exit code {exit_code})"
-    if exit_code != _BLOCK:
+    if ran.exit_code in _NOT_RUN:
+        return f"could not start: {_NOT_RUN[ran.exit_code]} (exit code {ran.exit_code})"
+    if ran.exit_code != _BLOCK:
         return ""
-    if missing := missing_script(command, cwd, environment):
+    missing = missing_script(command, cwd, environment)
+    # a guess at which word is the script must not cost a no: the interpreter has to have said so itself
+    if missing and _NOT_OPENED.fullmatch(ran.stderr) and missing in ran.stderr:
         return f"could not start: there is no file {missing}"
     check = await asyncio.create_subprocess_exec(
         "bash", "-n", "-c", command, stderr=asyncio.subprocess.DEVNULL, stdin=asyncio.subprocess.DEVNULL
