@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, cast
 
 from toolwright.app.assemble import App
@@ -27,6 +28,7 @@ from toolwright.hooks.base import PendingCall
 from toolwright.policy import Policies, Rule, Rules, Surroundings
 from toolwright.policy.judged import JudgedCall, call_of
 from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.names import is_known
 from toolwright.tool.base import Tool
 
 _WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
@@ -43,6 +45,7 @@ class Verdict:
         """The decision, why, who decided, and the same for every part of the call."""
         report = self.report
         lines = [f"{report['decision']}: {report['tool']} {shown(report['call'])}"]
+        lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
         for part in report.get("parts", ()):
@@ -70,10 +73,21 @@ def judged(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> Verd
         report |= {"verdict": str(plan.verdict), "understood": plan.proven}
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
+    report["unknown"] = _unknown(app, tool)
     report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored(app, accesses, subject, withheld))
     pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
     report["hooks"] = [str(hook) for hook in app.hooks.due("PreToolUse", {}, pending)]
     return Verdict(report)
+
+
+def _unknown(app: App, name: str) -> str:
+    """What to say of a name no tool has; servers are not asked for theirs here."""
+    catalog = app.registry.snapshot()
+    if catalog.get(name) is not None or is_known(name):
+        return ""
+    near = get_close_matches(name, list(catalog.tools), n=1)
+    hint = f"did you mean {near[0]}?" if near else "toolwright tools lists those there are"
+    return f"there is no tool {name!r} here; {hint}"
 
 
 def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], JudgedCall]:
