@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import ByMode, Executor, Interrupted, Policies, Policy, Registry, tool
+from toolwright import (
+    AllowEverything,
+    ByMode,
+    Completed,
+    Executor,
+    Failed,
+    Interrupted,
+    Policies,
+    Policy,
+    Registry,
+    tool,
+)
 from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
 from toolwright.core.spec import Effect
 from toolwright.policy import Subject, Tier, standard_policies
@@ -98,3 +109,33 @@ def test_what_a_tool_does_as_such_is_judged_by_its_effect() -> None:
     policies = Policies(ByMode("default"))
     assert isinstance(policies.decide(UseTool("deploy", Effect.READ), call), Allow)
     assert isinstance(policies.decide(UseTool("deploy", Effect.DESTROY), call), Ask)
+
+
+class Picky(ByMode):
+    """Says nothing about its standing, so it inherits one that does not know how it judges."""
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        return Deny("not that one") if subject.arguments.get("word") == "bad" else super().judge(access, subject)
+
+
+async def test_a_mode_that_judges_in_its_own_way_is_asked_about_every_call() -> None:
+    @tool(effect=Effect.READ)
+    async def say(word: str) -> str:
+        """Say a word."""
+        return word
+
+    executor = Executor(Registry(say), Picky("default"))
+    outcomes = [await executor.run("say", {"word": word}) for word in ("good", "good", "bad")]
+    assert [type(outcome) for outcome in outcomes] == [Completed, Completed, Failed]
+
+
+class Severe(ByMode):
+    def settle(self, ask: Ask) -> Decision:
+        return Deny("too often") if ask.reason == "again" else super().settle(ask)
+
+
+def test_only_who_judges_can_vouch_for_the_next_judgement() -> None:
+    assert Policies(ByMode("auto")).standing == "auto"
+    assert Policies(AllowEverything()).standing == "always"
+    assert Policies(Picky("auto")).standing is None
+    assert Policies(Severe("auto")).standing is None

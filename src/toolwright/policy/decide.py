@@ -72,6 +72,13 @@ _SHOWN = 3
 _UNDECIDED = Ask("no policy has an opinion", source="default")
 
 
+def _vouches(kind: type[Policy]) -> bool:
+    """Whether a policy's standing speaks for its judgement: one that only inherited it may judge by anything."""
+    names = ("standing", "judge", "settle")
+    standing, *judging = (next(place for place, base in enumerate(kind.__mro__) if n in vars(base)) for n in names)
+    return standing <= min(judging)
+
+
 def _strictest(decisions: Iterable[Decision | None]) -> Decision | None:
     return max((decision for decision in decisions if decision is not None), key=_rank, default=None)
 
@@ -119,11 +126,12 @@ class Policies:
         self.policies = policies
         self._tiers = tuple(tuple(p for p in policies if p.tier is tier) for tier in Tier)
         self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
+        self._steady = self._only if self._only is not None and _vouches(type(self._only)) else None
 
     @property
     def standing(self) -> str | None:
         """As for one policy; several may know each other's minds less well, so they are always asked."""
-        return None if self._only is None else self._only.standing
+        return None if self._steady is None else self._steady.standing
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Hear everyone on one access. Changes nothing, so it may be asked again."""
