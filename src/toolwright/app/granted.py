@@ -16,8 +16,9 @@ class ProjectGrants(Grants):
 
     def __init__(self, here: Surroundings, places: Places) -> None:
         self._trust = Trust(places)
-        # in a folder that is not trusted a saved rule would not count, so none is saved
-        super().__init__(here, places.local_settings if self._trust.given else None)
+        # a saved rule would not count in a folder that is not trusted, and too far where a link leads out of it
+        own = places.local_settings.resolve().is_relative_to(places.project)
+        super().__init__(here, places.local_settings if own and self._trust.given else None)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
         trusted = self._trust.given

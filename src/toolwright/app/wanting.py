@@ -24,4 +24,4 @@ def wishes(skills: Iterable[Skill]) -> Iterator[str]:
 
 def marks_of(skills: Iterable[Skill]) -> Sequence[Sequence[str]]:
     """Name exactly what skills ask for: a person's word holds for this and for nothing new."""
-    return [[str(skill.file), skill.model, *skill.allowed_tools] for skill in skills]
+    return [[str(skill.file), str(skill.base), skill.model, *skill.allowed_tools] for skill in skills]

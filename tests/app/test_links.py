@@ -1,0 +1,64 @@
+"""Links in a repository: none of them carries a person's word to where it was not given."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolwright.app.active import ActiveSkills
+from toolwright.app.granted import ProjectGrants
+from toolwright.app.places import Places
+from toolwright.app.trust import Trust
+from toolwright.app.wanting import asking_skills
+from toolwright.core.access import RunCommand
+from toolwright.core.call import Approve, Question
+from toolwright.policy.places import Surroundings
+from toolwright.skills import Skills
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    return Places.of(project, home=tmp_path / "home")
+
+
+def always(places: Places) -> None:
+    accesses = (RunCommand("npm test", str(places.cwd)),)
+    question = Question("c1", "bash", {"command": "npm test"}, "digest", "Allow it?", accesses=accesses)
+    ProjectGrants(Surroundings.of(places.cwd), places).remember(question, Approve(scope="always"), session="s")
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(places: Places, folder: bool) -> None:
+    places.home.mkdir()
+    if folder:
+        (places.project / ".toolwright").symlink_to(places.home)
+    else:
+        (places.project / ".toolwright").mkdir()
+        places.local_settings.symlink_to(places.user_settings)
+    always(places)
+    assert not places.user_settings.exists() and not (places.home / "settings.local.json").exists()
+
+
+def test_always_is_kept_where_settings_lead_inside_the_project(places: Places) -> None:
+    (places.project / "config").mkdir()
+    (places.project / ".toolwright").symlink_to(places.project / "config")
+    always(places)
+    kept = json.loads((places.project / "config" / "settings.local.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(places).given
+
+
+def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(places: Places) -> None:
+    skill = places.project / ".toolwright" / "skills" / "tidy"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\ndescription: Tidy.\nallowed-tools: Edit(/docs/**)\n---\nTidy up.\n")
+    deeper = places.project / "vendored" / ".toolwright" / "skills"
+    deeper.mkdir(parents=True)
+    (deeper / "other").symlink_to(skill)
+    skills = Skills(places.project)
+    (found,) = skills.visit(places.project / "vendored" / "file")
+    active = ActiveSkills(Surroundings.of(places.cwd), asking_skills(places))
+    trusted = skills.get("tidy")
+    assert trusted is not None and active.trusts(trusted)
+    assert found.file == trusted.file and not active.trusts(found)
