@@ -21,11 +21,12 @@ from toolwright import (
 )
 from toolwright.agent.compact import Compaction
 from toolwright.agent.result import AgentEvent, Done, Paused, Stopped
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.conditions import Conditions, faulty_condition
 from toolwright.app.conversation import Conversation
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
+from toolwright.app.wishes import Wishes
 from toolwright.core.errors import ApprovalRequired
 from toolwright.core.json import JsonObject
 from toolwright.hooks.base import PendingCall

@@ -7,11 +7,12 @@ import pytest
 
 from toolwright import Completed, Failed, Interrupted
 from toolwright.agent.result import Done, Stopped
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.conversation import Conversation
 from toolwright.app.models import choose_model, local_server
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
+from toolwright.app.wishes import Wishes
 from toolwright.core.errors import UsageError
 from toolwright.testing.provider import ScriptedProvider
 

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-from toolwright.app.assemble import Wishes, assemble
+from toolwright.app.assemble import assemble
 from toolwright.app.layer import SCHEMA_FILE, parse_layer
 from toolwright.app.places import Places
 from toolwright.app.position import line_of
 from toolwright.app.rules import rules_in
 from toolwright.app.settings import Settings, load_settings
+from toolwright.app.wishes import Wishes
 from toolwright.core.errors import UsageError
 from toolwright.hooks.shell_events import EVENTS, NEVER
 from toolwright.policy.places import Surroundings

@@ -7,11 +7,12 @@ import pytest
 
 from toolwright import Allow, Answers, Approve, Ask, Completed, Deny, Executor, Interrupted, Question, Turn
 from toolwright.agent.result import Done
-from toolwright.app.assemble import Wishes, assemble
+from toolwright.app.assemble import assemble
 from toolwright.app.instructions import instructions_for
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
 from toolwright.app.trust import Trust
+from toolwright.app.wishes import Wishes
 from toolwright.core.access import RunCommand
 from toolwright.policy.judged import shell_call
 from toolwright.testing.provider import ScriptedProvider

@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
         (("x", "-e", "A", "--", "run"), "'A' is not of the form -e KEY=VALUE"),
         (("x", "https://example.com", "-H", "A"), "is not of the form --header"),
         (("x", "-t", "http", "run"), "'run' is not an http or https address"),
-        (("x", "-t", "sse", "https://example.com"), "invalid choice: 'sse'"),
+        (("x", "-t", "sse", "https://example.com"), "cannot be 'sse'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_written(

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from toolwright.agent.result import AgentEvent, Done, Stopped
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.nearby import NearbySkills
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
 from toolwright.app.switched import Models
 from toolwright.app.trust import Trust
+from toolwright.app.wishes import Wishes
 from toolwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
 from toolwright.core.content import Text
 from toolwright.core.errors import UsageError

@@ -5,7 +5,6 @@ from toolwright.core.lazy import loader
 TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
 if TYPE_CHECKING:
     from toolwright.app.assemble import App as App
-    from toolwright.app.assemble import Wishes as Wishes
     from toolwright.app.assemble import assemble as assemble
     from toolwright.app.conversation import Conversation as Conversation
     from toolwright.app.instructions import instructions_for as instructions_for
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from toolwright.app.settings import Settings as Settings
     from toolwright.app.settings import load_settings as load_settings
     from toolwright.app.trust import Trust as Trust
+    from toolwright.app.wishes import Wishes as Wishes
 
 __all__ = [
     "App",
@@ -31,13 +31,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "assemble": "App Wishes assemble",
+    "assemble": "App assemble",
     "conversation": "Conversation",
     "instructions": "instructions_for",
     "models": "ModelChoice choose_model",
     "places": "Places",
     "settings": "Settings load_settings",
     "trust": "Trust",
+    "wishes": "Wishes",
 }
 
 __getattr__ = loader(__name__, _HOMES)

@@ -39,11 +39,6 @@ class Layer:
         """The line a value stands on."""
         return line_of(self.text, path)
 
-    @property
-    def of_repository(self) -> bool:
-        """Whoever wrote the repository wrote this: it may restrict, but grants nothing before the folder is trusted."""
-        return self.scope in ("project", "local")
-
     def section(self, name: str) -> Mapping[str, Any]:
         """One object of the settings; empty where there is none."""
         return cast("Mapping[str, Any]", self.content.get(name) or _EMPTY)

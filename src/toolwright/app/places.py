@@ -58,6 +58,16 @@ class Places:
     def sessions(self) -> Path:
         return self.record / "sessions.db"
 
+    @property
+    def seen_tools(self) -> Path:
+        """What MCP servers were last seen to offer here."""
+        return self.record / "mcp-tools.json"
+
+    @property
+    def tokens(self) -> Path:
+        """The folder sign-ins to MCP servers are kept in."""
+        return self.home / "mcp-tokens"
+
 
 def _project(here: Path) -> Path:
     for folder in (here, *here.parents):

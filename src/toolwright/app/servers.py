@@ -3,12 +3,24 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from toolwright.app.places import Places
 from toolwright.app.settings import Settings
 from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import thaw
 from toolwright.mcp.config import ServerConfig, servers_of
+from toolwright.registry import Registry
+
+if TYPE_CHECKING:
+    from toolwright.mcp import McpServers
+
+
+def servers_into(registry: Registry, configs: Iterable[ServerConfig], places: Places) -> "McpServers":
+    """Make the servers ready to be connected: their tools go to the registry, sign-ins and what was seen to disk."""
+    from toolwright.mcp import McpServers, SeenFile, token_files  # takes longer to import than all the rest
+
+    return McpServers(configs, registry, seen=SeenFile(places.seen_tools), tokens=token_files(places.tokens))
 
 
 def configured_servers(settings: Settings, given: Iterable[str], problems: list[str]) -> list[ServerConfig]:

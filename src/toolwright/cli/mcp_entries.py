@@ -145,7 +145,7 @@ def remove(options: argparse.Namespace) -> int:
     if left:
         print(f"the entry in {left[-1].place} counts now")
     else:
-        SeenFile(places.record / "mcp-tools.json").forget(options.name)
+        SeenFile(places.seen_tools).forget(options.name)
     return DONE
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolwright.app.places import Places
+from toolwright.app.servers import servers_into
 from toolwright.app.trust import Trust
 from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
 from toolwright.cli.mcp_entries import Declared, declared, unknown
@@ -128,7 +129,7 @@ def _may(entry: Declared, trusted: bool) -> bool:
 async def _connected(
     options: argparse.Namespace, entries: Sequence[Declared], registry: Registry
 ) -> "AsyncGenerator[tuple[McpServers, bool], None]":
-    from toolwright.mcp import McpServers, SeenFile, servers_of, token_files
+    from toolwright.mcp import servers_of
 
     places = Places.of()
     trusted = bool(options.trust) or Trust(places).given
@@ -137,9 +138,8 @@ async def _connected(
     loaded = servers_of({"mcpServers": wanted})
     for problem in loaded.problems:
         print(f"toolwright: warning: {visible(problem)}", file=sys.stderr)
-    seen = SeenFile(places.record / "mcp-tools.json")
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
-    async with McpServers(configs, registry, seen=seen, tokens=token_files(places.home / "mcp-tokens")) as servers:
+    async with servers_into(registry, configs, places) as servers:
         yield servers, trusted
 
 

@@ -4,12 +4,13 @@ import argparse
 import os
 from collections.abc import Callable
 
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.models import NO_MODEL, ModelChoice, choose_model, open_model
 from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
 from toolwright.app.switched import Models
 from toolwright.app.trust import Trust
+from toolwright.app.wishes import Wishes
 from toolwright.core.errors import UsageError
 from toolwright.core.event import Event
 from toolwright.providers.base import Provider

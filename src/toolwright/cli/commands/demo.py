@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolwright.app.assemble import Wishes, assemble
+from toolwright.app.assemble import assemble
 from toolwright.app.conversation import Conversation
 from toolwright.app.places import Places
 from toolwright.app.settings import load_settings
+from toolwright.app.wishes import Wishes
 from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines

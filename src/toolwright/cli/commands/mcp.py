@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from toolwright.cli.parsing import Parser
+
 _DESCRIPTION = """\
 MCP servers are other programs whose tools the agent can use, as mcp__SERVER__TOOL, behind the same permissions as its
 own. They are named in files of the shape other programs use, {"mcpServers": {"NAME": {"command": …} or {"url": …}}}:
@@ -59,9 +61,10 @@ def run(arguments: Sequence[str]) -> int:
     ours, command = _split(rest)
     parser = _ACTIONS[action]()
     options, unknown = parser.parse_known_intermixed_args(ours)
+    if unknown and action == "add":
+        parser.error(f"there is no option {unknown[0]}; what belongs to a server's command goes after --")
     if unknown:
-        hint = "; what belongs to a server's command goes after --" if action == "add" else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if action == "add":
         options.target = [*options.target, *command]
         if not options.target:
@@ -137,13 +140,7 @@ def _looking(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _parser(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        f"toolwright mcp{name}",
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    return Parser(f"toolwright mcp{name}", description=description, epilog=epilog)
 
 
 _ACTIONS: dict[str, Callable[[], argparse.ArgumentParser]] = {

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.layer import SCHEMA_FILE
 from toolwright.app.places import FOLDER, Places
 from toolwright.app.rules import withheld_rules
 from toolwright.app.trust import Trust
+from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
 from toolwright.cli.options import split_rules
 from toolwright.cli.start import settings_for

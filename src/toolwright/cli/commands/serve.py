@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import secrets
 import signal
@@ -14,11 +13,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolwright.app.assemble import App, Wishes, assemble
+from toolwright.app.assemble import App, assemble
 from toolwright.app.places import Places
-from toolwright.app.servers import configured_servers
+from toolwright.app.servers import configured_servers, servers_into
+from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
 from toolwright.cli.options import split_rules
+from toolwright.cli.parsing import Parser
 from toolwright.cli.start import settings_for
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
@@ -52,22 +53,13 @@ in a client's .mcp.json:
 def run(arguments: Sequence[str]) -> int:
     """Serve until the client goes or the process is told to end."""
     options = _parser().parse_args(arguments)
-    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
-    if options.ask:
-        options.settings.append(json.dumps({"permissions": {"ask": split_rules(options.ask)}}))
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(options))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "toolwright serve",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser("toolwright serve", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("--http", metavar="[HOST:]PORT", help="over HTTP instead of standard input and output")
     add("--no-token", action="store_true", help=f"let every program of this machine in without ${_TOKEN}")
@@ -80,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow", "--allowedTools", dest="allow", action="append", default=[], metavar="RULE")
     add("--ask", action="append", default=[], metavar="RULE")
     add("--deny", "--disallowedTools", dest="deny", action="append", default=[], metavar="RULE")
-    add("--settings", "--rules", dest="settings", action="append", default=[], metavar="FILE|JSON", help="more of them")
+    add("--settings", action="append", default=[], metavar="FILE|JSON", help="more of them")
     add("--add-dir", action="append", default=[], metavar="DIR", help="a further folder that may be worked in")
     add("--trust", action="store_true", help="trust this folder's files for this run")
     add("--budget", type=int, default=20_000, metavar="TOKENS", help="of definitions; what is above is searched for")
@@ -111,8 +103,9 @@ def _app(options: argparse.Namespace) -> App:
     settings = settings_for(options, places)
     wishes = Wishes(
         mode=options.permission_mode,
-        allow=tuple(options.allow),
-        deny=tuple(options.deny),
+        allow=tuple(split_rules(options.allow)),
+        ask=tuple(split_rules(options.ask)),
+        deny=tuple(split_rules(options.deny)),
         directories=tuple(options.add_dir),
         servers=tuple(options.mcp_config),
         keep=False,
@@ -123,15 +116,12 @@ def _app(options: argparse.Namespace) -> App:
 
 
 def _servers(app: App, options: argparse.Namespace) -> "McpServers":
-    from toolwright.mcp import McpServers, SeenFile, token_files
-
     configs = configured_servers(app.settings, options.mcp_config, app.problems)
     strangers = set(options.believe) - {config.name for config in configs}
     if strangers:
         raise UsageError(f"--believe {sorted(strangers)[0]}: there is no such server; toolwright mcp list")
     told = [replace(config, trusted=config.name in options.believe) for config in configs]
-    seen, tokens = SeenFile(app.places.record / "mcp-tools.json"), token_files(app.places.home / "mcp-tokens")
-    return McpServers(told, app.registry, seen=seen, tokens=tokens)
+    return servers_into(app.registry, told, app.places)
 
 
 class _Offered:
