@@ -17,7 +17,7 @@ from toolwright.app.conversation import Conversation
 from toolwright.cli import wire
 from toolwright.cli.answering import open_questions, read_answers
 from toolwright.cli.attach import Attaching
-from toolwright.cli.exits import PAUSED, exit_code
+from toolwright.cli.exits import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from toolwright.cli.given import STDIN_BEGINS, messages_on_stdin, prompt_with_stdin
 from toolwright.cli.session import begin
 from toolwright.cli.start import start
@@ -28,7 +28,15 @@ from toolwright.providers.base import CallDelta, MessageDone, ModelEvent, Provid
 from toolwright.providers.overhear import Overheard
 from toolwright.tool.base import Cancellation
 
-_TERMINATED = 143
+_OF_KIND = {
+    "turns": LIMIT,
+    "tokens": LIMIT,
+    "money": LIMIT,
+    "seconds": LIMIT,
+    "repeated": LIMIT,
+    "halted": DENIED,
+    "cancelled": INTERRUPTED,
+}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -80,7 +88,7 @@ class _Run:
             if self._cancellation.requested or code == PAUSED:  # going on would be a no to what is waited for
                 break
         await conversation.end()
-        return _TERMINATED if self._terminated else code
+        return TERMINATED if self._terminated else code
 
     def _how(self) -> dict[str, Any]:
         return {"output": self._shape, "cancellation": self._cancellation}
@@ -114,7 +122,7 @@ class _Run:
                     result = event
         if result is None:
             raise UsageError("the run ended without a result")
-        code = exit_code(result, denied=bool(self._denials))
+        code = _exit_code(result, denied=bool(self._denials))
         seconds = time.monotonic() - began
         line = wire.result_line(result, code=code, seconds=seconds, denials=self._denials)
         self._conclude(result, line)
@@ -185,3 +193,12 @@ def _print(line: dict[str, Any]) -> None:
 
 def _tell(text: str) -> None:
     print(f"toolwright: {text}", file=sys.stderr)
+
+
+def _exit_code(result: Result, *, denied: bool) -> int:
+    """The number for a run's end; what was denied on the way shows only where nothing worse happened."""
+    if isinstance(result, Paused):
+        return PAUSED
+    if isinstance(result, Done):
+        return DENIED if denied else DONE
+    return _OF_KIND.get(result.kind, ERROR)

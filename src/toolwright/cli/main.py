@@ -3,6 +3,8 @@
 import sys
 from importlib import import_module
 
+from toolwright.cli.exits import ERROR, INTERRUPTED, USAGE
+
 COMMANDS = {
     "call": "run one tool with JSON arguments, behind the same permissions",
     "tools": "list the tools, or search them by what they do",
@@ -17,7 +19,6 @@ COMMANDS = {
     "demo": "watch the agent do a small task in a temporary folder; needs no model, key or network",
     "completion": "print completion for bash, zsh or fish",
 }
-USAGE_ERROR, FAILED, INTERRUPTED = 2, 1, 130
 
 
 def usage() -> str:
@@ -58,14 +59,14 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.stdout = None  # type: ignore[assignment] - or flushing it on exit would fail again
-        return FAILED
+        return ERROR
     except ToolwrightError as error:
         print(f"toolwright: {error}", file=sys.stderr)
-        return USAGE_ERROR if isinstance(error, UsageError) else FAILED
+        return USAGE if isinstance(error, UsageError) else ERROR
     except OSError as error:  # a full disk, a folder that may not be written
         named = f"{error.filename}: " if error.filename else ""
         print(f"toolwright: {named}{plainly(error)}", file=sys.stderr)
-        return FAILED
+        return ERROR
 
 
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -82,4 +83,4 @@ def _no_command(name: str) -> int:
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
     print(f"toolwright: there is no command {name!r}; {hint}", file=sys.stderr)
     print(f"to say it to the agent: toolwright -p {name}", file=sys.stderr)
-    return USAGE_ERROR
+    return USAGE

@@ -7,7 +7,7 @@ text), a whole number written as 5.0, and an alias of an argument (which is part
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic_core import ValidationError, from_json, to_json
 
@@ -26,7 +26,6 @@ from toolwright.tool.explain import (
 )
 
 Parsed = TypeVar("Parsed")
-Validate: TypeAlias = Callable[..., Parsed]
 _SUSPECT = r"[0-9](?:[0-9]{19}|[eE]\+?[0-9]{3})"  # one way to begin: ten times quicker than an alternation
 _SUSPECT_TEXT = re.compile(_SUSPECT)
 _SUSPECT_BYTES = re.compile(_SUSPECT.encode())

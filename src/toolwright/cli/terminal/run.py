@@ -7,19 +7,18 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 
+from toolwright.cli.exits import USAGE
 from toolwright.cli.palette import Palette
 from toolwright.cli.terminal.screen import Screen
 from toolwright.cli.terminal.tty import Tty
 from toolwright.cli.terminal.ui import Terminal
-
-_USAGE = 2
 
 
 def run(options: argparse.Namespace) -> int:
     """Talk until the person leaves."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("toolwright: a conversation needs a terminal; in scripts use toolwright -p PROMPT", file=sys.stderr)
-        return _USAGE
+        return USAGE
     with Tty(keys=os.environ.get("TERM", "dumb") != "dumb") as tty:
         return asyncio.run(_talk(options, tty))
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
@@ -18,7 +18,7 @@ from toolwright.cli.terminal.look import context_lines, permission_lines, write_
 from toolwright.cli.terminal.spent import Spent
 from toolwright.cli.terminal.ui import Terminal
 from toolwright.core.errors import ToolwrightError, UsageError
-from toolwright.policy.mode import mode_named
+from toolwright.policy.mode import Mode, mode_named
 
 COMMANDS = {
     "help": "what can be typed here",
@@ -43,7 +43,6 @@ _KEYS = """\
 Enter sends, Alt-Enter breaks the line, Tab completes, Up and Down recall,
 Esc interrupts, Shift-Tab changes the mode, Ctrl-L draws anew, Ctrl-D leaves;
 what is typed while the agent works is queued"""
-_MODES = ("plan", "default", "auto", "dontAsk", "bypass")
 _MOST_SESSIONS = 15
 _MOST_FILES = 200
 
@@ -130,7 +129,7 @@ class Slash:
         """What can stand after a command, as far as that can be listed."""
         match command:
             case "/mode":
-                return _MODES
+                return get_args(Mode)
             case "/resume":
                 return self._known
             case _:

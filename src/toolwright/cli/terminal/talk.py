@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
@@ -16,16 +15,18 @@ from toolwright.app.trust import Trust
 from toolwright.cli.answering import open_questions
 from toolwright.cli.attach import Attaching
 from toolwright.cli.columns import filled, visible
+from toolwright.cli.exits import ERROR, USAGE
 from toolwright.cli.lines import CallLines
 from toolwright.cli.markdown import MarkdownLines
 from toolwright.cli.session import begin
 from toolwright.cli.show import transcript
 from toolwright.cli.start import start
 from toolwright.cli.terminal.approve import Approvals
+from toolwright.cli.terminal.history import PromptHistory
 from toolwright.cli.terminal.running import RunningCalls
 from toolwright.cli.terminal.slash import Slash
 from toolwright.cli.terminal.spent import Spent
-from toolwright.cli.terminal.ui import Terminal, restored
+from toolwright.cli.terminal.ui import Terminal
 from toolwright.core.errors import ToolwrightError, UsageError
 from toolwright.core.event import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from toolwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
@@ -34,7 +35,6 @@ from toolwright.tool.base import Cancellation
 
 _MODES = ("default", "auto", "plan")
 _MOST_ECHOED_LINES = 12
-_FAILED, _USAGE = 1, 2
 
 
 async def talk(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -44,7 +44,7 @@ async def talk(options: argparse.Namespace, terminal: Terminal) -> int:
         return await talker.run()
     except ToolwrightError as error:
         terminal.show(*(terminal.palette.paint(line, "red") for line in f"toolwright: {error}".splitlines()))
-        return _USAGE if isinstance(error, UsageError) else _FAILED
+        return USAGE if isinstance(error, UsageError) else ERROR
 
 
 class Talker:
@@ -65,7 +65,7 @@ class Talker:
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._silent = self._said = False
-        self._history = self.places.record / "history.jsonl"
+        self._history = PromptHistory(self.places.record / "history.jsonl")
 
     async def run(self) -> int:
         """Make everything ready, then say what is typed until there is no more."""
@@ -93,8 +93,7 @@ class Talker:
         app.agent.ask = self._approvals.ask
         self.slash = Slash(self)
         self.terminal.editor.complete = self.slash.complete
-        if self._history.exists():
-            self.terminal.editor.remember(restored(self._history.read_text("utf-8", errors="replace")))
+        self.terminal.editor.remember(self._history.read())
         for problem in app.problems:
             self._notice(problem)
         await self.begin(*await begin(self.options, app))
@@ -134,7 +133,7 @@ class Talker:
                 return False
 
     async def _hear(self, said: str) -> None:
-        self._remember(said)
+        self._history.add(said)
         if said.startswith("/"):
             prompt = await self.slash.perform(said)
             if prompt is None:
@@ -255,8 +254,3 @@ class Talker:
     def _notice(self, text: str) -> None:
         rows = [row for line in f"! {visible(text)}".splitlines() for row in filled(line, self.terminal.screen.width)]
         self.terminal.show(*(self._paint(row, "yellow") for row in rows))
-
-    def _remember(self, said: str) -> None:
-        self._history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._history.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(said, ensure_ascii=False) + "\n")

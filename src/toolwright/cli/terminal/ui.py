@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Protocol
 
 from toolwright.cli.columns import cut, visible, width_of, wrapped
@@ -289,16 +288,3 @@ class Terminal:
 def _typed_text(text: str) -> str:
     """What stands on the input line: pasted text must not steer the terminal either."""
     return visible(text).replace("\t", "    ")
-
-
-def restored(text: str) -> list[str]:
-    """Lines of a history file, newest last; what cannot be read is left out."""
-    import json
-
-    found: list[str] = []
-    for line in text.splitlines():
-        with suppress(ValueError):
-            read: object = json.loads(line)
-            if isinstance(read, str):
-                found.append(read)
-    return found
