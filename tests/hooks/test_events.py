@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,14 @@ async def test_the_same_command_runs_once_and_of_two_the_stricter_one(hooked: Fi
     files = [ShellHook("PreToolUse", command, blocks_on_error=place == "b", written_in=place) for place in "abc"]
     assert (await hooked(*files).fire("PreToolUse", {}, pending=CALL)).word == "deny"
     assert (tmp_path / "count").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("hurried_first", [True, False])
+async def test_a_second_entry_with_less_time_does_not_hurry_a_guard_away(hooked: Fire, hurried_first: bool) -> None:
+    guard = ShellHook("PreToolUse", "sleep 0.02; echo no >&2; exit 2", written_in="the administrator's file")
+    hurried = replace(guard, seconds=0.001, written_in="a repository")
+    entries = (hurried, guard) if hurried_first else (guard, hurried)
+    assert (await hooked(*entries).fire("PreToolUse", {}, pending=CALL)).word == "deny"
 
 
 async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: Fire, reports: list[str]) -> None:

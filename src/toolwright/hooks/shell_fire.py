@@ -146,10 +146,10 @@ class Firing:
 
 
 def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
-    """Each command once, wherever it is written; of two the one that must not be passed over."""
+    """Each command once, wherever it is written; of two the one that is harder to get past, by failure or by time."""
     found: dict[tuple[str, bool], ShellHook] = {}
     for hook in hooks:
         known = found.setdefault((hook.command, hook.background), hook)
-        if hook.blocks_on_error and not known.blocks_on_error:
+        if (hook.blocks_on_error, hook.seconds) > (known.blocks_on_error, known.seconds):
             found[hook.command, hook.background] = hook
     return tuple(found.values())
