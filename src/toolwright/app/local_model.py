@@ -23,7 +23,7 @@ def local_provider(file: str) -> Provider:
     if not path.is_file():
         raise UsageError(f"--model local:{file}: there is no such file; give a model in GGUF format")
     if find_spec("xllamacpp") is None:
-        raise UsageError("a local model needs the package xllamacpp: pip install 'toolwright[local]'")
+        raise UsageError("a local model needs the package xllamacpp: pip install 'toolwright[local,openai]'")
     return provider_for(f"{_served(path)}/v1#{path.stem}")
 
 

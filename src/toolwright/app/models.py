@@ -27,7 +27,7 @@ NO_MODEL = """\
 There is no model to talk to. Do one of these, then run toolwright again:
   export ANTHROPIC_API_KEY=…           a key for a hosted model (also OPENAI_API_KEY, GEMINI_API_KEY)
   ollama serve                         or any model server on this machine (llama.cpp, LM Studio, vLLM)
-  toolwright --model local:FILE.gguf   a model file, with: pip install 'toolwright[local]'
+  toolwright --model local:FILE.gguf   a model file, with: pip install 'toolwright[local,openai]'
   toolwright demo                      needs no model: see what it does"""
 
 
