@@ -20,6 +20,7 @@ from toolwright.cli.attach import Attaching
 from toolwright.cli.exits import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from toolwright.cli.given import STDIN_BEGINS, messages_on_stdin, prompt_with_stdin
 from toolwright.cli.session import begin
+from toolwright.cli.show import tell, visible
 from toolwright.cli.start import start
 from toolwright.core.call import Answers, Completed, Failed
 from toolwright.core.errors import UsageError
@@ -66,12 +67,12 @@ class _Run:
             self._shape = shape_of(options.json_schema)
         prompts = self._prompts()
         self._hear_signals()
-        async with start(options, report=_tell, wrap=self._overhear, observe=self._observe) as app:
+        async with start(options, report=tell, wrap=self._overhear, observe=self._observe) as app:
             for problem in app.problems:
-                _tell(problem)
+                tell(problem)
             conversation = Conversation(app, *await begin(options, app))
             self._session_id = conversation.session_id
-            attaching = Attaching(app, self._session_id, _tell)
+            attaching = Attaching(app, self._session_id, tell)
             conversation.attach = lambda prompt: attaching(prompt.partition(STDIN_BEGINS)[0])
             if self._streaming:
                 _print(wire.init_line(app, self._session_id))
@@ -162,16 +163,17 @@ class _Run:
         if self._options.output_format != "text":
             _print(line)
         elif not isinstance(result, Paused) and result.text:
-            sys.stdout.write(result.text.rstrip("\n") + "\n")
+            text = visible(result.text) if sys.stdout.isatty() else result.text  # scripts get it as it was said
+            sys.stdout.write(text.rstrip("\n") + "\n")
             sys.stdout.flush()
         if isinstance(result, Paused):
             for question in result.questions:
-                _tell(f"{question.summary} {question.reason} (call {question.call_id})")
-            _tell(f"paused; go on with: toolwright -p --resume {result.session_id} --answers allow|deny")
+                tell(f"{question.summary} {question.reason} (call {question.call_id})")
+            tell(f"paused; go on with: toolwright -p --resume {result.session_id} --answers allow|deny")
         elif isinstance(result, Stopped):
-            _tell(f"stopped: {result.reason}")
+            tell(f"stopped: {result.reason}")
         for denied in self._denials:
-            _tell(f"denied: {denied['tool_name']}: {denied['reason']}")
+            tell(f"denied: {denied['tool_name']}: {denied['reason']}")
 
     def _overhear(self, provider: Provider) -> Provider:
         return Overheard(provider, self._overheard)
@@ -189,10 +191,6 @@ class _Run:
 def _print(line: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
     sys.stdout.flush()
-
-
-def _tell(text: str) -> None:
-    print(f"toolwright: {text}", file=sys.stderr)
 
 
 def _exit_code(result: Result, *, denied: bool) -> int:

@@ -51,6 +51,7 @@ def run(arguments: list[str]) -> int:
     name, rest = _command(arguments)
     if name not in COMMANDS and name != "talk":
         return _no_command(name)
+    from toolwright.cli.show import tell
     from toolwright.core.errors import ToolwrightError, UsageError, plainly
 
     try:
@@ -61,11 +62,11 @@ def run(arguments: list[str]) -> int:
         sys.stdout = None  # type: ignore[assignment] - or flushing it on exit would fail again
         return ERROR
     except ToolwrightError as error:
-        print(f"toolwright: {error}", file=sys.stderr)
+        tell(str(error))
         return USAGE if isinstance(error, UsageError) else ERROR
     except OSError as error:  # a full disk, a folder that may not be written
         named = f"{error.filename}: " if error.filename else ""
-        print(f"toolwright: {named}{plainly(error)}", file=sys.stderr)
+        tell(f"{named}{plainly(error)}")
         return ERROR
 
 

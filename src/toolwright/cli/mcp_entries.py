@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,7 +13,7 @@ from toolwright.app.places import Places
 from toolwright.app.settings import repository_layers
 from toolwright.app.trust import Trust
 from toolwright.cli.exits import DONE
-from toolwright.cli.show import one_line
+from toolwright.cli.show import one_line, tell
 from toolwright.core.errors import UsageError
 from toolwright.mcp.entries import put_entry, take_entry
 from toolwright.mcp.seen import SeenFile
@@ -62,7 +61,7 @@ def add(options: argparse.Namespace) -> int:
     trusted = trust.given  # before we write: what is added now is asked for by whoever typed it
     places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
-        _tell(f"warning: {problem}")
+        tell(f"warning: {problem}")
     if trusted and options.scope != "user":
         trust.give()
     made = Declared(name, options.scope, file, entry)
@@ -116,13 +115,13 @@ def _checked(places: Places, scope: str, file: Path) -> Path:
 def _warn(made: Declared, all_of_them: Sequence[Declared]) -> None:
     named = [other for other in all_of_them if other.name == made.name]
     if named[-1].file != made.file:
-        _tell(f"warning: the entry in {named[-1].place} counts before this one")
+        tell(f"warning: the entry in {named[-1].place} counts before this one")
     elif len(named) > 1:
-        _tell(f"warning: it now counts before the entry in {named[-2].place}")
+        tell(f"warning: it now counts before the entry in {named[-2].place}")
     secrets = [*made.entry.get("env", {}).items(), *made.entry.get("headers", {}).items()]
     plain = [key for key, value in secrets if "${" not in value]
     if plain and made.scope == "project":
-        _tell(f"warning: {made.file} is shared with others; for a secret write {plain[0]}='${{NAME}}' and set NAME")
+        tell(f"warning: {made.file} is shared with others; for a secret write {plain[0]}='${{NAME}}' and set NAME")
 
 
 def remove(options: argparse.Namespace) -> int:
@@ -155,7 +154,3 @@ def unknown(name: str, entries: Sequence[Declared], scope: str | None = None) ->
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}" if names else "toolwright mcp add"
     return f"there is no MCP server {name!r}{f' of scope {scope}' if scope else ''}; {hint}"
-
-
-def _tell(text: str) -> None:
-    print(f"toolwright: {text}", file=sys.stderr)

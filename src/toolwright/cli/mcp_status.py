@@ -14,7 +14,7 @@ from toolwright.app.servers import servers_into
 from toolwright.app.trust import Trust
 from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
 from toolwright.cli.mcp_entries import Declared, declared, unknown
-from toolwright.cli.show import one_line, visible
+from toolwright.cli.show import one_line, tell, visible
 from toolwright.cli.start import settings_for
 from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import thaw
@@ -56,7 +56,7 @@ def list_servers(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([_fields(each) for each in seen], indent=2, ensure_ascii=False))
     else:
-        width = max(len(each.declared.name) for each in seen)
+        width = max(len(visible(each.declared.name)) for each in seen)
         for each in seen:
             _print_line(each, width)
     return max((each.code for each in seen), key=lambda code: (code == ERROR, code))
@@ -99,7 +99,7 @@ async def _sign_in(servers: "McpServers", name: str) -> None:
     status = _status(servers, name)
     if status.condition != "signing in" or not sys.stderr.isatty():
         return
-    print(f"{status.name} wants you to sign in; open {status.sign_in_url}", file=sys.stderr)
+    tell(f"{status.name} wants you to sign in; open {status.sign_in_url}")
     while _status(servers, name).condition == "signing in":  # noqa: ASYNC110 - the browser comes back to another task
         await asyncio.sleep(0.1)
 
@@ -137,14 +137,15 @@ async def _connected(
     wanted = {entry.name: thaw(entry.entry) for entry in entries if _may(entry, trusted)}
     loaded = servers_of({"mcpServers": wanted})
     for problem in loaded.problems:
-        print(f"toolwright: warning: {visible(problem)}", file=sys.stderr)
+        tell(f"warning: {problem}")
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
     async with servers_into(registry, configs, places) as servers:
         yield servers, trusted
 
 
 def _print_line(each: Seen, width: int) -> None:
-    print(f"{each.declared.name:<{width}}  {each.condition:<11}  {each.declared.scope:<7}  {each.declared.target}")
+    entry, name = each.declared, visible(each.declared.name)
+    print(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
     status = each.status
     if status is None:
         print(f"{'':<{width}}  {_NEXT_TRUST}")
@@ -173,7 +174,7 @@ def _report(options: argparse.Namespace, seen: Seen, registry: Registry) -> int:
         print(json.dumps({**_fields(seen), "tools": listed}, indent=2, ensure_ascii=False))
     elif status is None or seen.code != DONE:
         why = _NEXT_TRUST if status is None else _why(status)
-        print(f"toolwright: {seen.declared.name} is {_or_not(seen)}: {visible(why)}", file=sys.stderr)
+        tell(f"{seen.declared.name} is {_or_not(seen)}: {why}")
         print(f"  {seen.declared.place}: {seen.declared.target}", file=sys.stderr)
         _print_log(status)
     else:

@@ -1,6 +1,7 @@
 """How calls, outcomes and messages are shown to people: one line each, with nothing in them that hides."""
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -22,6 +23,11 @@ def one_line(text: str, chars: int = _LINE_CHARS) -> str:
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     first = lines[0].replace("\t", " ")
     return cut(first, chars - width_of(more)) + more
+
+
+def tell(text: str) -> None:
+    """Say something to the person on stderr; what of it others wrote, a terminal does not obey."""
+    print(f"toolwright: {visible(text)}", file=sys.stderr)
 
 
 def arguments_of(call: ToolCall) -> Any:

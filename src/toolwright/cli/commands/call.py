@@ -11,6 +11,7 @@ from toolwright.app.places import Places
 from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
 from toolwright.cli.options import add_common, split_rules
 from toolwright.cli.parsing import Parser
+from toolwright.cli.show import tell
 from toolwright.cli.start import settings_for, wishes_of
 from toolwright.core.call import Answers, Completed, Failed, Outcome, Question, ToolCall
 from toolwright.executor.turn import Turn
@@ -44,7 +45,7 @@ def app_without_model(options: argparse.Namespace) -> App:
     """The tools, rules and hooks of this folder."""
     places = Places.of()
     settings = settings_for(options, places)
-    return assemble(NoModel(), settings, places, wishes_of(options), report=_tell)
+    return assemble(NoModel(), settings, places, wishes_of(options), report=tell)
 
 
 def run(arguments: list[str]) -> int:
@@ -70,7 +71,7 @@ async def _perform(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.arguments == "-" else options.arguments
     async with app_without_model(options) as app:
         for problem in app.problems:
-            _tell(problem)
+            tell(problem)
         turn = Turn(ask=_agree if options.yes else None)
         (outcome,) = await app.executor.execute([ToolCall("call-1", options.tool, text)], turn=turn)
         return _report(options, outcome)
@@ -90,15 +91,11 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
         if options.json:
             print(json.dumps(shown, ensure_ascii=False))
         else:
-            _tell(f"{options.tool}: {outcome.error}")
+            tell(f"{options.tool}: {outcome.error}")
         return DENIED if outcome.error.code == "denied" else ERROR
     questions = [f"{question.summary} {question.reason}" for question in outcome.questions]
     if options.json:
         print(json.dumps({"status": "interrupted", "questions": questions}, ensure_ascii=False))
     for question in questions:
-        _tell(f"{question}; --yes agrees")
+        tell(f"{question}; --yes agrees")
     return PAUSED
-
-
-def _tell(text: str) -> None:
-    print(f"toolwright: {text}", file=sys.stderr)

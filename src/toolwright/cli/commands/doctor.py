@@ -14,6 +14,7 @@ from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
 from toolwright.app.trust import Trust
 from toolwright.cli.parsing import Parser
+from toolwright.cli.show import visible
 from toolwright.core.errors import UsageError
 from toolwright.skills import Skills
 from toolwright.system.ripgrep import find_ripgrep
@@ -55,7 +56,7 @@ def run(arguments: list[str]) -> int:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         for finding in findings:
-            print(f"{_MARKS[finding.level]}  {finding.about:<10}  {finding.text}")
+            print(f"{_MARKS[finding.level]}  {finding.about:<10}  {visible(finding.text)}")
             if finding.advice:
                 print(f"{'':<18}do: {finding.advice}")
     return 1 if any(finding.level == "fail" for finding in findings) else 0

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from toolwright.app.trust import Trust
 from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
 from toolwright.cli.options import split_rules
+from toolwright.cli.show import tell, visible
 from toolwright.cli.start import settings_for
 from toolwright.cli.verdict import judged
 from toolwright.core.errors import UsageError
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _test(options) if options.action == "test" else _explain(options)
     except UsageError as error:
-        print(f"toolwright permissions: {error}", file=sys.stderr)
+        tell(f"permissions: {error}")
         return FAILED
 
 
@@ -94,7 +94,7 @@ def _app(options: argparse.Namespace) -> tuple[App, bool]:
 def _test(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
     for problem in app.problems:
-        print(f"warning: {problem}", file=sys.stderr)
+        tell(f"warning: {problem}")
     verdict = judged(app, options.tool, options.argument, withheld_rules(app.places, trusted=trusted))
     if options.json:
         print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
@@ -122,7 +122,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _brief(text: str, places: Places) -> str:
     """Name settings files of the current folder the short way."""
-    return text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/")
+    return visible(text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/"))
 
 
 def _mode_from(app: App) -> str:

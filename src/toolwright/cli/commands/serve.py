@@ -5,7 +5,6 @@ import asyncio
 import os
 import secrets
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
 from toolwright.cli.options import split_rules
 from toolwright.cli.parsing import Parser
+from toolwright.cli.show import tell
 from toolwright.cli.start import settings_for
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
@@ -88,7 +88,7 @@ async def _serve(options: argparse.Namespace) -> None:
     _end_on_signal()
     async with app:
         for problem in app.problems:
-            _tell(f"warning: {problem}")
+            tell(f"warning: {problem}")
         offered = _Offered(app, options.only)
         skills = app.skills if offered.keeps_name("skill") else None
         shown = Shown(options.budget, tuple(options.pin))
@@ -110,7 +110,7 @@ def _app(options: argparse.Namespace) -> App:
         servers=tuple(options.mcp_config),
         keep=False,
     )
-    app = assemble(NoModel(), settings, places, wishes, report=_tell)
+    app = assemble(NoModel(), settings, places, wishes, report=tell)
     app.connect = lambda app: _servers(app, options)
     return app
 
@@ -164,9 +164,9 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
         raise UsageError(f"--http takes a port, or a host and a port, not {options.http!r}")
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
     http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
-    _tell(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
+    tell(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
     if not options.no_token and not os.environ.get(_TOKEN):
-        _tell(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
+        tell(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
     return http
 
 
@@ -175,7 +175,3 @@ def _end_on_signal() -> None:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-
-
-def _tell(text: str) -> None:
-    print(f"toolwright: {text}", file=sys.stderr)

@@ -1,0 +1,52 @@
+"""What a repository's files say reaches a terminal as text: it neither colours, moves nor copies anything there."""
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Machine
+
+ESCAPE = "\x1b]52;c;cHduZWQ=\x07"
+
+
+@pytest.fixture
+def hostile(machine: "Machine") -> "Machine":
+    folder = machine.project / ".toolwright"
+    (folder / "skills" / f"b{ESCAPE}").mkdir(parents=True)
+    (folder / "skills" / f"b{ESCAPE}" / "SKILL.md").write_text("Do something.")
+    rules = {"allow": [f"Bash(echo {ESCAPE})"], "deny": [f"Bash(ls {ESCAPE})"]}
+    (folder / "settings.json").write_text(json.dumps({"permissions": rules, f"bad{ESCAPE}": 1}))
+    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {f"s{ESCAPE}": {"command": "true"}}}))
+    return machine
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("mcp", "list"),
+        ("mcp", "test", "other"),
+        ("mcp", "test", f"s{ESCAPE}"),
+        ("mcp", "remove", "other"),
+        ("trust",),
+        ("doctor",),
+        ("skills", "list"),
+        ("skills", "check"),
+        ("tools",),
+        ("permissions", "explain"),
+        ("permissions", "test", "bash", "ls"),
+        ("call", "list", "{}"),
+        ("-p", f"look at @gone{ESCAPE}.py", "--model=script:gone"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_lets_a_terminal_obey_what_a_repository_wrote(hostile: "Machine", line: tuple[str, ...]) -> None:
+    ended = hostile(*line)
+    assert "\x1b" not in ended.out + ended.err and "\x07" not in ended.out + ended.err
+
+
+def test_a_mention_and_an_untrusted_wish_are_told_in_words(hostile: "Machine") -> None:
+    ended = hostile("-p", f"look at @gone{ESCAPE}.py", hostile.says("done"))
+    assert ended.out == "done\n" and "\x1b" not in ended.err
+    assert "there is no such file" in ended.err and "not trusted" in ended.err
