@@ -256,7 +256,8 @@ class Agent:
         state = self.state(order.session_id)
         handed = state.get(Lineage)
         if handed.executor is None:  # taken up after a restart: what earlier searches revealed is shown again
-            recall_reveals(state, (o for m in talk.history if isinstance(m, ToolMessage) for o in m.outcomes))
+            heard = (message for message in talk.history if isinstance(message, ToolMessage))
+            recall_reveals(state, (outcome for message in heard for outcome in message.outcomes))
         handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
         handed.depth = 0 if lineage is None else lineage.depth + 1
         return Machinery(

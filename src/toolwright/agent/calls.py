@@ -161,7 +161,7 @@ async def _close_anyway(talk: Talk, turn: OpenTurn, endings: Sequence[Ending]) -
 def _questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
     if not outcomes or not isinstance(outcomes[0], Interrupted):
         return None  # one interrupted, all interrupted
-    return tuple(q for outcome in outcomes if isinstance(outcome, Interrupted) for q in outcome.questions)
+    return tuple(question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions)
 
 
 def _merged(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:

@@ -43,7 +43,8 @@ class ActiveSkills(Policy):
     def release(self, session: str, name: str | None = None) -> None:
         """Let one skill's rules, or those of all of them, hold in a session no longer."""
         if session in self._active:
-            self._active[session] = {n: s for n, s in self._active[session].items() if name not in (None, n)}
+            used = self._active[session].items()
+            self._active[session] = {other: skill for other, skill in used if name not in (None, other)}
             if not self._active[session]:
                 del self._active[session]
             self._renew()

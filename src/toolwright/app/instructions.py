@@ -40,8 +40,8 @@ def _files(places: Places) -> Iterator[Path]:
     if (own := places.home / "AGENTS.md").is_file():
         yield own
     inner = places.cwd.relative_to(places.project) if places.cwd.is_relative_to(places.project) else Path()
-    folders = [places.project, *(places.project.joinpath(*inner.parts[: n + 1]) for n in range(len(inner.parts)))]
-    for folder in folders:
+    deeper = (places.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
+    for folder in (places.project, *deeper):
         found = next((folder / name for name in _NAMES if (folder / name).is_file()), None)
         if found is not None and found.resolve().is_relative_to(places.project):
             yield found  # a link out of the repository could name any file of the user's

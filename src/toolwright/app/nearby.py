@@ -45,7 +45,7 @@ class NearbySkills(Hook):
         if session_id not in self._offered and len(self._offered) >= _MOST_SESSIONS:
             del self._offered[next(iter(self._offered))]
         known = self._offered.setdefault(session_id, set())
-        fitting = {s.name: s for s in self._skills if any(map(s.fits, touched))}
+        fitting = {skill.name: skill for skill in self._skills if any(map(skill.fits, touched))}
         fitting |= {skill.name: skill for skill in fresh if not skill.paths}
         new = [skill for name, skill in fitting.items() if name not in known]
         known.update(skill.name for skill in new)

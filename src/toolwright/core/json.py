@@ -60,7 +60,7 @@ def freeze(value: object) -> Any:
     if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, Mapping):
-        return FrozenDict({k: freeze(v) for k, v in cast(Mapping[str, object], value).items()})
+        return FrozenDict({key: freeze(item) for key, item in cast(Mapping[str, object], value).items()})
     if isinstance(value, (list, tuple)):
         return FrozenList([freeze(item) for item in cast(Sequence[object], value)])
     return value
@@ -69,7 +69,7 @@ def freeze(value: object) -> Any:
 def thaw(value: object) -> Any:
     """Copy JSON into plain dicts and lists that may be changed."""
     if isinstance(value, Mapping):
-        return {k: thaw(v) for k, v in cast(Mapping[str, object], value).items()}
+        return {key: thaw(item) for key, item in cast(Mapping[str, object], value).items()}
     if isinstance(value, (list, tuple)):
         return [thaw(item) for item in cast(Sequence[object], value)]
     return value

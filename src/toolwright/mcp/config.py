@@ -158,7 +158,7 @@ class _Entry:
     def _table(self, key: str) -> Mapping[str, str]:
         value = self._entry.get(key, {})
         if not isinstance(value, dict) or not all(
-            isinstance(v, str) for v in cast("dict[str, object]", value).values()
+            isinstance(item, str) for item in cast("dict[str, object]", value).values()
         ):
             raise UsageError(f"{self._place}: {key} must be an object of texts")
         return FrozenDict({name: self._filled(text) for name, text in cast("dict[str, str]", value).items()})

@@ -108,7 +108,7 @@ class SignIn:
     async def returned(self) -> AuthorizationCodeResult:
         """Listen until the browser comes back; nothing listens at any other time."""
         back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-        server = await asyncio.start_server(lambda r, w: _answer(r, w, back), sock=self._door.dup())
+        server = await asyncio.start_server(lambda reader, writer: _answer(reader, writer, back), sock=self._door.dup())
         try:
             return await asyncio.wait_for(back, _WAIT_SECONDS)
         except TimeoutError as error:
@@ -141,7 +141,8 @@ def _heard(target: str, back: "asyncio.Future[AuthorizationCodeResult]") -> str:
     if parts.path != "/callback" or back.done() or not ("code" in given or "error" in given):
         return "There is nothing here."
     if "code" in given:
-        back.set_result(AuthorizationCodeResult(**{k: given[k] for k in ("code", "state", "iss") if k in given}))
+        known = {key: given[key] for key in ("code", "state", "iss") if key in given}
+        back.set_result(AuthorizationCodeResult(**known))
         return _SIGNED_IN
     why = "".join(char for char in given["error"] if char.isalnum() or char in " _-")[:80]
     back.set_exception(OAuthFlowError(f"the sign-in was refused: {why}"))

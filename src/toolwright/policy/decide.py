@@ -75,7 +75,9 @@ _UNDECIDED = Ask("no policy has an opinion", source="default")
 def _vouches(kind: type[Policy]) -> bool:
     """Whether a policy's standing speaks for its judgement: one that only inherited it may judge by anything."""
     names = ("standing", "judge", "settle")
-    standing, *judging = (next(place for place, base in enumerate(kind.__mro__) if n in vars(base)) for n in names)
+    standing, *judging = (
+        next(place for place, base in enumerate(kind.__mro__) if name in vars(base)) for name in names
+    )
     return standing <= min(judging)
 
 
@@ -100,9 +102,11 @@ def _combined(decisions: Iterable[Decision]) -> Decision:
     asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
     if not asks:
         allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
-        return Allow(_listed(a.reason for a in allowed), _listed(a.source for a in allowed))
+        return Allow(_listed(allow.reason for allow in allowed), _listed(allow.source for allow in allowed))
     ordered = sorted(asks, key=_rank, reverse=True)
-    return Ask(_listed(a.reason for a in ordered), _listed(a.source for a in ordered), any(a.firm for a in asks))
+    return Ask(
+        _listed(ask.reason for ask in ordered), _listed(ask.source for ask in ordered), any(ask.firm for ask in asks)
+    )
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -124,7 +128,7 @@ class Policies:
 
     def _seat(self, *policies: Policy) -> None:
         self.policies = policies
-        self._tiers = tuple(tuple(p for p in policies if p.tier is tier) for tier in Tier)
+        self._tiers = tuple(tuple(policy for policy in policies if policy.tier is tier) for tier in Tier)
         self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
         self._steady = self._only if self._only is not None and _vouches(type(self._only)) else None
 

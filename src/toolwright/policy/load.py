@@ -79,7 +79,9 @@ def _entry(kind: RuleKind, item: object, file: Path, base: str) -> _Entry:
 
 
 def _texts(value: object, file: Path) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in cast("Sequence[object]", value)):
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(item, str) for item in cast("Sequence[object]", value)
+    ):
         raise UsageError(f"match and not_match in {file} must be lists of examples, not {value!r}")
     return tuple(cast("Sequence[str]", value))
 

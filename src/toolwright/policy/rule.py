@@ -42,7 +42,7 @@ def parse_rule(kind: RuleKind, text: str, *, written_in: str = "", base: str = "
     """Read `Tool` or `Tool(specifier)`; anything else is a `UsageError`, so that no rule is lost in silence."""
     name, opened, rest = text.strip().partition("(")
     name = name.strip()
-    if not name or (opened and not rest.endswith(")")) or any(c in name for c in " )"):
+    if not name or (opened and not rest.endswith(")")) or any(character in name for character in " )"):
         raise UsageError(
             f"the {kind} rule {text!r} is not of the form Tool or Tool(specifier), such as Bash(git log *)"
         )

@@ -20,7 +20,9 @@ class Rules(Policy):
     def __init__(self, rules: Iterable[Rule], here: Surroundings | None = None) -> None:
         self.here = here or Surroundings.of(Path.cwd())
         self.rules = tuple(sorted(dict.fromkeys(rules), key=lambda rule: (rule.text, rule.written_in, rule.base)))
-        self._by_kind = {kind: tuple(r for r in self.rules if r.kind == kind) for kind in ("deny", "ask", "allow")}
+        self._by_kind = {
+            kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
+        }
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         found, sure = self._strictest(self._by_kind["deny"], access, subject)

@@ -22,7 +22,9 @@ def encode(message: Message, edge: Edge) -> bytes:
     if isinstance(message, ToolMessage):
         # what a search says beside its references comes after the results: the API takes them unmixed
         results = [_outcome(outcome, edge) for outcome in message.outcomes]
-        return _written("user", [*results, *(_text(o.text) for o in message.outcomes if _references(o, edge))])
+        return _written(
+            "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, edge))]
+        )
     if isinstance(message, AssistantMessage):
         return _written("assistant", _assistant(message.parts, edge))
     content = message.content

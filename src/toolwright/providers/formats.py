@@ -77,7 +77,10 @@ def to_mcp(spec: ToolSpec, name: str | None = None) -> Shape:
     payload["description"] = spec.description
     payload["inputSchema"] = spec.input_schema
     if spec.input_schema.get("type") != "object":
-        payload["inputSchema"] = {"type": "object", **{k: v for k, v in spec.input_schema.items() if k != "type"}}
+        payload["inputSchema"] = {
+            "type": "object",
+            **{key: value for key, value in spec.input_schema.items() if key != "type"},
+        }
     notes: tuple[str, ...] = ()
     if spec.output_schema is not None and spec.output_schema.get("type") == "object":
         payload["outputSchema"] = spec.output_schema

@@ -119,7 +119,7 @@ class _Writer:
                 self._inside(given, key, written, path)
         if "prefixItems" in given:
             places = enumerate(as_list(given["prefixItems"]))
-            written["prefixItems"] = [self.node(item, f"{path}[{n}]") for n, item in places]
+            written["prefixItems"] = [self.node(item, f"{path}[{place}]") for place, item in places]
 
     def _inside(self, given: JsonObject, key: str, written: Schema, path: str) -> None:
         value = given[key]
@@ -128,7 +128,7 @@ class _Writer:
         elif is_object(value):
             written[key] = self.node(value, f"{path}[]" if key == "items" else f"{path}{{}}")
         else:  # a list of schemas is how older drafts write prefixItems
-            written["prefixItems"] = [self.node(item, f"{path}[{n}]") for n, item in enumerate(as_list(value))]
+            written["prefixItems"] = [self.node(item, f"{path}[{place}]") for place, item in enumerate(as_list(value))]
 
     def _alternatives(self, given: JsonObject, written: Schema, path: str) -> None:
         for key in ("anyOf", "oneOf"):
@@ -140,7 +140,7 @@ class _Writer:
             if "anyOf" in written:
                 self._note(path, f"'{key}' beside other alternatives is checked on the call")
                 continue
-            written["anyOf"] = [self.node(branch, f"{path}.{n}") for n, branch in enumerate(branches)]
+            written["anyOf"] = [self.node(branch, f"{path}.{place}") for place, branch in enumerate(branches)]
 
     def _reference(self, given: JsonObject, written: Schema, text: str, path: str) -> Schema:
         reference = str(given["$ref"])

@@ -112,7 +112,9 @@ def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
             return None
         seen.add(reference)
         beside = without(node, "$ref")
-        joined = merged(beside, {k: v for k, v in as_object(target).items() if k not in ("$defs", "definitions")})
+        joined = merged(
+            beside, {key: value for key, value in as_object(target).items() if key not in ("$defs", "definitions")}
+        )
         if joined is None:
             return None
         node = joined

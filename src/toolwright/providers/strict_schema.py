@@ -122,7 +122,7 @@ class StrictCompiler:
         return Part({"$ref": f"#/$defs/{name}"}, Named(self._codecs, name), wire, rewritten)
 
     def _union(self, place: Place) -> Part:
-        base = {k: v for k, v in place.schema.items() if k != "anyOf" and k not in ANNOTATIONS}
+        base = {key: value for key, value in place.schema.items() if key != "anyOf" and key not in ANNOTATIONS}
         branches = [branch for branch in as_list(place.schema["anyOf"]) if branch is not False]
         joined = self._joined(base, branches) if constrains(base) else branches
         if joined is None:
@@ -184,7 +184,7 @@ class StrictCompiler:
         if unknown:
             raise Inexpressible(f"{place.path}: unknown type {unknown[0]!r}")
         values = choices(place.schema)
-        fitting = [k for k in kinds if values is None or any(is_of(value, k) for value in values)]
+        fitting = [kind for kind in kinds if values is None or any(is_of(value, kind) for value in values)]
         if not fitting:
             raise Impossible(f"{place.path}: no choice is of type {' or '.join(kinds)}")
         if len(fitting) == 1:
@@ -237,7 +237,7 @@ class StrictCompiler:
         longest = schema.get("maxItems")
         if rest is not False and not (isinstance(longest, int) and longest <= len(first)):
             raise Inexpressible(f"{place.path}: a list with places of their own and no end")
-        items = [self._needed(item, f"{place.path}[{n}]") for n, item in enumerate(first)]
+        items = [self._needed(item, f"{place.path}[{index}]") for index, item in enumerate(first)]
         if len({compact(item.schema) for item in items}) > 1:
             self._reader.note(
                 place.path, "the order of unlike items is told in the description and checked on the call"

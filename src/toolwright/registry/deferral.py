@@ -109,7 +109,9 @@ class Deferred:
     def _divide(self, source: Catalog, revealed: Revealed) -> tuple[Revealed, frozenset[str]]:
         """Say which tools are hidden; what a session was shown or not shown before stays that way."""
         if self._budget_tokens is None:
-            return revealed, frozenset(n for n, t in source.tools.items() if t.spec.deferred and n not in self._always)
+            return revealed, frozenset(
+                name for name, tool in source.tools.items() if tool.spec.deferred and name not in self._always
+            )
         hidden = revealed.hidden & source.tools.keys()
         undecided = source.tools.keys() - hidden - revealed.shown
         if undecided:

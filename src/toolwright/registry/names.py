@@ -22,7 +22,11 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
     counts: dict[str, int] = {}
     for wish in wishes.values():
         counts[wish] = counts.get(wish, 0) + 1
-    free = {n: w for n, w in wishes.items() if 0 < len(w) <= _LONGEST and w not in taken and counts[w] == 1}
+    free = {
+        name: wish
+        for name, wish in wishes.items()
+        if 0 < len(wish) <= _LONGEST and wish not in taken and counts[wish] == 1
+    }
     given = {name: name for name in taken} | free
     used = set(given.values())
     for name, wish in wishes.items():

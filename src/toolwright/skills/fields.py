@@ -77,7 +77,8 @@ class Fields:
     def texts(self, name: str) -> None:
         """Check a map of texts."""
         value = self._given(name)
-        if value is not None and not (isinstance(value, dict) and all(isinstance(v, str) for v in value.values())):
+        sound = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+        if value is not None and not sound:
             self.refuse(name, f"{name} must be a map of texts")
 
     def flag(self, name: str, *, default: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What the author of a skill can check before anybody else uses it."""
+"""The contract of a skill as a function: run it on your own."""
 
 from os import PathLike
 from pathlib import Path

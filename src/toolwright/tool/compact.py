@@ -12,7 +12,7 @@ def compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Drop titles and inline definitions that do not refer to themselves; properties keep whatever name they have."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs", {}))
     recursive = {name for name in definitions if _reaches(name, definitions)}
-    body = _Inliner(definitions, recursive).shrink({k: v for k, v in schema.items() if k != "$defs"})
+    body = _Inliner(definitions, recursive).shrink({key: value for key, value in schema.items() if key != "$defs"})
     kept = {name: definitions[name] for name in sorted(recursive) if _mentions(body, name, definitions)}
     if kept:
         inliner = _Inliner(definitions, recursive)
@@ -28,7 +28,10 @@ def compact_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     body.pop("description", None)
     body.setdefault("properties", {})
     order = ("type", "properties", "required")
-    return {**{key: body[key] for key in order if key in body}, **{k: v for k, v in body.items() if k not in order}}
+    return {
+        **{key: body[key] for key in order if key in body},
+        **{key: value for key, value in body.items() if key not in order},
+    }
 
 
 def in_stable_order(value: object) -> object:
@@ -51,7 +54,7 @@ class _Inliner:
     def _object(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         name = _referenced(schema)
         if name is not None and name in self._definitions and name not in self._recursive:
-            beside = {k: v for k, v in schema.items() if k != "$ref"}
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
             return self._object({**self._definitions[name], **beside})
         shrunk: dict[str, Any] = {}
         for key, value in schema.items():

@@ -65,7 +65,8 @@ class Contract:
         """What the function itself fills in, as JSON."""
         known = self._defaults
         if known is None:
-            own = {p.name: p.default for p in self.shape.parameters if p.default is not MISSING and not p.filled}
+            filling = (each for each in self.shape.parameters if each.default is not MISSING and not each.filled)
+            own = {parameter.name: parameter.default for parameter in filling}
             known = self._defaults = cast("dict[str, Any]", _as_json(own))
         return known
 
@@ -110,10 +111,10 @@ class Contract:
             extra, definitions = argument_schemas(list(self._adapters.items()), about=self.shape.function)
             # what Field(description=…) or Annotated says of a parameter is closer to it than the docstring
             properties |= {
-                n: _described(part, part.get("description") or _noted(annotations[n]) or described.get(n))
-                for n, part in extra.items()
+                name: _described(part, part.get("description") or _noted(annotations[name]) or described.get(name))
+                for name, part in extra.items()
             }
-        whole = {p.name: _with_default(p, properties[p.name]) for p in self.shape.parameters}
+        whole = {each.name: _with_default(each, properties[each.name]) for each in self.shape.parameters}
         schema: dict[str, Any] = {"type": "object", "properties": whole}
         required = [parameter.name for parameter in self.shape.parameters if parameter.required]
         if required:

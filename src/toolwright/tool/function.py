@@ -119,7 +119,7 @@ class FunctionTool(LazyTool):
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """The arguments as JSON, defaults filled in."""
         given = values if self.contract.plain else to_jsonable_python(values, serialize_unknown=True)
-        return {**given, **{n: value for n, value in self.contract.defaults.items() if n not in given}}
+        return {**given, **{name: value for name, value in self.contract.defaults.items() if name not in given}}
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function the way its kind wants to be run."""

@@ -36,7 +36,8 @@ def run(arguments: list[str]) -> int:
 def _list(skills: Skills, *, as_json: bool) -> int:
     if as_json:
         fields = ("name", "description", "kind", "scope")
-        print(json.dumps([{**{f: getattr(s, f) for f in fields}, "file": str(s.file)} for s in skills], indent=2))
+        listed = [{**{name: getattr(skill, name) for name in fields}, "file": str(skill.file)} for skill in skills]
+        print(json.dumps(listed, indent=2))
         return 0
     for skill in skills:
         print(f"{skill.name:<24}  {skill.scope:<7}  {one_line(skill.description, 80)}")
