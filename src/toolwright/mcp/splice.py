@@ -5,34 +5,22 @@ Files that people write keep their order, their line breaks and whatever else no
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from toolwright.core.errors import UsageError
+from toolwright.core.json_text import Member, members_at, skip_space
 
-_SPACE = " \t\r\n"
 _UNIT = "  "
-_DECODER = json.JSONDecoder()
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """One key and its value, by where they stand."""
-
-    name: str
-    begin: int
-    value: int
-    end: int
 
 
 def with_member(text: str, path: Sequence[str], value: object) -> str:
     """Set the member at a path of keys, making the objects that lead there; `text` must hold a JSON object."""
-    return _put(text, _skip(text, 0), path, value)
+    return _put(text, skip_space(text, 0), path, value)
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
     """Take the member at a path out, each time it is written there; a path that leads nowhere changes nothing."""
     while True:
-        at = _skip(text, 0)
+        at = skip_space(text, 0)
         for key in path[:-1]:
             found = _last(text, at, key)
             if found is None or text[found.value] != "{":
@@ -60,7 +48,7 @@ def _put(text: str, at: int, path: Sequence[str], value: object) -> str:
 
 def _append(text: str, at: int, name: str, value: object) -> str:
     """Behind the last member, laid out as it is; the first one of an empty object is laid out as the text is."""
-    members = _members(text, at)
+    members = members_at(text, at)
     if members:
         end, line = members[-1].end, "\n" in text[at : members[0].begin]
         indent = _indent(text, members[0].begin) if line else None
@@ -69,16 +57,16 @@ def _append(text: str, at: int, name: str, value: object) -> str:
         indent = _indent(text, at) + _UNIT if line else None
     space = ("\n" + (indent or "")) if line else (" " if members else "")
     close = "\n" + _indent(text, at) if line and not members else ""
-    rest = text[end:] if members else text[_skip(text, end) :]
+    rest = text[end:] if members else text[skip_space(text, end) :]
     comma = "," if members else ""
     return f"{text[:end]}{comma}{space}{_quoted(name)}: {_dumped(value, indent)}{close}{rest}"
 
 
-def _cut(text: str, at: int, member: _Member) -> str:
-    members = _members(text, at)
+def _cut(text: str, at: int, member: Member) -> str:
+    members = members_at(text, at)
     place = members.index(member)
     if len(members) == 1:
-        return text[: at + 1] + text[_skip(text, member.end) :]
+        return text[: at + 1] + text[skip_space(text, member.end) :]
     if place == 0:
         return text[: member.begin] + text[members[1].begin :]
     return text[: members[place - 1].end] + text[member.end :]
@@ -100,29 +88,9 @@ def _quoted(name: str) -> str:
 def _indent(text: str, at: int) -> str:
     """The blanks at the beginning of the line a position stands on."""
     begin = text.rfind("\n", 0, at) + 1
-    return text[begin : min(_skip(text, begin), at)]
+    return text[begin : min(skip_space(text, begin), at)]
 
 
-def _last(text: str, at: int, name: str) -> _Member | None:
+def _last(text: str, at: int, name: str) -> Member | None:
     """The member of this name; of several the last, which is the one that counts."""
-    return next((member for member in reversed(_members(text, at)) if member.name == name), None)
-
-
-def _members(text: str, at: int) -> list[_Member]:
-    """Every member of the object at a position."""
-    found: list[_Member] = []
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        name, end = _DECODER.raw_decode(text, at)
-        value = _skip(text, _skip(text, end) + 1)
-        end = _DECODER.raw_decode(text, value)[1]
-        found.append(_Member(name, at, value, end))
-        at = _skip(text, end)
-        at = _skip(text, at + 1) if text[at] == "," else at
-    return found
-
-
-def _skip(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+    return next((member for member in reversed(members_at(text, at)) if member.name == name), None)
