@@ -63,6 +63,8 @@ def check_name(name: str) -> str:
 
 
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
+ELICITS = "elicits"
+"""In the metadata of a tool whose questions are an MCP server's form for a person to fill in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,13 @@ from toolwright.core.call import Completed, Failed
 from toolwright.core.content import Output
 from toolwright.core.errors import Denied
 from toolwright.core.json import JsonObject
-from toolwright.core.spec import ToolSpec
+from toolwright.core.spec import ELICITS, ToolSpec
 from toolwright.hooks.shell_reply import HookReply
-
-_ELICITS = "elicits"
-"""Marks, in a tool's metadata, that calling it puts a server's form to a person."""
 
 
 def server_asking(spec: ToolSpec) -> str:
     """The server a tool puts questions for; empty for every other tool."""
-    return str(spec.metadata.get("server", "unknown")) if spec.metadata.get(_ELICITS) else ""
+    return str(spec.metadata.get("server", "unknown")) if spec.metadata.get(ELICITS) else ""
 
 
 def form_asked(server: str, arguments: JsonObject) -> dict[str, object]:

@@ -13,14 +13,12 @@ import mcp_types as types
 from toolwright.core.call import Completed, Failed, ToolCall
 from toolwright.core.errors import ApprovalRequired, Denied
 from toolwright.core.json import JsonObject
-from toolwright.core.spec import Annotations, Effect, ToolSpec
+from toolwright.core.spec import ELICITS, Annotations, Effect, ToolSpec
 from toolwright.mcp.config import ServerConfig
 from toolwright.mcp.translate import visible
 from toolwright.tool.base import ToolContext
 from toolwright.tool.handwritten import SchemaInvocation, SchemaTool
 
-ELICITS = "elicits"
-"""In the metadata of a tool whose questions are a server's form to fill in."""
 _numbers = itertools.count(1)
 _SCHEMA: JsonObject = {
     "type": "object",

@@ -10,7 +10,7 @@ from mcp import MCPError
 from toolwright.core.call import Answers, Approve, Decline, Question, Reply
 from toolwright.core.errors import ToolFailed
 from toolwright.core.json import thaw
-from toolwright.mcp.elicit import ELICITS
+from toolwright.core.spec import ELICITS
 from toolwright.registry.catalog import Catalog
 from toolwright.serve.caller import Caller
 

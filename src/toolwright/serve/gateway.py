@@ -14,9 +14,9 @@ from mcp.server.subscriptions import ListenHandler
 from toolwright.core.call import Failed, Outcome, ToolCall
 from toolwright.core.errors import ToolError, UnknownTool
 from toolwright.core.json import thaw
+from toolwright.core.spec import ELICITS
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import Turn
-from toolwright.mcp.elicit import ELICITS
 from toolwright.providers.formats import to_mcp
 from toolwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
 from toolwright.registry.compose import combined
