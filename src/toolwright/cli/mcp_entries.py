@@ -152,5 +152,6 @@ def unknown(name: str, entries: Sequence[Declared], scope: str | None = None) ->
     """What to say of a name nobody declared."""
     names = list(dict.fromkeys(entry.name for entry in entries))
     near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}" if names else "toolwright mcp add"
+    known = f"there are {', '.join(names)}" if names else "toolwright mcp add adds one"
+    hint = f"did you mean {near[0]}?" if near else known
     return f"there is no MCP server {name!r}{f' of scope {scope}' if scope else ''}; {hint}"

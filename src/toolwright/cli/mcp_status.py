@@ -151,7 +151,7 @@ def _print_line(each: Seen, width: int) -> None:
         print(f"{'':<{width}}  {_NEXT_TRUST}")
         return
     if status.condition == "ready":
-        print(f"{'':<{width}}  {len(status.tools)} tools in {status.seconds:.2f} s, MCP {status.protocol}")
+        print(f"{'':<{width}}  {_counted(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
     for problem in (_why(status), *status.problems, *(f"changed since accepted: {name}" for name in status.held)):
         if problem:
             print(f"{'':<{width}}  {visible(problem)}")
@@ -193,8 +193,12 @@ def _print_log(status: "ServerStatus | None") -> None:
         print("".join(f"    {line}\n" for line in lines), end="", file=sys.stderr)
 
 
+def _counted(tools: int) -> str:
+    return f"{tools} tool{'' if tools == 1 else 's'}"
+
+
 def _print_ready(entry: Declared, status: "ServerStatus", tools: Sequence[Any]) -> None:
-    print(f"{entry.name}: ready in {status.seconds:.2f} s, {len(tools)} tools")
+    print(f"{entry.name}: ready in {status.seconds:.2f} s, {_counted(len(tools))}")
     print(f"  {visible(status.server) or 'it does not say what it is'}, MCP {status.protocol}")
     print(f"  {entry.place}: {entry.target}")
     width = max((len(tool.spec.name) for tool in tools), default=0)

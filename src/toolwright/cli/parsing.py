@@ -48,7 +48,8 @@ class Parser(argparse.ArgumentParser):
         return f"{name} cannot be {value!r}; {_nearest(value, known) or 'there are ' + ', '.join(known)}"
 
     def _missing(self, names: Sequence[str]) -> str:
-        free = {action.dest for action in self._actions if action.nargs in ("*", "?", argparse.REMAINDER)}
+        optional = [action for action in self._actions if action.nargs in ("*", "?", argparse.REMAINDER)]
+        free = {action.metavar or action.dest for action in optional}  # argparse says that these are required too
         needed = [name.upper() for name in names if name not in free]
         return f"{' and '.join(needed)} {'is' if len(needed) == 1 else 'are'} missing"
 

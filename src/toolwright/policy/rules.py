@@ -31,7 +31,7 @@ class Rules(Policy):
         doubtful = found
         found, _ = self._strictest(self._by_kind["ask"], access, subject)
         if doubtful:
-            return Ask(f"the rule {doubtful.text} forbids it or not, which nobody can tell", doubtful.source, firm=True)
+            return Ask(f"the rule {doubtful.text} may forbid it; nobody can tell what runs", doubtful.source, firm=True)
         if found:
             return Ask(f"the rule {found.text} wants to be asked", found.source)
         found, sure = self._strictest(self._by_kind["allow"], access, subject)

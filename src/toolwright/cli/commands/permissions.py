@@ -14,6 +14,7 @@ from toolwright.app.trust import Trust
 from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
 from toolwright.cli.options import split_rules
+from toolwright.cli.parsing import Parser
 from toolwright.cli.show import tell, visible
 from toolwright.cli.start import settings_for
 from toolwright.cli.verdict import judged
@@ -22,6 +23,7 @@ from toolwright.policy import Rule
 
 ALLOWED, FAILED, ASKED, DENIED = 0, 2, 3, 4
 _CODES = {"allow": ALLOWED, "ask": ASKED, "deny": DENIED}
+_DESCRIPTION = "What would be decided about a call here and now, and the rules that decide."
 _EPILOG = """\
 Settings, trust, mode, rules, folders and tools are those the agent would have here. Nothing runs, hooks neither.
 
@@ -49,10 +51,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    kept: dict[str, Any] = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser("toolwright permissions", description=__doc__, **kept)
-    actions = parser.add_subparsers(dest="action", required=True)
-    test = actions.add_parser("test", help="say what would be decided about a call", **kept)
+    parser = Parser("toolwright permissions", description=_DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    test = actions.add_parser("test", help="say what would be decided about a call", epilog=_EPILOG)
     test.add_argument("tool", help="bash, read, edit, web_fetch or any other tool's name")
     test.add_argument("argument", help="the command line, path or address, or all arguments as a JSON object")
     explain = actions.add_parser("explain", help="list mode, trust and rules in force, and what is wrong with them")
