@@ -1,6 +1,5 @@
 """A user's machine in miniature: a home, a project, and the command run in it."""
 
-import io
 import json
 import os
 import shutil
@@ -43,12 +42,14 @@ class Machine:
     patch: pytest.MonkeyPatch
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ended:
-        given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
-        self.patch.setattr(sys, "stdin", given)
-        try:
-            code = run(list(arguments))
-        except SystemExit as end:
-            code = int(end.code or 0)
+        piped = self.home / "stdin"  # a real file: who only looks like one is not read
+        piped.write_text(stdin)
+        with piped.open(encoding="utf-8") as given:
+            self.patch.setattr(sys, "stdin", given)
+            try:
+                code = run(list(arguments))
+            except SystemExit as end:
+                code = int(end.code or 0)
         out, err = self.capture.readouterr()
         return Ended(code, out, err)
 

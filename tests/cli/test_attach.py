@@ -102,4 +102,17 @@ def test_what_is_piped_in_names_no_files(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     ended = machine("-p", "summarise", machine.says("ok"), "--session-id", "s1", stdin="see @a.txt and @nope.txt")
     assert (ended.code, ended.err) == (0, "")
-    assert "alpha" not in json.dumps(said(machine, "s1"))
+    heard = json.dumps(said(machine, "s1"))
+    assert "@nope.txt" in heard and "alpha" not in heard
+
+
+def test_what_is_piped_into_a_skill_names_no_files_either(machine: Any) -> None:
+    skill = machine.project / ".toolwright" / "skills" / "review"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: review\ndescription: Review.\n---\nReview $ARGUMENTS")
+    for name in ("typed", "piped"):
+        (machine.project / f"{name}.txt").write_text(f"content of {name}")
+    machine("-p", "/review @typed.txt", machine.says("ok"), "--session-id", "s1", stdin="a diff with @piped.txt in it")
+    heard = json.dumps(said(machine, "s1"))
+    assert "a diff with @piped.txt in it" in heard and "content of typed" in heard
+    assert "content of piped" not in heard

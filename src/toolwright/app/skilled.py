@@ -31,6 +31,8 @@ from toolwright.tool.base import Cancellation, State, Tool, ToolContext
 
 HOOK_NOTE = "\n\n[hook] "
 """Stands before what hooks add to a prompt, which is no part of what the person typed."""
+STDIN_BEGINS = "\n\n<stdin>\n"
+"""Stands before what was piped in, which names no files to be attached."""
 _ANSWERED = "The person called the skill {name}. It ran as an agent of its own, which answered:\n\n{answer}"
 
 
@@ -84,11 +86,14 @@ class Skilled:
 
     async def _read_out(self, text: str, turn: Turn, attached: Collection[Path]) -> str:
         typed, note, more = text.partition(HOOK_NOTE)
+        typed, begins, piped = typed.partition(STDIN_BEGINS)
         called, arguments = self.skills.stacked(typed)
         if not called:
             return text
+        places = self._places
+        around = Around(places.project, places.cwd, turn.session_id, attached=attached, piped=begins + piped)
         try:
-            texts = [await self._said(skill, arguments, turn, attached) for skill in called]
+            texts = [await self._said(skill, arguments, turn, around) for skill in called]
         except BaseException:
             self.ended(turn.session_id)
             raise
@@ -99,7 +104,7 @@ class Skilled:
         self.active.release(session_id)
         self.models.switch()
 
-    async def _said(self, skill: Skill, arguments: str, turn: Turn, attached: Collection[Path]) -> str:
+    async def _said(self, skill: Skill, arguments: str, turn: Turn, around: Around) -> str:
         agent = self._served()
         lineage = Lineage()
         lineage.executor, lineage.ask = agent.executor, agent.ask
@@ -108,9 +113,7 @@ class Skilled:
         turn = replace(turn, state=state, ask=agent.ask)
         self._use(skill, turn.session_id)
         calls = Calls(lambda call: agent.executor.execute([call], turn=turn), f"skill-{uuid.uuid4().hex[:8]}")
-        places = self._places
-        around = Around(places.project, places.cwd, turn.session_id, calls.run, calls.read, attached)
-        prompt = await prepared(skill, arguments, around)
+        prompt = await prepared(skill, arguments, replace(around, run=calls.run, read=calls.read))
         return await self._answered(skill, prompt, turn) if skill.fork else prompt
 
     async def _answered(self, skill: Skill, prompt: str, turn: Turn) -> str:

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
+from toolwright.app.skilled import STDIN_BEGINS
 from toolwright.core.errors import UsageError
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
-STDIN_BEGINS = "\n\n<stdin>\n"
-"""Parts what a person wrote from what was piped in, which names no files to be attached."""
 
 
 def prompt_with_stdin(prompt: str) -> str:

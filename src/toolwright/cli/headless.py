@@ -14,11 +14,12 @@ from toolwright.agent.recall import Recalled
 from toolwright.agent.result import AgentEvent, Done, Paused, Result, Stopped
 from toolwright.app.assemble import App
 from toolwright.app.conversation import Conversation
+from toolwright.app.skilled import STDIN_BEGINS
 from toolwright.cli import wire
 from toolwright.cli.answering import open_questions, read_answers
 from toolwright.cli.attach import Attaching
 from toolwright.cli.exits import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
-from toolwright.cli.given import STDIN_BEGINS, messages_on_stdin, prompt_with_stdin
+from toolwright.cli.given import messages_on_stdin, prompt_with_stdin
 from toolwright.cli.session import begin
 from toolwright.cli.show import tell, visible
 from toolwright.cli.start import start

@@ -31,6 +31,8 @@ class Around:
     read: ReadFile | None = None
     attached: Collection[Path] = ()
     """Files that are handed over already."""
+    piped: str = ""
+    """Goes with the arguments and names no files: whoever wrote it is not who called the skill."""
 
 
 async def prepare(
@@ -42,16 +44,19 @@ async def prepare(
 
 async def prepared(skill: Skill, arguments: str, around: Around) -> str:
     """Return the instructions for these arguments, followed by the files they name as `@path`."""
-    if "\0" in arguments:
+    given = arguments + around.piped
+    if "\0" in given:
         raise ToolFailed("the arguments hold a NUL character; leave it out")
-    project = around.project or Path.cwd()
-    expansion = expanded(skill.body(), arguments, names=skill.arguments, values=_values(skill, project, around.session))
+    project, body = around.project or Path.cwd(), skill.body()
+    values = _values(skill, project, around.session)
+    expansion = expanded(body, given, names=skill.arguments, values=values)
     count = len(expansion.requests)
     if count > _MOST_COMMANDS:
         raise ToolFailed(f"the skill {skill.name} wants to run {count} commands; at most {_MOST_COMMANDS} are allowed")
     text = expansion.assembled([await _output(request, around.run) for request in expansion.requests])
     if around.read is not None:
-        for path in references(expansion, around.cwd or project):
+        naming = expanded(body, arguments, names=skill.arguments, values=values) if around.piped else expansion
+        for path in references(naming, around.cwd or project):
             if path not in around.attached:
                 text += attachment(path, await around.read(path))
     return text
