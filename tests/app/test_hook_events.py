@@ -29,6 +29,7 @@ from toolwright.app.settings import load_settings
 from toolwright.app.wishes import Wishes
 from toolwright.core.errors import ApprovalRequired
 from toolwright.core.json import JsonObject
+from toolwright.core.message import ToolMessage
 from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell_config import ShellHook
 from toolwright.policy.places import Surroundings
@@ -132,7 +133,7 @@ async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_s
     events = await said(app)
     assert isinstance(events[-1], Done)
     (_, _, outcomes, _) = await app.agent.messages("s")
-    assert "not today" in outcomes.outcomes[0].text  # type: ignore[union-attr]
+    assert isinstance(outcomes, ToolMessage) and "not today" in outcomes.outcomes[0].text
 
 
 @pytest.mark.parametrize(

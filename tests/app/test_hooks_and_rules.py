@@ -14,6 +14,7 @@ from toolwright.app.places import Places
 from toolwright.app.settings import Settings, load_settings
 from toolwright.app.wishes import Wishes
 from toolwright.core.errors import UsageError
+from toolwright.core.message import UserMessage
 from toolwright.testing.provider import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
@@ -78,7 +79,7 @@ async def test_a_prompt_can_be_refused_or_added_to(places: Places) -> None:
     async for _ in Conversation(adding, "s").say("which day?"):
         pass
     (said, _) = await adding.agent.messages("s")
-    assert said.content == "which day?\n\n[hook] it is Monday"  # type: ignore[union-attr]
+    assert said == UserMessage("which day?\n\n[hook] it is Monday")
 
 
 async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(places: Places) -> None:

@@ -1,6 +1,7 @@
 """Trust: what a repository may do before a person has agreed, and after."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -125,12 +126,12 @@ def executor_of(places: Places) -> Executor:
     return assemble(ScriptedProvider(), settings, places, Wishes(keep=False)).executor
 
 
-async def always(questions: "tuple[Question, ...]") -> Answers:
+async def always(questions: Sequence[Question]) -> Answers:
     return Answers({question.id: Approve(scope="always") for question in questions})
 
 
 async def test_always_is_kept_in_the_local_settings_and_does_not_cost_the_trust(places: Places) -> None:
-    outcome = await executor_of(places).run("bash", {"command": "make -v"}, turn=Turn(ask=always))  # type: ignore[arg-type]
+    outcome = await executor_of(places).run("bash", {"command": "make -v"}, turn=Turn(ask=always))
     assert not isinstance(outcome, Interrupted)
     kept = json.loads(places.local_settings.read_text())
     assert kept["permissions"]["allow"] == ["Bash(make -v)"]
@@ -140,7 +141,7 @@ async def test_always_is_kept_in_the_local_settings_and_does_not_cost_the_trust(
 
 async def test_always_in_a_folder_that_is_not_trusted_is_not_written_down(places: Places) -> None:
     ask_for(places, HOSTILE)
-    outcome = await executor_of(places).run("bash", {"command": "touch a"}, turn=Turn(ask=always))  # type: ignore[arg-type]
+    outcome = await executor_of(places).run("bash", {"command": "touch a"}, turn=Turn(ask=always))
     assert isinstance(outcome, Completed)
     assert not places.local_settings.exists() and not Trust(places).given
 

@@ -9,12 +9,13 @@ from toolwright.core.access import Access, DeletePath, RunCommand, WritePath
 from toolwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
 from toolwright.core.content import Output
 from toolwright.core.errors import Denied
+from toolwright.core.json import Json
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 
 
-def question(*accesses: Access, tool: str = "bash", **arguments: object) -> Question:
-    return Question("c1", tool, arguments, "digest", "Allow?", "it may destroy something", accesses)  # type: ignore[arg-type]
+def question(*accesses: Access, tool: str = "bash", **arguments: Json) -> Question:
+    return Question("c1", tool, arguments, "digest", "Allow?", "it may destroy something", accesses)
 
 
 def shown(asked: Question, width: int = 80) -> str:

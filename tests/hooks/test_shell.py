@@ -129,7 +129,6 @@ async def test_what_a_hook_leaves_running_does_not_hold_the_call(executor: Make)
 async def test_a_hook_may_rewrite_the_arguments(executor: Make) -> None:
     hook = before(says(decision("allow", updatedInput={"command": "ls -l"})))
     outcome = await executor(hook).run("bash", {"command": "ls"})
-    assert outcome == Completed(outcome.call, outcome.output, outcome.seconds, 1)  # type: ignore[union-attr]
     assert isinstance(outcome, Completed) and outcome.text == "ran ls -l"
 
 
