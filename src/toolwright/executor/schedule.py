@@ -1,9 +1,10 @@
 """Which calls of a batch must wait for which: conflicts decide, not flags alone.
 
-Two calls conflict when one writes, deletes or runs where the other reads, writes or deletes (the same path, or one
-holding the other), when either has an effect above READ and declares no accesses, or when a command meets anything
-that changes something. `parallel=True` or `False` on a tool overrides. Every call waits for the earlier calls it
-conflicts with, directly or through a call between them, so the model's order is kept wherever it matters.
+Two calls conflict when one writes or deletes where the other reads, writes or deletes (the same path, or one holding
+the other; a command touches the folder it runs in and what its line names), when either has an effect above READ and
+declares no accesses, or when both change something and one of them is a command. `parallel=True` or `False` on a tool
+overrides. Every call waits for the earlier calls it conflicts with, directly or through a call between them, so the
+model's order is kept wherever it matters.
 """
 
 import os
