@@ -7,11 +7,10 @@ from toolwright.core.access import UseTool
 from toolwright.core.errors import ToolwrightError, UsageError
 from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell_config import ShellHook
-from toolwright.policy.decide import Policies
 from toolwright.policy.judged import JudgedCall
+from toolwright.policy.load import concerns
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, parse_rule
-from toolwright.policy.rules import Rules
 from toolwright.registry import Toolset
 
 
@@ -33,8 +32,7 @@ class Conditions:
             return True  # what it would touch cannot be told
         call = JudgedCall(pending.spec, pending.arguments, pending.session_id)
         use = UseTool(pending.spec.name, pending.spec.annotations.effect)
-        policies = Policies(Rules([rule], self.here))
-        return any(rule.source in policies.decide(access, call).source for access in accesses or (use,))
+        return concerns(rule, accesses or (use,), call, self.here)
 
 
 def faulty_condition(hook: ShellHook) -> str:

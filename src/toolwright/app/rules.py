@@ -9,7 +9,7 @@ from toolwright.app.places import Places
 from toolwright.app.settings import Settings, repository_layers
 from toolwright.core.errors import UsageError
 from toolwright.policy.check import Problem, check_rules
-from toolwright.policy.load import LoadedRules, applies
+from toolwright.policy.load import LoadedRules, failed_examples
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, RuleKind, parse_rule, rules_of
 
@@ -64,9 +64,4 @@ def _base(layer: Layer) -> str:
 def _examples(rule: Rule, fields: Mapping[str, Any], here: Surroundings) -> Iterator[Problem]:
     for name in fields.keys() - _FIELDS:
         yield Problem("example fails", rule, f"{name!r} is not read; examples are written as match and not_match")
-    for example in fields.get("match", ()):
-        if not applies(rule, example, here):
-            yield Problem("example fails", rule, f"it does not match {example!r}")
-    for example in fields.get("not_match", ()):
-        if applies(rule, example, here):
-            yield Problem("example fails", rule, f"it matches {example!r}")
+    yield from failed_examples(rule, here, match=fields.get("match", ()), not_match=fields.get("not_match", ()))

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from toolwright.app.layer import Layer, parse_layer, read_layer
 from toolwright.app.places import Places
-from toolwright.app.wanting import asking_skills, wishes
+from toolwright.app.wanting import asking_skills, wants_of
 from toolwright.core.errors import UsageError, plainly
 from toolwright.core.json import FrozenDict
 from toolwright.skills import Skill
@@ -85,7 +85,7 @@ def repository_layers(places: Places) -> tuple[Layer, ...]:
 def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
     """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
     repository, skills = repository_layers(places), asking_skills(places)
-    wanted = dict.fromkeys((*(word for layer in repository for word in grants(layer)), *wishes(skills)))
+    wanted = dict.fromkeys((*(word for layer in repository for word in grants(layer)), *wants_of(skills)))
     layers = (
         read_layer("user", places.user_settings),
         *(layer if trusted else layer.restricting() for layer in repository),
@@ -122,13 +122,20 @@ def grants(layer: Layer) -> Iterable[str]:
         yield f"mode {mode}"
     yield from (f"folder {folder}" for folder in permissions.get("additionalDirectories", ()))
     yield from _hook_commands(layer)
-    for name, server in layer.section("mcpServers").items():
-        words = (server.get("command") or server.get("url", ""), *server.get("args", ()))
-        yield f"MCP server {name}: {' '.join(words)}"
-    yield from (f"environment variable {name}" for name in layer.section("env"))
+    yield from (f"MCP server {name}: {_server(entry)}" for name, entry in layer.section("mcpServers").items())
+    yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
     for key in "model baseUrl instructions sandbox limits prices log telemetry disableAllHooks".split():
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
+
+
+def _server(entry: Mapping[str, Any]) -> str:
+    """Everything an entry would start, reach or send, whichever of it counts: nobody agrees to what is not shown."""
+    variables = (f"{name}={value}" for name, value in entry.get("env", {}).items())
+    words = (*variables, entry.get("command", ""), *entry.get("args", ()), entry.get("url", ""))
+    sent = (f"sending {name}: {value}" for name, value in entry.get("headers", {}).items())
+    where = (f"in {entry['cwd']}",) if entry.get("cwd") else ()
+    return ", ".join((" ".join(filter(None, words)), *where, *sent))
 
 
 def _hook_commands(layer: Layer) -> Iterable[str]:

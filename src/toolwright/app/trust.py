@@ -9,7 +9,7 @@ from typing import cast
 
 from toolwright.app.places import Places
 from toolwright.app.settings import grants, repository_layers
-from toolwright.app.wanting import asking_skills, marks_of, wishes
+from toolwright.app.wanting import asking_skills, marks_of, wants_of
 from toolwright.core.errors import UsageError
 from toolwright.core.json import canonical
 from toolwright.system.replace import replace_file
@@ -42,7 +42,7 @@ class Trust:
 
     def _wanted(self) -> Iterator[str]:
         yield from (word for layer in repository_layers(self._places) for word in grants(layer))
-        yield from wishes(asking_skills(self._places))
+        yield from wants_of(asking_skills(self._places))
 
     def _digest(self) -> str:
         """Names exactly what was agreed to: anything a pull or a tool adds later is asked about again."""

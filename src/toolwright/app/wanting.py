@@ -11,10 +11,10 @@ OWN_MODEL = frozenset({"", "inherit", "default"})
 
 def asking_skills(places: Places) -> tuple[Skill, ...]:
     """The skills at the project's root that ask for something; those in deeper folders are never granted anything."""
-    return tuple(skill for skill in Skills(places.project) if skill.scope == "project" and any(wishes((skill,))))
+    return tuple(skill for skill in Skills(places.project) if skill.scope == "project" and any(wants_of((skill,))))
 
 
-def wishes(skills: Iterable[Skill]) -> Iterator[str]:
+def wants_of(skills: Iterable[Skill]) -> Iterator[str]:
     """What skills ask for, in words to be shown."""
     for skill in skills:
         yield from (f"allow {rule} in the skill {skill.name}" for rule in skill.allowed_tools)

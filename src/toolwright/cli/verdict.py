@@ -25,9 +25,10 @@ from toolwright.core.errors import ApprovalRequired, InvalidArguments, UsageErro
 from toolwright.core.json import FrozenDict, JsonObject
 from toolwright.core.spec import Effect
 from toolwright.hooks.base import PendingCall
-from toolwright.policy import Policies, Rule, Rules, Surroundings
+from toolwright.policy import Policies, Rule, Surroundings
 from toolwright.policy.judged import JudgedCall, call_of
 from toolwright.policy.line import PartOfLine, shown
+from toolwright.policy.load import concerns
 from toolwright.policy.names import is_known
 from toolwright.tool.base import Tool
 
@@ -134,8 +135,7 @@ def _ignored(
 ) -> Iterator[dict[str, str]]:
     here = Surroundings.of(app.places.cwd)
     for rule in withheld:
-        alone = Policies(Rules([rule], here))
-        if any(rule.source in alone.decide(access, subject).source for access in accesses):
+        if concerns(rule, accesses, subject, here):
             yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}
 
 

@@ -1,15 +1,16 @@
 """Rules from settings files: read, checked against their own examples, and told what is wrong with them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from toolwright.core.access import Access
 from toolwright.core.errors import UsageError
 from toolwright.policy.check import Problem, check_rules
 from toolwright.policy.decide import Policies
-from toolwright.policy.judged import call_of
+from toolwright.policy.judged import JudgedCall, call_of
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, RuleKind, parse_rule
 from toolwright.policy.rules import Rules
@@ -41,7 +42,11 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
     entries = [entry for file in files for entry in _entries(Path(file))]
     rules = tuple(dict.fromkeys(entry.rule for entry in entries))
     here = Surroundings.of(cwd or Path.cwd())
-    failed = [problem for entry in entries for problem in _examples(entry, here)]
+    failed = [
+        problem
+        for entry in entries
+        for problem in failed_examples(entry.rule, here, match=entry.match, not_match=entry.not_match)
+    ]
     return LoadedRules(rules, (*check_rules(rules, tools), *failed))
 
 
@@ -86,16 +91,24 @@ def _texts(value: object, file: Path) -> tuple[str, ...]:
     return tuple(cast("Sequence[str]", value))
 
 
-def _examples(entry: _Entry, here: Surroundings) -> Iterable[Problem]:
-    for example in entry.match:
-        if not applies(entry.rule, example, here):
-            yield Problem("example fails", entry.rule, f"it does not match {example!r}")
-    for example in entry.not_match:
-        if applies(entry.rule, example, here):
-            yield Problem("example fails", entry.rule, f"it matches {example!r}")
+def failed_examples(
+    rule: Rule, here: Surroundings, *, match: Iterable[str], not_match: Iterable[str]
+) -> Iterator[Problem]:
+    """Try a rule on what its author says it matches and does not match."""
+    for example in match:
+        if not _applies(rule, example, here):
+            yield Problem("example fails", rule, f"it does not match {example!r}")
+    for example in not_match:
+        if _applies(rule, example, here):
+            yield Problem("example fails", rule, f"it matches {example!r}")
 
 
-def applies(rule: Rule, example: str, here: Surroundings) -> bool:
-    """Whether a rule, alone in the world, decides a command, path, address or argument."""
-    decided = Policies(Rules([rule], here)).decide(*call_of(rule.tool, example, here.cwd))
-    return rule.source in decided.source
+def _applies(rule: Rule, example: str, here: Surroundings) -> bool:
+    access, call = call_of(rule.tool, example, here.cwd)
+    return concerns(rule, (access,), call, here)
+
+
+def concerns(rule: Rule, accesses: Iterable[Access], call: JudgedCall, here: Surroundings) -> bool:
+    """Whether a rule, alone in the world, has a say about anything a call touches."""
+    alone = Policies(Rules([rule], here))
+    return any(rule.source in alone.decide(access, call).source for access in accesses)
