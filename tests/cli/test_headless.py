@@ -69,6 +69,15 @@ def test_a_no_is_told_to_the_model_with_its_reason_and_shows_in_the_exit_code(ma
     assert [denied["reason"] for denied in ended.document["permission_denials"]] == ["declined: use b.txt"]
 
 
+@pytest.mark.parametrize(("given", "told"), [('{"other": "allow"}', "what waits is"), ("maybe", "'maybe' is neither")])
+def test_answers_to_a_call_that_does_not_wait_and_to_none_are_a_mistake(
+    machine: Any, calls: Call, given: str, told: str
+) -> None:
+    machine("-p", "write", machine.says(calls("write", path="a.txt", content="hi")), "--session-id", "s1")
+    ended = machine("-p", "--resume", "s1", "--answers", given, machine.says("never"))
+    assert ended.code == 2 and told in ended.err and not (machine.project / "a.txt").exists()
+
+
 def test_answers_for_a_session_that_waits_for_none_are_a_mistake(machine: Any) -> None:
     machine("-p", "hi", machine.says("hello"), "--session-id", "s1")
     ended = machine("-p", "--resume", "s1", "--answers", "allow", machine.says())

@@ -77,7 +77,7 @@ class Spending:
         """Which limit has been reached, in words, before another turn begins."""
         budget = self.budget
         if self.turns >= budget.turns:
-            return "turns", f"the limit of {budget.turns} turns is reached"
+            return "turns", f"the limit of {budget.turns} turn{'' if budget.turns == 1 else 's'} is reached"
         if budget.tokens is not None and self.tokens >= budget.tokens:
             return "tokens", f"the limit of {budget.tokens} tokens is reached: {self.tokens} were used"
         if budget.money is not None and self.cost >= budget.money:

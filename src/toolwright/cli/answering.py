@@ -20,6 +20,9 @@ async def open_questions(store: SessionStore, session_id: str) -> tuple[Question
 def read_answers(given: str, questions: Sequence[Question]) -> Answers:
     """Read `allow`, `deny`, or an object by call id: "allow", "deny", {"deny": why}, {"allow": arguments}."""
     choices = {"*": given} if given in ("allow", "deny") else _object(given)
+    waiting = [question.call_id for question in questions]
+    if waiting and choices.keys().isdisjoint({"*", *waiting, *(question.id for question in questions)}):
+        raise UsageError(f"--answers names {', '.join(choices) or 'no call'}; what waits is {', '.join(waiting)}")
     answers = Answers()
     for question in questions:
         choice = choices.get(question.id, choices.get(question.call_id, choices.get("*")))
@@ -43,7 +46,7 @@ def _object(given: str) -> dict[str, Any]:
     try:
         content: object = json.loads(given)
     except ValueError as error:
-        raise UsageError(f"--answers is neither allow, deny nor JSON: {error}") from None
+        raise UsageError(f"--answers {given!r} is neither allow, deny nor JSON: {error}") from None
     if not isinstance(content, dict):
         raise UsageError(f"--answers: expected an object by call id, got {content!r}")
     return cast("dict[str, Any]", content)

@@ -97,8 +97,9 @@ async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
         return
     if not entries:
         print("no sessions here yet; toolwright begins one")
+    width = max((len(entry.session_id) for entry in entries), default=0)
     for entry in entries:
-        print(f"{entry.session_id}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
+        print(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
 
 
 def _when(stamp: float) -> str:
