@@ -33,7 +33,8 @@ class Declared:
     @property
     def target(self) -> str:
         """What is started or reached, in one line."""
-        words = (self.entry.get("command") or self.entry.get("url", ""), *self.entry.get("args", ()))
+        remote = self.entry.get("type", "http" if "url" in self.entry else "stdio") != "stdio"
+        words = (self.entry.get("url", ""),) if remote else (self.entry.get("command", ""), *self.entry.get("args", ()))
         return one_line(" ".join(map(str, words)), _LONGEST_SHOWN)
 
     @property
