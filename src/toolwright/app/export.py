@@ -21,6 +21,10 @@ def exporting(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry, C
 
     if not isinstance(get_tracer_provider(), ProxyTracerProvider):
         return Telemetry(content=content), lambda: None
+    return _own_export(around, content=content)
+
+
+def _own_export(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
     try:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
