@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toolwright.core.errors import ToolFailed
 from toolwright.system.breaks import spliced, unified, usual_break, with_break
 from toolwright.system.encoding import Encoding, detect
-from toolwright.system.files import Identity, open_regular, read_file
+from toolwright.system.files import Identity, open_regular, read_all
 from toolwright.system.lines import LineIndex, lines_from
 
 _BREAKS = st.sampled_from(["\n", "\r\n"])
@@ -179,4 +179,8 @@ def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")
 def test_files_that_claim_to_be_empty_are_read_all_the_same():
-    assert b"Name:" in read_file(Path(os.path.realpath("/proc/self/status")))
+    descriptor = open_regular(Path(os.path.realpath("/proc/self/status")))
+    try:
+        assert b"Name:" in read_all(descriptor)
+    finally:
+        os.close(descriptor)

@@ -6,7 +6,7 @@ from pathlib import Path
 from toolwright.core.errors import ToolError
 from toolwright.skills.expand import COMMAND, expanded
 from toolwright.skills.fields import Problem
-from toolwright.skills.files import read_inside
+from toolwright.skills.files import check_inside, read_inside
 from toolwright.skills.skill import EVERYTHING, LOOKING, Kind, Scope, Skill, read_skill
 
 _MOST_LINES = 500
@@ -76,9 +76,7 @@ def _link_mistake(skill: Skill, link: str) -> str:
     if _ELSEWHERE.match(link) or (skill.folder / link).is_dir():
         return ""
     try:
-        read_inside(skill.folder, link)
+        check_inside(skill.folder, link)
     except ToolError as error:
-        if "UTF-8" in error.message or "larger" in error.message:  # pictures and data are files too
-            return ""
         return f"the link to {link} leads nowhere: {error.message}"
     return ""

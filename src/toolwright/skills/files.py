@@ -17,15 +17,15 @@ def inside(folder: Path, path: str) -> Path:
     return Workspace(folder).check_read(path)
 
 
+def check_inside(folder: Path, path: str) -> None:
+    """Raise what keeps a file of a skill from being opened, if anything does; what it holds does not matter."""
+    os.close(_opened(inside(folder, path), path))
+
+
 def read_inside(folder: Path, path: str) -> str:
     """Read a text file of a skill; a path or link that leads out of the folder is `Unsafe`."""
     resolved = inside(folder, path)
-    try:
-        descriptor = open_regular(resolved)
-    except IsADirectoryError:
-        raise ToolFailed(f"{path} is a folder of the skill; name one of its files") from None
-    except OSError as error:
-        raise ToolFailed(f"{path} cannot be read: {error.strerror}") from None
+    descriptor = _opened(resolved, path)
     try:
         data = read_all(descriptor, MOST_BYTES + 1)
     finally:
@@ -37,6 +37,15 @@ def read_inside(folder: Path, path: str) -> str:
     except UnicodeDecodeError as error:
         raise ToolFailed(f"{path} is not UTF-8 text (byte {error.start}); use another tool on {resolved}") from None
     return text.replace("\r\n", "\n")
+
+
+def _opened(resolved: Path, path: str) -> int:
+    try:
+        return open_regular(resolved)
+    except IsADirectoryError:
+        raise ToolFailed(f"{path} is a folder of the skill; name one of its files") from None
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be read: {error.strerror}") from None
 
 
 def files_of(folder: Path, *, but: str = "SKILL.md") -> tuple[list[str], bool]:

@@ -86,12 +86,3 @@ def read_all(descriptor: int, most_bytes: int | None = None) -> bytes:
         chunks.append(chunk)
         offset += len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def read_file(path: Path) -> bytes:
-    """Read a whole regular file at a resolved path."""
-    descriptor = open_regular(path)
-    try:
-        return read_all(descriptor)
-    finally:
-        os.close(descriptor)
