@@ -9,6 +9,7 @@ from toolwright.app.places import Places
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 _MAX_BYTES = 32 * 1024
 _DEEPEST = 4
+_MOST_IMPORTED = 60
 _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _IMPORT = re.compile(r"(?:^|(?<=\s))@([^\s@`]+\.(?:md|markdown|txt))\b")
 
@@ -31,7 +32,8 @@ def instruction_files(places: Places) -> list[tuple[Path, str, str]]:
     for file in _files(places):
         kind = "User" if file.parent == places.home else "Project"
         found.setdefault(file.resolve(), (file, kind, "session_start"))
-        for imported in _imports(file, places.home if kind == "User" else places.project, _DEEPEST):
+        root = (places.home if kind == "User" else places.project).resolve()
+        for imported in _imports(file, root):
             found.setdefault(imported, (imported, kind, "include"))
     return list(found.values())
 
@@ -47,20 +49,28 @@ def _files(places: Places) -> Iterator[Path]:
             yield found  # a link out of the repository could name any file of the user's
 
 
-def _imports(file: Path, root: Path, depth: int) -> Iterator[Path]:
+def _imports(file: Path, root: Path) -> list[Path]:
     """Texts a file names with @, and those they name: never from outside its root, which could be anybody's."""
-    if depth == 0:
-        return
-    text = _CODE.sub("", _text(file)[:_MAX_BYTES].decode("utf-8", errors="ignore"))
-    for name in dict.fromkeys(_IMPORT.findall(text)):
+    found: dict[Path, None] = {}
+    level = [file]
+    for _ in range(_DEEPEST):  # level by level, each once: files that all name each other would else take for ever
+        level = [target for each in level for target in _named(each, root) if target not in found]
+        found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
+        level = [target for target in dict.fromkeys(level) if target in found]
+    return list(found)
+
+
+def _named(file: Path, root: Path) -> Iterator[Path]:
+    text = _CODE.sub("", _text(file).decode("utf-8", errors="ignore"))
+    for name in list(dict.fromkeys(_IMPORT.findall(text)))[:_MOST_IMPORTED]:
         target = Path(file.parent, name).resolve()
-        if target.is_file() and target.is_relative_to(root.resolve()):
+        if target.is_file() and target.is_relative_to(root):
             yield target
-            yield from _imports(target, root, depth - 1)
 
 
 def _text(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with file.open("rb") as stream:
+            return stream.read(_MAX_BYTES)
     except OSError:
         return b""
