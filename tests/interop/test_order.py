@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toolwright import Effect, Registry, ToolCall, tool
 from toolwright.core.access import Access, ReadPath, WritePath
 from toolwright.core.json import JsonObject
-from toolwright.interop.order import Order
+from toolwright.interop.order import CallOrder
 
 
 def touched(arguments: JsonObject) -> list[Access]:
@@ -45,7 +45,7 @@ class Line:
     """Runs calls in an order and notes who was running beside whom."""
 
     def __init__(self) -> None:
-        self.order = Order()
+        self.order = CallOrder()
         self.running: list[int] = []
         self.beside: set[tuple[int, int]] = set()
         self.began: list[int] = []
@@ -106,7 +106,7 @@ async def test_calls_of_two_turns_do_not_wait_for_each_other() -> None:
 
 
 async def test_a_call_made_from_inside_a_call_does_not_wait_for_it_or_for_who_waits_for_it() -> None:
-    order, log = Order(), list[str]()
+    order, log = CallOrder(), list[str]()
 
     async def note(text: str) -> None:
         log.append(text)
@@ -125,7 +125,7 @@ async def test_a_call_made_from_inside_a_call_does_not_wait_for_it_or_for_who_wa
 
 
 async def test_a_call_that_is_cancelled_makes_way() -> None:
-    order, started = Order(), asyncio.Event()
+    order, started = CallOrder(), asyncio.Event()
 
     async def hang() -> None:
         started.set()

@@ -30,7 +30,7 @@ _LOG_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FoundServer:
     """One server as it was found, and how it is doing; None: it was not tried, because its folder is not trusted."""
 
     declared: Declared
@@ -62,9 +62,9 @@ def list_servers(options: argparse.Namespace) -> int:
     return max((each.code for each in seen), key=lambda code: (code == ERROR, code))
 
 
-async def _listed(options: argparse.Namespace, entries: Sequence[Declared]) -> list[Seen]:
+async def _listed(options: argparse.Namespace, entries: Sequence[Declared]) -> list[FoundServer]:
     async with _connected(options, entries, Registry()) as (servers, trusted):
-        return [Seen(each, _status(servers, each.name) if _may(each, trusted) else None) for each in entries]
+        return [FoundServer(each, _status(servers, each.name) if _may(each, trusted) else None) for each in entries]
 
 
 def _status(servers: "McpServers", name: str) -> "ServerStatus":
@@ -86,12 +86,12 @@ async def _tested(options: argparse.Namespace, entry: Declared) -> int:
     registry = Registry()
     async with _connected(options, [entry], registry) as (servers, trusted):
         if not _may(entry, trusted):
-            return _report(options, Seen(entry, None), registry)
+            return _report(options, FoundServer(entry, None), registry)
         await _sign_in(servers, entry.name)
         if options.accept:
             for tool in _status(servers, entry.name).held:
                 servers.accept(tool)
-        return _report(options, Seen(entry, _status(servers, entry.name)), registry)
+        return _report(options, FoundServer(entry, _status(servers, entry.name)), registry)
 
 
 async def _sign_in(servers: "McpServers", name: str) -> None:
@@ -143,7 +143,7 @@ async def _connected(
         yield servers, trusted
 
 
-def _print_line(each: Seen, width: int) -> None:
+def _print_line(each: FoundServer, width: int) -> None:
     entry, name = each.declared, visible(each.declared.name)
     print(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
     status = each.status
@@ -166,7 +166,7 @@ def _why(status: "ServerStatus") -> str:
     return status.reason or "it gave no reason"
 
 
-def _report(options: argparse.Namespace, seen: Seen, registry: Registry) -> int:
+def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) -> int:
     status = seen.status
     tools = [registry[name] for name in status.tools] if status is not None else []
     if options.json:
@@ -182,7 +182,7 @@ def _report(options: argparse.Namespace, seen: Seen, registry: Registry) -> int:
     return seen.code
 
 
-def _or_not(seen: Seen) -> str:
+def _or_not(seen: FoundServer) -> str:
     return seen.condition if seen.code == DENIED else "not ready"
 
 
@@ -223,7 +223,7 @@ def _described(spec: ToolSpec) -> dict[str, str]:
     return {"name": spec.name, "effect": spec.annotations.effect.name.lower(), "description": spec.description}
 
 
-def _fields(each: Seen) -> dict[str, Any]:
+def _fields(each: FoundServer) -> dict[str, Any]:
     entry, status = each.declared, each.status
     found: dict[str, Any] = {"name": entry.name, "scope": entry.scope, "file": str(entry.file), "target": entry.target}
     if status is None:

@@ -12,7 +12,7 @@ from toolwright.hooks.shell_elicit import form_filled_in, refilled, server_askin
 from toolwright.hooks.shell_fire import Firing, Setting
 from toolwright.hooks.shell_outcome import followed
 from toolwright.hooks.shell_reply import HookReply
-from toolwright.hooks.shell_words import Shown
+from toolwright.hooks.shell_words import ShownCall
 
 _AROUND_CALLS = (
     *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied", "PostToolBatch"),
@@ -44,10 +44,10 @@ class ShellHooks(Firing):
         seconds = max(hook.seconds for hook in self.hooks) * _IN_A_ROW + _SPARE_SECONDS
         return _Rewriting(self, seconds), _Deciding(self, seconds)
 
-    def shown(self, pending: PendingCall) -> Shown:
+    def shown(self, pending: PendingCall) -> ShownCall:
         """A call as hooks are told of it."""
         folder = self.setting.cwd or self.setting.project
-        return Shown.of(pending.spec, pending.arguments, folder)
+        return ShownCall.of(pending.spec, pending.arguments, folder)
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         """Ask the PreToolUse hooks about a call."""

@@ -8,7 +8,7 @@ from toolwright.core.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCall:
     """What a hook is shown of a call."""
 
     name: str
@@ -17,7 +17,7 @@ class Shown:
     """The `file_path` that was put in beside our `path`."""
 
     @classmethod
-    def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "Shown":
+    def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "ShownCall":
         """Show a call that is made in a folder."""
         name = next((alias for alias in spec.aliases if alias[:1].isupper()), spec.name)
         path = arguments.get("path")

@@ -10,7 +10,7 @@ from toolwright.core.json import thaw
 from toolwright.core.spec import ToolSpec
 from toolwright.executor.executor import Executor
 from toolwright.executor.turn import Turn
-from toolwright.interop.order import Order
+from toolwright.interop.order import CallOrder
 from toolwright.interop.pending import Pending
 from toolwright.registry.catalog import Catalog, session_catalog
 from toolwright.tool.base import State
@@ -24,7 +24,7 @@ class Bridge:
     def __init__(self, executor: Executor, pending: MutableMapping[str, str] | None) -> None:
         self.executor = executor
         self.pending = Pending(pending)
-        self._order = Order()
+        self._order = CallOrder()
         self._states: dict[str, State] = {}
 
     def state(self, session_id: str) -> State:

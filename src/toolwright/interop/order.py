@@ -43,7 +43,7 @@ _inside: ContextVar[_Place | None] = ContextVar("toolwright_interop_inside", def
 """The call the present one is made from. It holds its place meanwhile, so waiting for it would never end."""
 
 
-class Order:
+class CallOrder:
     """The lines calls wait in, one per batch: calls of different batches do not wait for each other."""
 
     def __init__(self) -> None:

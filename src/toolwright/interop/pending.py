@@ -12,7 +12,7 @@ _MOST_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownQuestions:
     """Questions as they were put to a person; each id is bound to exactly what would have run."""
 
     ids: tuple[str, ...]
@@ -38,13 +38,13 @@ class Pending:
         ids = [question.id for question in questions]
         self._kept[_joined(session_id, key)] = compact({"ids": ids, "arguments": arguments})
 
-    def find(self, session_id: str, key: str) -> Shown | None:
+    def find(self, session_id: str, key: str) -> ShownQuestions | None:
         """What was asked; None where nobody remembers."""
         text = self._kept.get(_joined(session_id, key))
         if text is None:
             return None
         record: Any = from_text(text)
-        return Shown(tuple(record["ids"]), record["arguments"])
+        return ShownQuestions(tuple(record["ids"]), record["arguments"])
 
     def drop(self, session_id: str, key: str) -> None:
         """Forget what has been answered."""
