@@ -23,22 +23,22 @@ LINES = (
     ("arguments", "code"),
     [
         (["bash", "git status"], 0),
-        (["bash", "git status && rm -rf build"], 3),
-        (["bash", "rm -rf /"], 4),
-        (["bash", "touch a", "--mode", "plan"], 4),
+        (["bash", "git status && rm -rf build"], 4),
+        (["bash", "rm -rf /"], 3),
+        (["bash", "touch a", "--mode", "plan"], 3),
         (["bash", "touch a", "--permission-mode", "acceptEdits"], 0),
         (["bash", "npm test", "--allow", "Bash(npm test)"], 0),
-        (["bash", "npm test", "--allow", "Bash(npm *)", "--ask", "Bash(npm test)"], 3),
-        (["bash", "npm test", "--allow", "Bash(npm *)", "--deny", "Bash(npm test)"], 4),
+        (["bash", "npm test", "--allow", "Bash(npm *)", "--ask", "Bash(npm test)"], 4),
+        (["bash", "npm test", "--allow", "Bash(npm *)", "--deny", "Bash(npm test)"], 3),
         (["read", "/etc/hosts"], 0),
-        (["read", "~/.ssh/id_rsa"], 3),
-        (["edit", "a.txt"], 3),
+        (["read", "~/.ssh/id_rsa"], 4),
+        (["edit", "a.txt"], 4),
         (["write", '{"path": "a.txt", "content": "x"}', "--mode", "auto"], 0),
-        (["delete", "a.txt", "--mode", "auto"], 3),
-        (["web_fetch", "https://example.com/"], 3),
+        (["delete", "a.txt", "--mode", "auto"], 4),
+        (["web_fetch", "https://example.com/"], 4),
         (["web_fetch", "https://example.com/", "--allow", "WebFetch(domain:example.com)"], 0),
-        (["deploy", "env=prod", "--deny", "deploy(env:prod)"], 4),
-        (["deploy", '{"env": "prod"}', "--deny", "deploy(env:prod)"], 4),
+        (["deploy", "env=prod", "--deny", "deploy(env:prod)"], 3),
+        (["deploy", '{"env": "prod"}', "--deny", "deploy(env:prod)"], 3),
         (["bash", "ls", "--mode", "nonsense"], 2),
         (["bash", "ls", "--deny", "Bash("], 2),
         (["bash", "ls", "--cwd", "nowhere"], 2),
@@ -59,7 +59,7 @@ def test_a_name_no_tool_has_is_said_to_be_unknown(machine: Any) -> None:
 def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
     ended = machine("permissions", "test", "bash", "git status && rm -rf build", "--json")
     report = ended.document
-    assert (ended.code, report["decision"], report["tool"], report["mode"]) == (3, "ask", "bash", "default")
+    assert (ended.code, report["decision"], report["tool"], report["mode"]) == (4, "ask", "bash", "default")
     assert [(part.get("runs"), part["decision"]) for part in report["parts"] if "runs" in part] == [
         ("git status", "allow"),
         ("rm -rf build", "ask"),
@@ -70,7 +70,7 @@ def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
 def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None:
     file = machine.settings('{\n "permissions": {\n  "deny": [\n   "Read(x)",\n   "Bash(rm *)"\n  ]}}')
     ended = machine("permissions", "test", "bash", "sudo rm x")
-    assert ended.code == 4 and "decided  deny rule Bash(rm *) in .toolwright/settings.json:5" in ended.out
+    assert ended.code == 3 and "decided  deny rule Bash(rm *) in .toolwright/settings.json:5" in ended.out
     elsewhere = machine("permissions", "test", "bash", "rm x", "--cwd", str(machine.project), "--json")
     assert elsewhere.document["source"] == f"deny rule Bash(rm *) in {file}:5"
 
@@ -82,17 +82,17 @@ def test_rules_come_from_the_user_the_root_of_the_repository_and_the_command_lin
     inner = machine.project / "a" / "b"
     inner.mkdir(parents=True)
     machine.patch.chdir(inner)
-    assert machine("permissions", "test", "bash", "make all").code == 4
-    assert machine("permissions", "test", "bash", "git status").code == 3
+    assert machine("permissions", "test", "bash", "make all").code == 3
+    assert machine("permissions", "test", "bash", "git status").code == 4
     given = json.dumps({"permissions": {"defaultMode": "bypass", "deny": ["Bash(ls *)"]}})
-    assert machine("permissions", "test", "bash", "ls", "--settings", given).code == 4
+    assert machine("permissions", "test", "bash", "ls", "--settings", given).code == 3
     assert machine("permissions", "test", "bash", "touch a", "--settings", given).code == 0
 
 
 def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machine: Any) -> None:
     file = machine.settings('{"permissions": {\n "allow": ["Bash(make *)"], "defaultMode": "bypassPermissions"}}')
     ended = machine("permissions", "test", "bash", "make all")
-    assert ended.code == 3
+    assert ended.code == 4
     assert "ignored  allow Bash(make *) in .toolwright/settings.json:2" in ended.out and "not trusted" in ended.out
     report = machine("permissions", "test", "bash", "make all", "--json").document
     assert report["trusted"] is False and report["mode"] == "default"
@@ -114,8 +114,7 @@ def test_the_agent_decides_the_same(machine: Any, calls: Any, line: str, trusted
     told = machine("permissions", "test", "bash", line).code
     script = machine.says(calls("bash", command=line), "done")
     done = machine("-p", "go", script, "--output-format", "json", "--no-session-persistence")
-    # 0 done, 3 something was denied, 4 somebody must be asked
-    assert {0: 0, 3: 4, 4: 3}[told] == done.code
+    assert told == done.code
 
 
 def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> None:

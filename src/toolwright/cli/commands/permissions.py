@@ -13,6 +13,7 @@ from toolwright.app.rules import withheld_rules
 from toolwright.app.trust import Trust
 from toolwright.app.wishes import Wishes
 from toolwright.cli.commands.call import NoModel
+from toolwright.cli.exits import DENIED, DONE, PAUSED, USAGE
 from toolwright.cli.options import split_rules
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import tell, visible
@@ -21,13 +22,12 @@ from toolwright.cli.verdict import judged
 from toolwright.core.errors import UsageError
 from toolwright.policy import Rule
 
-ALLOWED, FAILED, ASKED, DENIED = 0, 2, 3, 4
-_CODES = {"allow": ALLOWED, "ask": ASKED, "deny": DENIED}
+_CODES = {"allow": DONE, "ask": PAUSED, "deny": DENIED}
 _DESCRIPTION = "What would be decided about a call here and now, and the rules that decide."
 _EPILOG = """\
 Settings, trust, mode, rules, folders and tools are those the agent would have here. Nothing runs, hooks neither.
 
-exit codes: 0 allow, 3 ask, 4 deny, 2 a mistake in the arguments or settings
+exit codes: 0 allow, 4 ask, 3 deny, 2 a mistake in the arguments or settings
 
 examples:
   toolwright permissions test bash 'git push -f'
@@ -38,16 +38,16 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out the subcommand. Exit code: 0 allow, 3 ask, 4 deny; 2 for a mistake in the arguments or rules."""
+    """Carry out the subcommand. Exit code: 0 allow, 4 ask, 3 deny; 2 for a mistake in the arguments or rules."""
     options = _parser().parse_args(arguments)
     if options.action == "schema":
         print(SCHEMA_FILE.read_text("utf-8"), end="")
-        return ALLOWED
+        return DONE
     try:
         return _test(options) if options.action == "test" else _explain(options)
     except UsageError as error:
         tell(f"permissions: {error}")
-        return FAILED
+        return USAGE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -118,7 +118,7 @@ def _explain(options: argparse.Namespace) -> int:
         "problems": app.problems,
     }
     print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.places))
-    return FAILED if any(problem.kind == "example fails" for problem in app.rules.problems) else ALLOWED
+    return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
 
 
 def _brief(text: str, places: Places) -> str:
