@@ -1,6 +1,7 @@
 """One settings file: read, checked against the published schema, complained about by line."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from toolwright.app.position import line_of
-from toolwright.core.errors import UsageError, plainly
+from toolwright.core.errors import ToolError, UsageError, plainly
 from toolwright.core.json import FrozenDict, JsonObject, freeze
+from toolwright.system.files import open_regular, read_all
 
 Scope: TypeAlias = Literal["user", "project", "local", "command line", "managed"]
 SCHEMA_FILE = Path(__file__).with_name("settings.schema.json")
+_MOST_BYTES = 1 << 20
 _EMPTY: JsonObject = FrozenDict()
 _ALWAYS_HEARD = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
 _FOREIGN = "is not a setting of ours and is left alone"
@@ -52,16 +55,35 @@ class Layer:
 def read_layer(scope: Scope, file: Path) -> Layer | None:
     """Read a settings file; None if there is none. What cannot be read is a `UsageError`: no protection is lost."""
     try:
-        text = file.read_text("utf-8-sig")
+        text = _text(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ToolError) as error:
         raise UsageError(f"the settings in {file} cannot be read: {plainly(error)}") from None
     return parse_layer(scope, str(file), text)
 
 
+def _text(file: Path) -> str:
+    """What a file holds; a repository can make it a link to a device that never ends."""
+    descriptor = open_regular(Path(os.path.realpath(file)))
+    try:
+        data = read_all(descriptor, _MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+    return data.decode("utf-8-sig").replace("\r\n", "\n")
+
+
 def parse_layer(scope: Scope, source: str, text: str) -> Layer:
     """Read settings from text; every complaint names the source and the line."""
+    try:
+        return _parsed(scope, source, text)
+    except RecursionError:
+        raise UsageError(f"{source}: it is nested too deeply") from None
+
+
+def _parsed(scope: Scope, source: str, text: str) -> Layer:
     try:
         content: object = json.loads(text, object_pairs_hook=partial(_distinct, source))
     except json.JSONDecodeError as error:

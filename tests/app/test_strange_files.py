@@ -1,0 +1,56 @@
+"""Settings that are no ordinary files: a repository can hold links to anything, and is read before it is trusted."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from toolwright.app.layer import read_layer
+from toolwright.core.errors import UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "settings.json"
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/tty", "/dev/stdin"])
+def test_a_link_to_a_device_is_refused_and_not_read_to_its_end(file: Path, device: str) -> None:
+    if device == "/dev/stdin":  # whatever it leads to in a test run, a pipe is what it would wait for
+        os.mkfifo(file)
+    else:
+        file.symlink_to(device)
+    with pytest.raises(UsageError, match=r"cannot be read: .* is a (device|named pipe)"):
+        read_layer("project", file)
+
+
+def test_a_file_without_end_is_refused(file: Path) -> None:
+    with file.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(UsageError, match="more than 1048576 bytes"):
+        read_layer("project", file)
+
+
+@pytest.mark.parametrize("depth", [300, 900, 100_000])
+def test_however_deep_settings_are_nested_they_are_complained_about_or_read(file: Path, depth: int) -> None:
+    file.write_text('{"x": ' + "[" * depth + "]" * depth + "}")
+    try:
+        layer = read_layer("project", file)
+    except UsageError as error:
+        assert "too deeply" in str(error)
+    else:
+        assert layer is not None and "x" in layer.content
+
+
+def test_links_that_lead_to_settings_or_in_a_circle_or_nowhere(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    file.symlink_to(other)
+    assert read_layer("project", file) is None
+    other.write_text(json.dumps({"model": "x:y"}))
+    layer = read_layer("project", file)
+    assert layer is not None and layer.content["model"] == "x:y"
+    other.unlink()
+    other.symlink_to(file)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_layer("project", file)
