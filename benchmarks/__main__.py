@@ -32,8 +32,11 @@ def main(arguments: list[str]) -> int:
     if "--peers" in arguments:
         names.append("peers")
     unknown = [name for name in names if name not in TABLES]
+    known = "\n".join(f"  {name:<10} {what}" for name, what in TABLES.items())
+    if {"-h", "--help"}.intersection(arguments):
+        print(f"{(__doc__ or '').strip()}\n\n{known}")
+        return 0
     if unknown:
-        known = "\n".join(f"  {name:<8} {what}" for name, what in TABLES.items())
         print(f"there is no table {unknown[0]!r}; there are\n{known}", file=sys.stderr)
         return 2
     for name in names:
