@@ -32,8 +32,8 @@ def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> No
 
 def test_the_rule_tester_answers_by_exit_code() -> None:
     assert toolwright("permissions", "test", "bash", "git status").returncode == 0
-    assert toolwright("permissions", "test", "bash", "rm -rf build").returncode == 3
-    assert toolwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 4
+    assert toolwright("permissions", "test", "bash", "rm -rf build").returncode == 4
+    assert toolwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 
 def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes() -> None:
