@@ -79,7 +79,7 @@ def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[
     operands, flags = rule.split(arguments)
     if rule.pattern and not (flags and any(text.startswith(_PATTERN_FLAGS) for text in flags)):
         operands = operands[1:]
-    for word in operands:
+    for word in dict.fromkeys(operands):  # a hostile line names the same file ten thousand times
         found.extend(paths(ReadPath, word, folders))
     if not operands and (rule.here or (rule.pattern and any(map(_recurses, flags)))):
         found.extend([ReadPath(path) for path in places(".", folders)])

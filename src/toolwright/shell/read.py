@@ -82,8 +82,9 @@ class Reader:
         match node.type:
             case "concatenation":
                 pieces: list[Piece] = []
-                self.check_adjacent(node.children)
-                for child in node.children:
+                children = node.children
+                self.check_adjacent(children)
+                for child in children:
                     pieces.extend(self._pieces(child, self.text(child)))
                 return pieces
             case "word" | "test_operator" | "=" | "==" | "=~":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from toolwright.shell.commands import CommandReader, Exits, plain_pattern
 from toolwright.shell.feed import handed_on
 from toolwright.shell.folders import Folders, either
-from toolwright.shell.ledger import Found
+from toolwright.shell.ledger import Around, Found, Ledger
 from toolwright.shell.words import Word
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 class Walk(CommandReader):
     """One pass over one script."""
 
-    _depth = 0
+    def __init__(self, source: bytes, ledger: Ledger, around: Around, report: Callable[[Found], None]) -> None:
+        super().__init__(source, ledger, around, report)
+        self._depth = 0
+        self._entered: dict[tuple[Around, str], Around] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
         """Report what is below a node and say where the shell may stand afterwards."""
@@ -56,9 +59,17 @@ class Walk(CommandReader):
     def substitution(self, node: Node) -> None:
         """Report what runs in a subshell of its own."""
         kept = self.around
-        self.around = kept._replace(inside=kept.inside or node.type.replace("_", " "))
+        if not kept.inside:
+            self.around = self._inside(kept, node.type.replace("_", " "))
         self._sequence(node, self.folders)
         self.around = kept
+
+    def _inside(self, around: Around, kind: str) -> Around:
+        """The same value for the same surroundings: commands that were met in them before are known by it."""
+        known = self._entered.get((around, kind))
+        if known is None:
+            known = self._entered[around, kind] = around._replace(inside=kind)
+        return known
 
     def statements(self, node: Node) -> None:
         """Report what a construct holds that is not understood."""

@@ -94,10 +94,11 @@ def _letter(code: int) -> str:
 def join(pieces: Iterable[Piece], source: str) -> Word:
     """Make the word its pieces stand for; what cannot be known keeps its source."""
     pieces = tuple(pieces)
-    text = "".join(piece.text for piece in pieces)
-    shadow = "".join(piece.shadow for piece in pieces)
-    if any(piece.dynamic for piece in pieces):
-        return Word(source, _dynamic_certainty(pieces))
+    for piece in pieces:
+        if piece.dynamic:
+            return Word(source, _dynamic_certainty(pieces))
+    text = "".join([piece.text for piece in pieces])
+    shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):
         return Word(text)
     return _expanding(text, shadow, source)
@@ -125,9 +126,11 @@ def _expanding(text: str, shadow: str, source: str) -> Word:
 
 def _dynamic_certainty(pieces: tuple[Piece, ...]) -> Certainty:
     # an unquoted variable is split into words, and any of them may start with a dash
+    first = pieces[0]
+    if first.dynamic or not first.text or first.text[0] in "-~*?[{":
+        return ANYTHING
     loose = any(piece.dynamic and piece.shadow != _MASK * len(piece.text) for piece in pieces)
-    known_start = bool(pieces[0].text) and not pieces[0].dynamic and pieces[0].text[0] not in "-~*?[{"
-    return Certainty.PREFIXED if known_start and not loose else Certainty.ANYTHING
+    return ANYTHING if loose else PREFIXED
 
 
 def home() -> str:
