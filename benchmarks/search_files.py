@@ -132,9 +132,10 @@ async def measure(root: Path) -> None:
 
 
 def main() -> None:
-    """Measure on a tree given as argument, or on one made for the purpose."""
-    if len(sys.argv) > 1:
-        asyncio.run(measure(Path(sys.argv[1]).resolve()))
+    """Measure on a tree given with `--tree=`, or on one made for the purpose."""
+    given = [flag.removeprefix("--tree=") for flag in sys.argv if flag.startswith("--tree=")]
+    if given:
+        asyncio.run(measure(Path(given[0]).resolve()))
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "tree"
