@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         with redirect_stdout(printed):
             measure()
         print(printed.getvalue())
-        write_figures(name, f"```text\n{printed.getvalue().strip()}\n```")
+        write_figures(name, "```text\n" + printed.getvalue().strip("\n") + "\n```")
     return 0
 
 
