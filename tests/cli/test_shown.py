@@ -1,7 +1,5 @@
 """What is shown of text and of running calls: columns, Markdown, code, tables, progress."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,12 +143,3 @@ def test_running_calls_have_one_row_each_and_leave_nothing_behind() -> None:
         running.ended(call)
         running.progressed(call, "too late")
     assert running.rows(60) == []
-
-
-def test_styling_a_line_costs_far_less_than_a_millisecond() -> None:
-    lines = MarkdownLines(COLOURED)
-    text = "some **bold** words, a `name`, a [link](http://x) and more of them to fill the row " * 2
-    began = time.process_time()
-    for _ in range(500):
-        lines.rows(text, 80)
-    assert time.process_time() - began < 0.5
