@@ -42,8 +42,8 @@ def _peers() -> Any:
     return module
 
 
-async def run_suite(version: str, *arguments: str) -> str:
-    """What the suite says."""
+async def run_suite(version: str, *arguments: str) -> tuple[str, str]:
+    """What the suite says, and what it says aside: a lone scenario of the old suite is reported there."""
     peers = _peers()
     node = peers.node()
     package = peers.CONFORMANCE if version == OLD else peers.CONFORMANCE_NEXT
@@ -52,9 +52,11 @@ async def run_suite(version: str, *arguments: str) -> str:
         peers.node_script(package, "dist/index.js"),
         *arguments,
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "PATH": f"{Path(node).parent}:{os.environ['PATH']}"},
     )
-    return (await process.communicate())[0].decode()
+    said, aside = await process.communicate()
+    return said.decode(), aside.decode()
 
 
 def failures(said: str) -> set[str]:
@@ -95,7 +97,7 @@ async def _answers(port: int) -> bool:
 @pytest.mark.parametrize(("version", "known"), [(OLD, SERVER_OLD), (NEW, SERVER_NEW)])
 async def test_our_server_conforms(version: str, known: dict[str, str]):
     async with fixture_server() as url:
-        said = await run_suite(version, "server", "--url", url, "--suite", "all")
+        said, _ = await run_suite(version, "server", "--url", url, "--suite", "all")
     assert failures(said) <= known.keys()
 
 
@@ -103,7 +105,7 @@ async def test_our_server_conforms(version: str, known: dict[str, str]):
 async def test_our_client_conforms(version: str, known: dict[str, str]):
     command = f"{sys.executable} {TESTS / 'mcp' / 'conformance_client.py'}"
     client = ("client", "--command", command, "--timeout", "180000")
-    crowded = failures(await run_suite(version, *client, "--suite", "all")) - known.keys()
+    crowded = failures((await run_suite(version, *client, "--suite", "all"))[0]) - known.keys()
     # the suite starts some sixty clients at once; what fails in that crowd has to hold when it has the machine
-    alone = {name: await run_suite(version, *client, "--scenario", name) for name in sorted(crowded)}
+    alone = {name: "".join(await run_suite(version, *client, "--scenario", name)) for name in sorted(crowded)}
     assert {name: said[-2000:] for name, said in alone.items() if "OVERALL: PASSED" not in said} == {}
