@@ -82,18 +82,37 @@ def repository_layers(places: Places) -> tuple[Layer, ...]:
     return tuple(layer for layer in found if layer is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What a project's own files say, whether or not they may, read once."""
+
+    layers: tuple[Layer, ...]
+    skills: tuple[Skill, ...]
+    """Those that ask for something."""
+
+    @classmethod
+    def at(cls, places: Places) -> "Repository":
+        """Read them as they are now."""
+        return cls(repository_layers(places), asking_skills(places))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What they ask for beyond taking permissions away, in words; empty: there is nothing to trust."""
+        words = (word for layer in self.layers for word in grants(layer))
+        return tuple(dict.fromkeys((*words, *wants_of(self.skills))))
+
+
 def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
     """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
-    repository, skills = repository_layers(places), asking_skills(places)
-    wanted = dict.fromkeys((*(word for layer in repository for word in grants(layer)), *wants_of(skills)))
+    repository = Repository.at(places)
     layers = (
         read_layer("user", places.user_settings),
-        *(layer if trusted else layer.restricting() for layer in repository),
+        *(layer if trusted else layer.restricting() for layer in repository.layers),
         *(_given(text) for text in given),
         read_layer("managed", places.managed),
     )
     heard = tuple(layer for layer in layers if layer is not None)
-    return Settings(heard, () if trusted else tuple(wanted), skills if trusted else ())
+    return Settings(heard, skills=repository.skills) if trusted else Settings(heard, repository.wanted)
 
 
 def _servers(file: Path) -> Layer | None:

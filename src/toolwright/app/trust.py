@@ -1,15 +1,15 @@
 """Which folders a person trusts, and for which of the things their files ask for."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
 from toolwright.app.places import Places
-from toolwright.app.settings import grants, repository_layers
-from toolwright.app.wanting import asking_skills, marks_of, wants_of
+from toolwright.app.settings import Repository
+from toolwright.app.wanting import marks_of
 from toolwright.core.errors import UsageError
 from toolwright.core.json import canonical
 from toolwright.system.replace import replace_file
@@ -25,29 +25,21 @@ class Trust:
     @property
     def wanted(self) -> tuple[str, ...]:
         """What the project's files ask for, in words; empty: there is nothing to trust."""
-        return tuple(dict.fromkeys(self._wanted()))
+        return Repository.at(self._places).wanted
 
     @property
     def given(self) -> bool:
         """Whether the project may have all it asks for: it asks for nothing, or for exactly what was agreed to."""
-        return not any(self._wanted()) or self._known() == self._digest()
+        repository = Repository.at(self._places)
+        return not repository.wanted or self._known() == _digest(repository)
 
     def give(self) -> None:
         """Trust the project's files as they are now."""
-        self._write({**self._all(), str(self._places.project): self._digest()})
+        self._write({**self._all(), str(self._places.project): _digest(Repository.at(self._places))})
 
     def take(self) -> None:
         """Trust the project no longer."""
         self._write({folder: mark for folder, mark in self._all().items() if folder != str(self._places.project)})
-
-    def _wanted(self) -> Iterator[str]:
-        yield from (word for layer in repository_layers(self._places) for word in grants(layer))
-        yield from wants_of(asking_skills(self._places))
-
-    def _digest(self) -> str:
-        """Names exactly what was agreed to: anything a pull or a tool adds later is asked about again."""
-        layers = [[layer.source, layer.content] for layer in repository_layers(self._places)]
-        return sha256(canonical([layers, marks_of(asking_skills(self._places))]).encode()).hexdigest()
 
     def _known(self) -> str | None:
         return self._all().get(str(self._places.project))
@@ -67,3 +59,9 @@ class Trust:
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps({"folders": folders}, indent=2, ensure_ascii=False) + "\n"
         replace_file(Path(self._file).resolve(), text.encode())
+
+
+def _digest(repository: Repository) -> str:
+    """Names exactly what was agreed to: anything a pull or a tool adds later is asked about again."""
+    layers = [[layer.source, layer.content] for layer in repository.layers]
+    return sha256(canonical([layers, marks_of(repository.skills)]).encode()).hexdigest()
