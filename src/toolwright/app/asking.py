@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from toolwright.core.access import Ask, UseTool
+from toolwright.core.access import Ask
 from toolwright.core.call import Answers, Question, ToolCall
 from toolwright.core.errors import ToolwrightError
 from toolwright.core.json import JsonObject
@@ -13,7 +13,7 @@ from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell import ShellHooks, mark_of
 from toolwright.hooks.shell_elicit import form_asked, server_asking
 from toolwright.hooks.shell_reply import HookReply
-from toolwright.policy.judged import JudgedCall
+from toolwright.policy.judged import JudgedCall, judged_by
 from toolwright.tool.base import Tool
 
 
@@ -78,8 +78,7 @@ class QuestionHooks:
         except ToolwrightError:
             return None
         subject = JudgedCall(tool.spec, pending.arguments, self.session_id)
-        use = UseTool(tool.spec.name, tool.spec.annotations.effect)
-        decisions = [self.executor.policies.decide(access, subject) for access in accesses or (use,)]
+        decisions = [self.executor.policies.decide(access, subject) for access in judged_by(tool.spec, accesses)]
         return [decision for decision in decisions if isinstance(decision, Ask)]
 
 

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from functools import cache
 
-from toolwright.core.access import UseTool
 from toolwright.core.errors import ToolwrightError, UsageError
 from toolwright.hooks.base import PendingCall
 from toolwright.hooks.shell_config import ShellHook
-from toolwright.policy.judged import JudgedCall
+from toolwright.policy.judged import JudgedCall, judged_by
 from toolwright.policy.load import concerns
 from toolwright.policy.places import Surroundings
 from toolwright.policy.rule import Rule, parse_rule
@@ -31,8 +30,7 @@ class Conditions:
         except (ToolwrightError, ValueError, LookupError):
             return True  # what it would touch cannot be told
         call = JudgedCall(pending.spec, pending.arguments, pending.session_id)
-        use = UseTool(pending.spec.name, pending.spec.annotations.effect)
-        return concerns(rule, accesses or (use,), call, self.here)
+        return concerns(rule, judged_by(pending.spec, accesses), call, self.here)
 
 
 def faulty_condition(hook: ShellHook) -> str:

@@ -26,7 +26,7 @@ from toolwright.core.json import FrozenDict, JsonObject
 from toolwright.core.spec import Effect
 from toolwright.hooks.base import PendingCall
 from toolwright.policy import Policies, Rule, Surroundings
-from toolwright.policy.judged import JudgedCall, call_of
+from toolwright.policy.judged import JudgedCall, call_of, judged_by
 from toolwright.policy.line import PartOfLine, shown
 from toolwright.policy.load import concerns
 from toolwright.policy.names import is_known
@@ -114,7 +114,7 @@ def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], JudgedC
         accesses, arguments = tuple(invocation.accesses()), invocation.arguments
     except ApprovalRequired:
         accesses = ()
-    return accesses or (UseTool(tool.spec.name, tool.spec.annotations.effect),), JudgedCall(tool.spec, arguments)
+    return judged_by(tool.spec, accesses), JudgedCall(tool.spec, arguments)
 
 
 def _arguments(argument: str) -> JsonObject | None:

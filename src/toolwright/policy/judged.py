@@ -1,5 +1,6 @@
 """A call that exists only to be judged: for `judge_command`, for rule examples and for the rule tester."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolwright.core.access import Access, Reach, ReadPath, RunCommand, UseTool, WritePath
@@ -18,6 +19,11 @@ class JudgedCall:
     spec: ToolSpec
     arguments: JsonObject = _NO_ARGUMENTS
     session_id: str = ""
+
+
+def judged_by(spec: ToolSpec, accesses: Sequence[Access]) -> Sequence[Access]:
+    """What a call is judged by: what it would touch, or where it declares nothing, that the tool is used."""
+    return accesses or (UseTool(spec.name, spec.annotations.effect),)
 
 
 def shell_call(line: str) -> JudgedCall:
