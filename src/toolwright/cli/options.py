@@ -100,7 +100,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read a command line; ends the process with code 2 where it makes no sense."""
     made = parser()
     options = made.parse_args(arguments)
-    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
     wrong = next((words for wrong, words in _contradictions(options) if wrong), None)
     if wrong is not None:
         made.error(wrong)

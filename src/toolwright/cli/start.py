@@ -11,6 +11,7 @@ from toolwright.app.settings import Settings, load_settings
 from toolwright.app.switched import Models
 from toolwright.app.trust import Trust
 from toolwright.app.wishes import Wishes
+from toolwright.cli.options import split_rules
 from toolwright.core.errors import UsageError
 from toolwright.core.event import Event
 from toolwright.providers.base import Provider
@@ -25,19 +26,21 @@ def settings_for(options: argparse.Namespace, places: Places) -> Settings:
 
 
 def wishes_of(options: argparse.Namespace) -> Wishes:
-    """The options as the assembly knows them."""
+    """The options as the assembly knows them; a command need not offer all of them."""
+    given = vars(options)
     return Wishes(
         mode=options.permission_mode,
-        allow=tuple(options.allow),
-        deny=tuple(options.deny),
+        allow=tuple(split_rules(options.allow)),
+        ask=tuple(split_rules(given.get("ask", ()))),
+        deny=tuple(split_rules(options.deny)),
         directories=tuple(options.add_dir),
-        servers=tuple(options.mcp_config),
-        turns=getattr(options, "max_turns", None),
-        usd=getattr(options, "max_budget_usd", None),
-        system=options.system_prompt,
-        more_system=options.append_system_prompt,
-        keep=not getattr(options, "no_session_persistence", False),
-        log=options.log,
+        servers=tuple(given.get("mcp_config", ())),
+        turns=given.get("max_turns"),
+        usd=given.get("max_budget_usd"),
+        system=given.get("system_prompt", ""),
+        more_system=given.get("append_system_prompt", ""),
+        keep=not given.get("no_session_persistence", False),
+        log=given.get("log", ""),
     )
 
 

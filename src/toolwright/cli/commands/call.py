@@ -5,11 +5,13 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from toolwright.app.assemble import App, assemble
 from toolwright.app.places import Places
 from toolwright.cli.exits import DENIED, DONE, ERROR, PAUSED
-from toolwright.cli.options import add_common, split_rules
+from toolwright.cli.options import add_common
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import tell
 from toolwright.cli.start import settings_for, wishes_of
@@ -41,11 +43,11 @@ class NoModel:
         yield  # makes it a generator, which is what is asked for
 
 
-def app_without_model(options: argparse.Namespace) -> App:
-    """The tools, rules and hooks of this folder."""
-    places = Places.of()
+def app_without_model(options: argparse.Namespace, folder: Path | None = None) -> App:
+    """The tools, rules and hooks of a folder, by default of the working one; nothing is kept of what they do."""
+    places = Places.of(folder)
     settings = settings_for(options, places)
-    return assemble(NoModel(), settings, places, wishes_of(options), report=tell)
+    return assemble(NoModel(), settings, places, replace(wishes_of(options), keep=False), report=tell)
 
 
 def run(arguments: list[str]) -> int:
@@ -62,8 +64,6 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     add_common(parser)
     options = parser.parse_args(arguments)
-    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
-    options.no_session_persistence = True
     return asyncio.run(_perform(options))
 
 

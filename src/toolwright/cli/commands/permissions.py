@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolwright.app.assemble import App, assemble
+from toolwright.app.assemble import App
 from toolwright.app.layer import SCHEMA_FILE
 from toolwright.app.places import FOLDER, Places
 from toolwright.app.rules import withheld_rules
 from toolwright.app.trust import Trust
-from toolwright.app.wishes import Wishes
-from toolwright.cli.commands.call import NoModel
+from toolwright.cli.commands.call import app_without_model
 from toolwright.cli.exits import DENIED, DONE, PAUSED, USAGE
-from toolwright.cli.options import split_rules
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import tell, visible
-from toolwright.cli.start import settings_for
 from toolwright.cli.verdict import judged
 from toolwright.core.errors import UsageError
 from toolwright.policy import Rule
@@ -64,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_scene(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--permission-mode", "--mode", default="", metavar="MODE", dest="mode")
+    parser.add_argument("--permission-mode", "--mode", default="", metavar="MODE")
     for kind, also in (("allow", "--allowedTools"), ("ask", None), ("deny", "--disallowedTools")):
         names = [f"--{kind}", *([also] if also else [])]
         parser.add_argument(*names, dest=kind, action="append", default=[], metavar="RULE")
@@ -79,17 +76,8 @@ def _app(options: argparse.Namespace) -> tuple[App, bool]:
     """The agent as it would be here, and whether the folder's files count."""
     if options.cwd is not None and not options.cwd.is_dir():
         raise UsageError(f"--cwd {options.cwd} is not a folder")
-    places = Places.of(options.cwd)
-    settings = settings_for(options, places)
-    wishes = Wishes(
-        mode=options.mode,
-        allow=tuple(split_rules(options.allow)),
-        ask=tuple(split_rules(options.ask)),
-        deny=tuple(split_rules(options.deny)),
-        directories=tuple(options.add_dir),
-        keep=False,
-    )
-    return assemble(NoModel(), settings, places, wishes), bool(options.trust) or Trust(places).given
+    app = app_without_model(options, options.cwd)
+    return app, bool(options.trust) or Trust(app.places).given
 
 
 def _test(options: argparse.Namespace) -> int:
@@ -109,7 +97,7 @@ def _explain(options: argparse.Namespace) -> int:
     withheld = withheld_rules(app.places, trusted=trusted)
     report: dict[str, Any] = {
         "mode": app.switch.mode,
-        "mode_from": "the command line" if options.mode else _mode_from(app),
+        "mode_from": "the command line" if options.permission_mode else _mode_from(app),
         "project": str(app.places.project),
         "trusted": trusted,
         "withheld": list(app.settings.withheld),

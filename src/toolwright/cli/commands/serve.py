@@ -12,15 +12,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolwright.app.assemble import App, assemble
-from toolwright.app.places import Places
+from toolwright.app.assemble import App
 from toolwright.app.servers import configured_servers, servers_into
-from toolwright.app.wishes import Wishes
-from toolwright.cli.commands.call import NoModel
-from toolwright.cli.options import split_rules
+from toolwright.cli.commands.call import app_without_model
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import tell
-from toolwright.cli.start import settings_for
 from toolwright.core.errors import UsageError
 from toolwright.core.spec import ToolSpec
 from toolwright.registry import Catalog, filtered
@@ -99,18 +95,7 @@ async def _serve(options: argparse.Namespace) -> None:
 def _app(options: argparse.Namespace) -> App:
     if options.workspace is not None and not options.workspace.is_dir():
         raise UsageError(f"--workspace {options.workspace} is not a folder")
-    places = Places.of(options.workspace)
-    settings = settings_for(options, places)
-    wishes = Wishes(
-        mode=options.permission_mode,
-        allow=tuple(split_rules(options.allow)),
-        ask=tuple(split_rules(options.ask)),
-        deny=tuple(split_rules(options.deny)),
-        directories=tuple(options.add_dir),
-        servers=tuple(options.mcp_config),
-        keep=False,
-    )
-    app = assemble(NoModel(), settings, places, wishes, report=tell)
+    app = app_without_model(options, options.workspace)
     app.connect = lambda app: _servers(app, options)
     return app
 

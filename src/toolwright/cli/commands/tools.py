@@ -10,7 +10,7 @@ from typing import Any
 
 from toolwright.cli.commands.call import app_without_model
 from toolwright.cli.exits import DONE, ERROR
-from toolwright.cli.options import add_common, split_rules
+from toolwright.cli.options import add_common
 from toolwright.cli.parsing import Parser
 from toolwright.cli.show import one_line
 from toolwright.core.json import thaw
@@ -34,8 +34,6 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("words", nargs="*", metavar="search WORDS", help="only those about this, best first")
     add_common(parser)
     options = parser.parse_args(arguments)
-    options.allow, options.deny = split_rules(options.allow), split_rules(options.deny)
-    options.no_session_persistence = True
     return asyncio.run(_list(options))
 
 
