@@ -13,7 +13,7 @@ from benchmarks.page import write_figures
 TABLES = {
     "runtime": "one call, wide turns, definitions, payloads, import",
     "shell": "analysis of ordinary, long and hostile shell lines",
-    "search": "tool retrieval on external sets (TOOLWRIGHT_CASES)",
+    "search": "tool retrieval on external sets (CALLWRIGHT_CASES)",
     "files": "grep and file listing against ripgrep and git",
     "agent": "loop overhead, long conversations, stores",
     "providers": "the body of a request in long conversations",

@@ -9,14 +9,14 @@ import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-from toolwright import AllowEverything, Effect, Executor, Registry, ToolCall, tool
-from toolwright.agent import Agent, Budget
-from toolwright.core.content import Text
-from toolwright.core.history import encoded
-from toolwright.core.message import AssistantMessage, AssistantPart, Message, ToolMessage
-from toolwright.executor.turn import Turn
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
-from toolwright.sessions import SessionStore, SqliteStore
+from callwright import AllowEverything, Effect, Executor, Registry, ToolCall, tool
+from callwright.agent import Agent, Budget
+from callwright.core.content import Text
+from callwright.core.history import encoded
+from callwright.core.message import AssistantMessage, AssistantPart, Message, ToolMessage
+from callwright.executor.turn import Turn
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from callwright.sessions import SessionStore, SqliteStore
 
 ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'
 

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import table
-from toolwright.cli.markdown import MarkdownLines
-from toolwright.cli.palette import Palette
-from toolwright.cli.terminal.screen import Screen
-from toolwright.cli.terminal.ui import Terminal
+from callwright.cli.markdown import MarkdownLines
+from callwright.cli.palette import Palette
+from callwright.cli.terminal.screen import Screen
+from callwright.cli.terminal.ui import Terminal
 
 _DELTAS = 10_000
 _TEXT = "some **bold** words, a `name` and a [link](https://example.com) in a line\n- an item\n| a | b |\n"
@@ -23,14 +23,14 @@ _TEXT = "some **bold** words, a `name` and a [link](https://example.com) in a li
 
 def command() -> list[str]:
     """The command as people start it."""
-    script = Path(sys.executable).with_name("toolwright")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "toolwright"]
+    script = Path(sys.executable).with_name("callwright")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "callwright"]
 
 
 def environment(home: str) -> dict[str, str]:
     """As on a user's machine: compiled modules are kept, and there is nothing in the home folder."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"TOOLWRIGHT_HOME": home, "TERM": "xterm-256color"}
+    return kept | {"CALLWRIGHT_HOME": home, "TERM": "xterm-256color"}
 
 
 def best_ratio(subject: list[str], floor: list[str], around: dict[str, str], repeats: int = 25) -> tuple[float, float]:
@@ -108,8 +108,8 @@ def main() -> None:
     table(
         "the command (wall time, best of several; deltas in CPU time)",
         [
-            ("toolwright --version", f"{version_seconds * 1e3:.0f} ms, {version:.2f}x", "<= 1.4x", version <= 1.4),
-            ("toolwright --help", f"{usage_seconds * 1e3:.0f} ms, {usage:.2f}x", "<= 3x", usage <= 3),
+            ("callwright --version", f"{version_seconds * 1e3:.0f} ms, {version:.2f}x", "<= 1.4x", version <= 1.4),
+            ("callwright --help", f"{usage_seconds * 1e3:.0f} ms, {usage:.2f}x", "<= 3x", usage <= 3),
             ("first prompt", f"{first:.0f} ms", "<= 250 ms", first <= 250),
             ("model and tools ready, behind the prompt", f"{ready:.0f} ms", "-", True),
             (f"one of {_DELTAS:,} deltas, drawn", f"{each:.0f} µs", "<= 1000 µs", each <= 1000),

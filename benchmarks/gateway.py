@@ -25,10 +25,10 @@ server.run()
 '''
 _GATEWAY = """
 import asyncio, sys
-from toolwright import Executor, Registry
-from toolwright.mcp import McpServers, ServerConfig
-from toolwright.policy import AllowEverything
-from toolwright.serve import serve
+from callwright import Executor, Registry
+from callwright.mcp import McpServers, ServerConfig
+from callwright.policy import AllowEverything
+from callwright.serve import serve
 
 
 async def main() -> None:

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable
 
 from benchmarks.measure import table
-from toolwright.core.call import Completed, ToolCall
-from toolwright.core.content import Output
-from toolwright.core.history import History
-from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import ModelRequest
-from toolwright.providers.google import GoogleGemini
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.openai_responses import OpenAIResponses
+from callwright.core.call import Completed, ToolCall
+from callwright.core.content import Output
+from callwright.core.history import History
+from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.spec import ToolSpec
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.base import ModelRequest
+from callwright.providers.google import GoogleGemini
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.openai_responses import OpenAIResponses
 
 TURNS = (20, 200, 2_000)
 _ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from benchmarks.measure import cpu_seconds, ratio, start_seconds, table
-from toolwright import AllowEverything, ByMode, Completed, Effect, Executor, Limits, Registry, ToolCall, tool
-from toolwright.hooks import Hook, PendingCall
-from toolwright.tool.function import FunctionTool
+from callwright import AllowEverything, ByMode, Completed, Effect, Executor, Limits, Registry, ToolCall, tool
+from callwright.hooks import Hook, PendingCall
+from callwright.tool.function import FunctionTool
 
 TEXT = json.dumps({"city": "Paris", "days": 3, "unit": "C", "tags": ["a", "b"], "detail": True})
 Row = tuple[str, str, str, bool]
@@ -154,7 +154,7 @@ def definitions() -> list[Row]:
 def starting() -> list[Row]:
     first = (
         "import asyncio\n"
-        "from toolwright import Effect, Executor, Registry, tool\n"
+        "from callwright import Effect, Executor, Registry, tool\n"
         "@tool(effect=Effect.READ)\n"
         "async def greet(name: str) -> str:\n"
         "    'Greet somebody.'\n"
@@ -162,9 +162,9 @@ def starting() -> list[Row]:
         "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
     )
     python = start_seconds("pass")
-    imported, ran = start_seconds("import toolwright") / python, start_seconds(first) / python
+    imported, ran = start_seconds("import callwright") / python, start_seconds(first) / python
     return [
-        ("import toolwright", f"{imported:.2f}x of {python * 1e3:.1f} ms", "<= 2x", imported <= 2),
+        ("import callwright", f"{imported:.2f}x of {python * 1e3:.1f} ms", "<= 2x", imported <= 2),
         ("until the first tool has run", f"{ran:.1f}x", "<= 15x", ran <= 15),
     ]
 

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolwright.core.call import ToolCall
-from toolwright.system import search as engines
-from toolwright.system.query import Query
-from toolwright.system.ripgrep import find_ripgrep
-from toolwright.tool.base import State, ToolContext
-from toolwright.toolbox.glob import Glob
-from toolwright.toolbox.grep import Grep
+from callwright.core.call import ToolCall
+from callwright.system import search as engines
+from callwright.system.query import Query
+from callwright.system.ripgrep import find_ripgrep
+from callwright.tool.base import State, ToolContext
+from callwright.toolbox.glob import Glob
+from callwright.toolbox.grep import Grep
 
 _FILES = 30_000
 _ROUNDS = 7

@@ -1,4 +1,4 @@
-"""How well and how fast tools are found, on every retrieval set under TOOLWRIGHT_CASES.
+"""How well and how fast tools are found, on every retrieval set under CALLWRIGHT_CASES.
 
 Each set is a folder of `tools.jsonl` (name, description, schema) and `queries.jsonl` (query, gold, gold_groups).
 """
@@ -16,12 +16,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol
 
-from toolwright.core.errors import UsageError
-from toolwright.core.spec import ToolSpec
-from toolwright.registry.embedding import MiniLM
-from toolwright.registry.search import Hit, ToolIndex
-from toolwright.registry.semantic import SemanticIndex
-from toolwright.registry.vectors import VectorCache
+from callwright.core.errors import UsageError
+from callwright.core.spec import ToolSpec
+from callwright.registry.embedding import MiniLM
+from callwright.registry.search import Hit, ToolIndex
+from callwright.registry.semantic import SemanticIndex
+from callwright.registry.vectors import VectorCache
 
 _PLACES = 10
 _MANY = 10_000
@@ -74,9 +74,9 @@ def ndcg(found: Sequence[str], groups: Sequence[set[str]]) -> float:
 
 def main() -> int:
     """Print one line per set: what the default index reaches and costs, and beside it the semantic one."""
-    cases = os.environ.get("TOOLWRIGHT_CASES")
+    cases = os.environ.get("CALLWRIGHT_CASES")
     if cases is None:
-        print("set TOOLWRIGHT_CASES to a folder with retrieval/<set>/tools.jsonl and queries.jsonl", file=sys.stderr)
+        print("set CALLWRIGHT_CASES to a folder with retrieval/<set>/tools.jsonl and queries.jsonl", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as kept:
         indexes = _indexes(Path(kept))

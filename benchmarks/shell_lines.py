@@ -5,8 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import table
-from toolwright.policy import judge_command
-from toolwright.shell.analysis import analyse, analyse_anew
+from callwright.policy import judge_command
+from callwright.shell.analysis import analyse, analyse_anew
 
 TYPICAL = (
     "git status",

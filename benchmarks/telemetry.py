@@ -12,11 +12,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 
 from benchmarks.agent import ARGUMENTS, Model, grep
 from benchmarks.measure import cpu_seconds
-from toolwright import AllowEverything, Executor, Registry, ToolCall, Turn
-from toolwright.agent import Agent, Budget
-from toolwright.core.event import Event
-from toolwright.executor.executor import Observer
-from toolwright.telemetry import Telemetry, log_to
+from callwright import AllowEverything, Executor, Registry, ToolCall, Turn
+from callwright.agent import Agent, Budget
+from callwright.core.event import Event
+from callwright.executor.executor import Observer
+from callwright.telemetry import Telemetry, log_to
 
 _TURNS = 200
 _CALLS = 100

@@ -4,9 +4,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from toolwright import Agent, Answers, Executor, Registry, SqliteStore, ToolCall, tool
-from toolwright.agent import Paused
-from toolwright.testing import ScriptedProvider
+from callwright import Agent, Answers, Executor, Registry, SqliteStore, ToolCall, tool
+from callwright.agent import Paused
+from callwright.testing import ScriptedProvider
 
 paid: list[int] = []
 

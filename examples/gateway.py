@@ -1,4 +1,4 @@
-"""A registry behind an MCP gateway, used by the official client over HTTP: pip install 'toolwright[mcp]'."""
+"""A registry behind an MCP gateway, used by the official client over HTTP: pip install 'callwright[mcp]'."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolwright import Effect, Executor, Registry, tool
-from toolwright.serve import Gateway, HttpOptions
-from toolwright.serve.http import listening
+from callwright import Effect, Executor, Registry, tool
+from callwright.serve import Gateway, HttpOptions
+from callwright.serve.http import listening
 
 
 @tool(effect=Effect.READ)

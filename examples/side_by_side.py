@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolwright import AllowEverything, Effect, Executor, ReadPath, Registry, ToolCall, WritePath, tool
+from callwright import AllowEverything, Effect, Executor, ReadPath, Registry, ToolCall, WritePath, tool
 
 shelf = {"a.txt": "old"}
 

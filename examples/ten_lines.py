@@ -2,8 +2,8 @@
 
 import sys
 
-from toolwright import Agent, Effect, ToolCall, tool
-from toolwright.testing import ScriptedProvider
+from callwright import Agent, Effect, ToolCall, tool
+from callwright.testing import ScriptedProvider
 
 
 @tool(effect=Effect.READ)

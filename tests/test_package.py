@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-import toolwright
+import callwright
 
-SOURCE = Path(toolwright.__file__).parent
+SOURCE = Path(callwright.__file__).parent
 LAZY = [
-    "toolwright",
-    "toolwright.agent",
-    "toolwright.hooks",
-    "toolwright.interop",
-    "toolwright.policy",
-    "toolwright.providers",
-    "toolwright.registry",
-    "toolwright.sessions",
-    "toolwright.shell",
-    "toolwright.telemetry",
-    "toolwright.testing",
+    "callwright",
+    "callwright.agent",
+    "callwright.hooks",
+    "callwright.interop",
+    "callwright.policy",
+    "callwright.providers",
+    "callwright.registry",
+    "callwright.sessions",
+    "callwright.shell",
+    "callwright.telemetry",
+    "callwright.testing",
 ]
 HEAVY = {
     "asyncio",
@@ -59,34 +59,34 @@ def test_every_public_name_can_be_imported_and_is_told_to_type_checkers(name: st
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Gizmo'"):
-        _ = toolwright.Gizmo  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue] - the point of the test
+        _ = callwright.Gizmo  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue] - the point of the test
 
 
 def loaded_by(code: str) -> set[str]:
     script = f"import sys; before = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] if not name.startswith("toolwright") else name for name in done.stdout.split()}
+    return {name.split(".")[0] if not name.startswith("callwright") else name for name in done.stdout.split()}
 
 
 def test_importing_the_package_loads_next_to_nothing() -> None:
-    loaded = loaded_by("import toolwright")
-    assert {name for name in loaded if name.startswith("toolwright")} == {
-        "toolwright",
-        "toolwright.core",
-        "toolwright.core.lazy",
-        "toolwright.tool",
+    loaded = loaded_by("import callwright")
+    assert {name for name in loaded if name.startswith("callwright")} == {
+        "callwright",
+        "callwright.core",
+        "callwright.core.lazy",
+        "callwright.tool",
     }
     assert not loaded & HEAVY
 
 
 def test_the_decorator_is_the_decorator_whatever_was_imported_first() -> None:
-    loaded_by("import toolwright.registry.registry\nfrom toolwright import tool\nassert callable(tool)")
+    loaded_by("import callwright.registry.registry\nfrom callwright import tool\nassert callable(tool)")
 
 
 def test_the_first_tool_runs_without_pydantic_or_the_shell_parser() -> None:
     code = (
         "import asyncio\n"
-        "from toolwright import Effect, Executor, Registry, tool\n"
+        "from callwright import Effect, Executor, Registry, tool\n"
         "@tool(effect=Effect.READ)\n"
         "async def greet(name: str, times: int = 1) -> str:\n"
         "    'Greet somebody.'\n"
@@ -99,15 +99,15 @@ def test_the_first_tool_runs_without_pydantic_or_the_shell_parser() -> None:
 def test_the_version_is_told_before_anything_is_loaded() -> None:
     script = (
         "import runpy, sys\n"
-        "sys.argv = ['toolwright', '--version']\n"
+        "sys.argv = ['callwright', '--version']\n"
         "try:\n"
-        "    runpy.run_module('toolwright', run_name='__main__')\n"
+        "    runpy.run_module('callwright', run_name='__main__')\n"
         "except SystemExit as end:\n"
         "    assert not end.code\n"
         "assert 'pydantic' not in sys.modules and 'argparse' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"toolwright {toolwright.__version__}"
+    assert done.stdout.strip() == f"callwright {callwright.__version__}"
 
 
 def test_source_files_stay_small_enough_to_read() -> None:

@@ -33,7 +33,7 @@ def main() -> None:
     write = "--write" in sys.argv
     if only and write:
         raise SystemExit("the page has all packages: leave out --only= or --write")
-    names = only[0].split(",") if only else ["toolwright", *PEERS]
+    names = only[0].split(",") if only else ["callwright", *PEERS]
     text = report({name: measured(name) for name in names})
     print(text)
     if write:
@@ -44,8 +44,8 @@ def measured(name: str) -> Measured:
     """Figures of one package, or the reason why there are none."""
     print(f"measuring {name} …", file=sys.stderr, flush=True)
     try:
-        python = Path(sys.executable) if name == "toolwright" else environment(name, PEERS[name])
-        return _run(python, "ours" if name == "toolwright" else name.replace("-", "_"))
+        python = Path(sys.executable) if name == "callwright" else environment(name, PEERS[name])
+        return _run(python, "ours" if name == "callwright" else name.replace("-", "_"))
     except CannotInstall as error:
         return f"could not be installed: {error}"
 

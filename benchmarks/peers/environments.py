@@ -14,9 +14,9 @@ class CannotInstall(Exception):
 
 
 def home() -> Path:
-    """Where environments and results are kept: TOOLWRIGHT_BENCH_HOME, or the user's cache."""
-    given = os.environ.get("TOOLWRIGHT_BENCH_HOME")
-    return Path(given) if given else Path.home() / ".cache" / "toolwright-benchmarks"
+    """Where environments and results are kept: CALLWRIGHT_BENCH_HOME, or the user's cache."""
+    given = os.environ.get("CALLWRIGHT_BENCH_HOME")
+    return Path(given) if given else Path.home() / ".cache" / "callwright-benchmarks"
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:

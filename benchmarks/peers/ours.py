@@ -1,4 +1,4 @@
-"""toolwright itself, measured by the same harness."""
+"""callwright itself, measured by the same harness."""
 
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from benchmarks.peers.contract import Call, Function, Session
-from toolwright import AllowEverything, Effect, Executor, Limits, Registry, ToolCall, tool
-from toolwright.providers.formats import to_openai_chat
+from callwright import AllowEverything, Effect, Executor, Limits, Registry, ToolCall, tool
+from callwright.providers.formats import to_openai_chat
 
-DISTRIBUTION = "toolwright"
-PACKAGE = "toolwright"
-IMPORT = "from toolwright import Executor, Registry, tool"
+DISTRIBUTION = "callwright"
+PACKAGE = "callwright"
+IMPORT = "from callwright import Executor, Registry, tool"
 CALL = "Executor.run"
 TURN = "Executor.execute (no model)"
 TUNING = "width=1000"

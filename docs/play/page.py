@@ -3,7 +3,7 @@
 A fenced block of `console` is typed as it stands. Each line begins with the prompt it answers, or is one of the
 things people do besides typing:
 
-    $ toolwright                    at the shell
+    $ callwright                    at the shell
     > fix greet.py                  at the agent
     allow? > y                      at a question
     [Ctrl-D]                        a key

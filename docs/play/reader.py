@@ -19,7 +19,7 @@ HOME = "/home/someone"
 """What a picture calls the temporary home; both names are as long, so that no line breaks elsewhere."""
 
 _CHANCE = (
-    (re.compile(r"(?<=toolwright-demo-)\w{8}"), "k3v9x2ma"),
+    (re.compile(r"(?<=callwright-demo-)\w{8}"), "k3v9x2ma"),
     (re.compile(r"[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}"), "3f0c8e52-7a41-4d9b-9c1e-5b2a6d8f1e07"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "09:41:27"),
     (re.compile(r"(?<=ready in )[\d.]+ m?s"), "0.61 s"),
@@ -82,7 +82,7 @@ def _home() -> Path:
     if len(str(home)) != len(HOME):
         home.rmdir()
         raise CannotPlay(f"{home} is not as long as {HOME}; pages are played where temporary files are in /tmp")
-    (home / "toolwright").symlink_to(ROOT)
+    (home / "callwright").symlink_to(ROOT)
     return home
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
-from toolwright.agent import Agent, Done, Paused
-from toolwright.agent.recall import unanswered
-from toolwright.core.event import QuestionsRaised
-from toolwright.core.message import ToolMessage
-from toolwright.providers.base import ModelRequest
-from toolwright.sessions import MemoryStore, SessionError, SqliteStore
-from toolwright.testing.provider import ScriptedProvider
+from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
+from callwright.agent import Agent, Done, Paused
+from callwright.agent.recall import unanswered
+from callwright.core.event import QuestionsRaised
+from callwright.core.message import ToolMessage
+from callwright.providers.base import ModelRequest
+from callwright.sessions import MemoryStore, SessionError, SqliteStore
+from callwright.testing.provider import ScriptedProvider
 
 paid: list[int] = []
 

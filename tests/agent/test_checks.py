@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from toolwright import ToolCall, UsageError
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
-from toolwright.testing.provider import ScriptedProvider
-from toolwright.testing.providers import check_provider
+from callwright import ToolCall, UsageError
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.testing.provider import ScriptedProvider
+from callwright.testing.providers import check_provider
 
 
 def sensible(request: ModelRequest) -> str | ToolCall:

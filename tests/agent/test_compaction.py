@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import AllowEverything, Completed, Effect, Executor, Registry, ToolCall, tool
-from toolwright.agent import Agent, Compaction, Done, Requests
-from toolwright.agent.compact import SUMMARY_WISH, dropped, tail_start
-from toolwright.agent.recall import unanswered
-from toolwright.clip import Outputs
-from toolwright.core.content import Output, Text
-from toolwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
-from toolwright.providers.base import ModelRequest, ProviderError
-from toolwright.sessions import MemoryStore, SqliteStore
-from toolwright.testing import FakeClock
-from toolwright.testing.provider import Line, ScriptedProvider
+from callwright import AllowEverything, Completed, Effect, Executor, Registry, ToolCall, tool
+from callwright.agent import Agent, Compaction, Done, Requests
+from callwright.agent.compact import SUMMARY_WISH, dropped, tail_start
+from callwright.agent.recall import unanswered
+from callwright.clip import Outputs
+from callwright.core.content import Output, Text
+from callwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from callwright.providers.base import ModelRequest, ProviderError
+from callwright.sessions import MemoryStore, SqliteStore
+from callwright.testing import FakeClock
+from callwright.testing.provider import Line, ScriptedProvider
 
 
 @tool(effect=Effect.READ)

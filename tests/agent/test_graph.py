@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import AllowEverything, Effect, Executor, Registry, ToolCall, UsageError, tool
-from toolwright.agent import Agent, Done, Finished, Graph, Waiting, goto, halt, interrupt
-from toolwright.agent.graph import Goto, Move
-from toolwright.sessions import MemoryStore, SessionBusy, SessionStore, SqliteStore
-from toolwright.testing.provider import ScriptedProvider
+from callwright import AllowEverything, Effect, Executor, Registry, ToolCall, UsageError, tool
+from callwright.agent import Agent, Done, Finished, Graph, Waiting, goto, halt, interrupt
+from callwright.agent.graph import Goto, Move
+from callwright.sessions import MemoryStore, SessionBusy, SessionStore, SqliteStore
+from callwright.testing.provider import ScriptedProvider
 
 
 @dataclass(frozen=True)

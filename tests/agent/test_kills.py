@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from toolwright import Completed
-from toolwright.agent.recall import Recalled, unanswered
-from toolwright.core.message import ToolMessage
-from toolwright.sessions import SqliteStore
+from callwright import Completed
+from callwright.agent.recall import Recalled, unanswered
+from callwright.core.message import ToolMessage
+from callwright.sessions import SqliteStore
 
 VICTIM = Path(__file__).with_name("victim.py")
 LONGEST_SECONDS = 0.12

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Answers,
     Cancellation,
@@ -21,15 +21,15 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.agent import Agent, Budget, Done, ModelRetried, Paused, Prices, Requests, Stopped, TurnEnded
-from toolwright.agent.recall import unanswered
-from toolwright.core.content import Text
-from toolwright.core.event import CallBegan, CallEnded
-from toolwright.core.message import AssistantMessage, ToolMessage, Usage, UserMessage
-from toolwright.hooks.base import Halt
-from toolwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
-from toolwright.testing import FakeClock, ScriptedHook
-from toolwright.testing.provider import BrokenOff, ScriptedProvider
+from callwright.agent import Agent, Budget, Done, ModelRetried, Paused, Prices, Requests, Stopped, TurnEnded
+from callwright.agent.recall import unanswered
+from callwright.core.content import Text
+from callwright.core.event import CallBegan, CallEnded
+from callwright.core.message import AssistantMessage, ToolMessage, Usage, UserMessage
+from callwright.hooks.base import Halt
+from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.testing import FakeClock, ScriptedHook
+from callwright.testing.provider import BrokenOff, ScriptedProvider
 
 
 @tool(effect=Effect.READ)

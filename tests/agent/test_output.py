@@ -2,9 +2,9 @@
 
 from pydantic import BaseModel
 
-from toolwright import Effect, ToolCall, tool
-from toolwright.agent import Agent, Done, Stopped
-from toolwright.testing.provider import ScriptedProvider
+from callwright import Effect, ToolCall, tool
+from callwright.agent import Agent, Done, Stopped
+from callwright.testing.provider import ScriptedProvider
 
 
 class City(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Annotations,
     Answers,
@@ -22,14 +22,14 @@ from toolwright import (
     Turn,
     tool,
 )
-from toolwright.agent import Agent, Budget, Done, Paused, Stopped
-from toolwright.agent.recall import unanswered
-from toolwright.core.call import digest_of
-from toolwright.core.content import Output
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.sessions import SessionBusy, SessionError, SqliteStore
-from toolwright.sessions.records import Answered, Asked, Began, Ended, Record, Said
-from toolwright.testing.provider import ScriptedProvider
+from callwright.agent import Agent, Budget, Done, Paused, Stopped
+from callwright.agent.recall import unanswered
+from callwright.core.call import digest_of
+from callwright.core.content import Output
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.sessions import SessionBusy, SessionError, SqliteStore
+from callwright.sessions.records import Answered, Asked, Began, Ended, Record, Said
+from callwright.testing.provider import ScriptedProvider
 
 ran: list[str] = []
 

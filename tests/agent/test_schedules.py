@@ -10,16 +10,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright import Answers, Cancellation, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
-from toolwright.agent import Agent, Budget, Compaction, Paused, Requests
-from toolwright.agent.recall import unanswered
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Stop, ToolMessage
-from toolwright.hooks.base import Halt
-from toolwright.providers.base import ModelRequest, ProviderError, ProviderFault
-from toolwright.sessions import MemoryStore, SessionStore, SqliteStore
-from toolwright.testing import FakeClock, ScriptedHook
-from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
+from callwright import Answers, Cancellation, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
+from callwright.agent import Agent, Budget, Compaction, Paused, Requests
+from callwright.agent.recall import unanswered
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, Stop, ToolMessage
+from callwright.hooks.base import Halt
+from callwright.providers.base import ModelRequest, ProviderError, ProviderFault
+from callwright.sessions import MemoryStore, SessionStore, SqliteStore
+from callwright.testing import FakeClock, ScriptedHook
+from callwright.testing.provider import BrokenOff, Line, ScriptedProvider
 
 
 @tool(effect=Effect.READ)

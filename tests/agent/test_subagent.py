@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import (
+from callwright import (
     Access,
     AllowEverything,
     Answers,
@@ -27,13 +27,13 @@ from toolwright import (
     UseTool,
     tool,
 )
-from toolwright.agent import Agent, Budget, Done, Stopped
-from toolwright.core.message import AssistantMessage, ToolMessage, Usage
-from toolwright.hooks.base import Refuse
-from toolwright.providers.base import ModelRequest
-from toolwright.sessions import SqliteStore
-from toolwright.testing import Recorder, ScriptedHook
-from toolwright.testing.provider import ScriptedProvider
+from callwright.agent import Agent, Budget, Done, Stopped
+from callwright.core.message import AssistantMessage, ToolMessage, Usage
+from callwright.hooks.base import Refuse
+from callwright.providers.base import ModelRequest
+from callwright.sessions import SqliteStore
+from callwright.testing import Recorder, ScriptedHook
+from callwright.testing.provider import ScriptedProvider
 
 wrote: list[str] = []
 

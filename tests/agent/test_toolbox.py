@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall
-from toolwright.agent import Agent, Done, default_system_prompt
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.testing.provider import ScriptedProvider
-from toolwright.toolbox import coding_tools
+from callwright import AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall
+from callwright.agent import Agent, Done, default_system_prompt
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.testing.provider import ScriptedProvider
+from callwright.toolbox import coding_tools
 
 
 def agent_in(folder: Path, provider: ScriptedProvider, *names: str) -> Agent:

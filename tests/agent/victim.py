@@ -13,12 +13,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from toolwright import Annotations, Answers, Effect, Executor, Registry, ToolCall, ToolContext, tool
-from toolwright.agent import Agent, Budget, Paused
-from toolwright.core.message import ToolMessage
-from toolwright.providers.base import ModelRequest
-from toolwright.sessions import SessionBusy, SqliteStore
-from toolwright.testing.provider import Line, ScriptedProvider
+from callwright import Annotations, Answers, Effect, Executor, Registry, ToolCall, ToolContext, tool
+from callwright.agent import Agent, Budget, Paused
+from callwright.core.message import ToolMessage
+from callwright.providers.base import ModelRequest
+from callwright.sessions import SessionBusy, SqliteStore
+from callwright.testing.provider import Line, ScriptedProvider
 
 TURNS = 8
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.app.places import Places
-from toolwright.app.trust import Trust
-from toolwright.cli.mcp_entries import Declared
-from toolwright.mcp.config import servers_of
+from callwright.app.places import Places
+from callwright.app.trust import Trust
+from callwright.cli.mcp_entries import Declared
+from callwright.mcp.config import servers_of
 
 TWO_FACED = {
     "command": "uvx",
@@ -36,8 +36,8 @@ def test_a_server_is_shown_with_all_it_would_start_reach_and_send(
 
 
 def test_a_variable_is_shown_with_its_value(tmp_path: Path) -> None:
-    (tmp_path / ".toolwright").mkdir()
-    (tmp_path / ".toolwright" / "settings.json").write_text(json.dumps({"env": {"PATH": "./bin:/usr/bin"}}))
+    (tmp_path / ".callwright").mkdir()
+    (tmp_path / ".callwright" / "settings.json").write_text(json.dumps({"env": {"PATH": "./bin:/usr/bin"}}))
     assert Trust(Places.of(tmp_path, home=tmp_path / "home")).wanted == ("environment variable PATH=./bin:/usr/bin",)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolwright import (
+from callwright import (
     Annotations,
     Answers,
     Completed,
@@ -19,22 +19,22 @@ from toolwright import (
     ToolSpec,
     Turn,
 )
-from toolwright.agent.compact import Compaction
-from toolwright.agent.result import AgentEvent, Done, Paused, Stopped
-from toolwright.app.assemble import App, assemble
-from toolwright.app.conditions import Conditions, faulty_condition
-from toolwright.app.conversation import Conversation
-from toolwright.app.places import Places
-from toolwright.app.settings import load_settings
-from toolwright.app.wishes import Wishes
-from toolwright.core.errors import ApprovalRequired
-from toolwright.core.json import JsonObject
-from toolwright.core.message import ToolMessage
-from toolwright.hooks.base import PendingCall
-from toolwright.hooks.shell_config import ShellHook
-from toolwright.policy.places import Surroundings
-from toolwright.testing.provider import ScriptedProvider
-from toolwright.tool.handwritten import SchemaInvocation
+from callwright.agent.compact import Compaction
+from callwright.agent.result import AgentEvent, Done, Paused, Stopped
+from callwright.app.assemble import App, assemble
+from callwright.app.conditions import Conditions, faulty_condition
+from callwright.app.conversation import Conversation
+from callwright.app.places import Places
+from callwright.app.settings import load_settings
+from callwright.app.wishes import Wishes
+from callwright.core.errors import ApprovalRequired
+from callwright.core.json import JsonObject
+from callwright.core.message import ToolMessage
+from callwright.hooks.base import PendingCall
+from callwright.hooks.shell_config import ShellHook
+from callwright.policy.places import Surroundings
+from callwright.testing.provider import ScriptedProvider
+from callwright.tool.handwritten import SchemaInvocation
 
 NOTE = "cat >> heard.jsonl"
 TOUCH = ToolCall("1", "bash", {"command": "touch a"})

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Completed, Failed, Interrupted
-from toolwright.agent.result import Done, Stopped
-from toolwright.app.assemble import App, assemble
-from toolwright.app.conversation import Conversation
-from toolwright.app.models import choose_model, local_server
-from toolwright.app.places import Places
-from toolwright.app.settings import Settings, load_settings
-from toolwright.app.wishes import Wishes
-from toolwright.core.errors import UsageError
-from toolwright.core.message import UserMessage
-from toolwright.testing.provider import ScriptedProvider
+from callwright import Completed, Failed, Interrupted
+from callwright.agent.result import Done, Stopped
+from callwright.app.assemble import App, assemble
+from callwright.app.conversation import Conversation
+from callwright.app.models import choose_model, local_server
+from callwright.app.places import Places
+from callwright.app.settings import Settings, load_settings
+from callwright.app.wishes import Wishes
+from callwright.core.errors import UsageError
+from callwright.core.message import UserMessage
+from callwright.testing.provider import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
 
@@ -96,13 +96,13 @@ async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(places: Places)
 def test_a_model_is_chosen_in_the_order_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     keys = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y"}
-    chosen = choose_model(settings, asked="a:b", environment={"TOOLWRIGHT_MODEL": "c:d", **keys})
+    chosen = choose_model(settings, asked="a:b", environment={"CALLWRIGHT_MODEL": "c:d", **keys})
     assert chosen is not None and chosen.name == "a:b"
-    chosen = choose_model(settings, environment={"TOOLWRIGHT_MODEL": "c:d", **keys})
+    chosen = choose_model(settings, environment={"CALLWRIGHT_MODEL": "c:d", **keys})
     assert chosen is not None and chosen.name == "c:d"
     chosen = choose_model(settings, environment=keys)
     assert chosen is not None and chosen.name.startswith("anthropic:") and "ANTHROPIC_API_KEY" in chosen.why
-    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
     assert local_server((("nobody", 9),)) is None
 
 
@@ -136,9 +136,9 @@ async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(plac
 
 
 def test_a_barred_mode_cannot_be_begun_in_or_switched_to_by_an_untrusted_folder_too(places: Places) -> None:
-    (places.project / ".toolwright").mkdir()
+    (places.project / ".callwright").mkdir()
     barred = json.dumps({"permissions": {"disableBypassPermissionsMode": "disable"}})
-    (places.project / ".toolwright" / "settings.json").write_text(barred, encoding="utf-8")
+    (places.project / ".callwright" / "settings.json").write_text(barred, encoding="utf-8")
     with pytest.raises(UsageError, match="the mode bypass is switched off by the settings"):
         app_with(places, {}, wishes=Wishes(mode="bypassPermissions", keep=False))
     switch = app_with(places, {}).switch

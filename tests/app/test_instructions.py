@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.app.instructions import instruction_files, instructions_for
-from toolwright.app.places import Places
+from callwright.app.instructions import instruction_files, instructions_for
+from callwright.app.places import Places
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.app.active import ActiveSkills
-from toolwright.app.granted import ProjectGrants
-from toolwright.app.places import Places
-from toolwright.app.trust import Trust
-from toolwright.app.wanting import asking_skills
-from toolwright.core.access import RunCommand
-from toolwright.core.call import Approve, Question
-from toolwright.policy.places import Surroundings
-from toolwright.skills import Skills
+from callwright.app.active import ActiveSkills
+from callwright.app.granted import ProjectGrants
+from callwright.app.places import Places
+from callwright.app.trust import Trust
+from callwright.app.wanting import asking_skills
+from callwright.core.access import RunCommand
+from callwright.core.call import Approve, Question
+from callwright.policy.places import Surroundings
+from callwright.skills import Skills
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def always(places: Places) -> None:
 def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(places: Places, folder: bool) -> None:
     places.home.mkdir()
     if folder:
-        (places.project / ".toolwright").symlink_to(places.home)
+        (places.project / ".callwright").symlink_to(places.home)
     else:
-        (places.project / ".toolwright").mkdir()
+        (places.project / ".callwright").mkdir()
         places.local_settings.symlink_to(places.user_settings)
     always(places)
     assert not places.user_settings.exists() and not (places.home / "settings.local.json").exists()
@@ -43,17 +43,17 @@ def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(pla
 
 def test_always_is_kept_where_settings_lead_inside_the_project(places: Places) -> None:
     (places.project / "config").mkdir()
-    (places.project / ".toolwright").symlink_to(places.project / "config")
+    (places.project / ".callwright").symlink_to(places.project / "config")
     always(places)
     kept = json.loads((places.project / "config" / "settings.local.json").read_text())
     assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(places).given
 
 
 def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(places: Places) -> None:
-    skill = places.project / ".toolwright" / "skills" / "tidy"
+    skill = places.project / ".callwright" / "skills" / "tidy"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\ndescription: Tidy.\nallowed-tools: Edit(/docs/**)\n---\nTidy up.\n")
-    deeper = places.project / "vendored" / ".toolwright" / "skills"
+    deeper = places.project / "vendored" / ".callwright" / "skills"
     deeper.mkdir(parents=True)
     (deeper / "other").symlink_to(skill)
     skills = Skills(places.project)

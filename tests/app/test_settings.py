@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-from toolwright.app.assemble import assemble
-from toolwright.app.layer import SCHEMA_FILE, parse_layer
-from toolwright.app.places import Places
-from toolwright.app.position import line_of
-from toolwright.app.rules import rules_in
-from toolwright.app.settings import Settings, load_settings
-from toolwright.app.wishes import Wishes
-from toolwright.core.errors import UsageError
-from toolwright.hooks.shell_events import EVENTS, NEVER
-from toolwright.policy.places import Surroundings
-from toolwright.testing.provider import ScriptedProvider
+from callwright.app.assemble import assemble
+from callwright.app.layer import SCHEMA_FILE, parse_layer
+from callwright.app.places import Places
+from callwright.app.position import line_of
+from callwright.app.rules import rules_in
+from callwright.app.settings import Settings, load_settings
+from callwright.app.wishes import Wishes
+from callwright.core.errors import UsageError
+from callwright.hooks.shell_events import EVENTS, NEVER
+from callwright.policy.places import Surroundings
+from callwright.testing.provider import ScriptedProvider
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     project = tmp_path / "project"
-    (project / ".toolwright").mkdir(parents=True)
+    (project / ".callwright").mkdir(parents=True)
     (tmp_path / "home").mkdir()
     return Places.of(project, home=tmp_path / "home")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.app.layer import read_layer
-from toolwright.core.errors import UsageError
+from callwright.app.layer import read_layer
+from callwright.core.errors import UsageError
 
 
 @pytest.fixture

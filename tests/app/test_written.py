@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from toolwright.app.written import WrittenSessions
-from toolwright.core.message import UserMessage
-from toolwright.sessions import MemoryStore, SqliteStore
-from toolwright.sessions.records import Said
+from callwright.app.written import WrittenSessions
+from callwright.core.message import UserMessage
+from callwright.sessions import MemoryStore, SqliteStore
+from callwright.sessions.records import Said
 
 
 async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_every_package_has_an_adapter() -> None:
 
 @pytest.mark.peers
 def test_a_package_that_does_not_exist_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_BENCH_HOME", str(tmp_path))
+    monkeypatch.setenv("CALLWRIGHT_BENCH_HOME", str(tmp_path))
     with pytest.raises(CannotInstall, match="nothing-of-this-name"):
         environment("nothing", ["nothing-of-this-name-anywhere>=1"])
 
@@ -110,4 +110,4 @@ def test_our_own_column_is_complete(tmp_path: Path) -> None:
     assert figures["wrong"].startswith("told: invalid arguments: limit")
     assert figures["siblings"] == "siblings: 2 finished"
     assert figures["peak"] == 16
-    assert "–" not in row(report({"toolwright": figures}), "toolwright", 1)
+    assert "–" not in row(report({"callwright": figures}), "callwright", 1)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from docs.play.terminal import Tmux as Window
 
-from toolwright.cli.main import run
+from callwright.cli.main import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Machine:
 
     def settings(self, content: object, name: str = "settings.json") -> Path:
         """Write the project's settings."""
-        file = self.project / ".toolwright" / name
+        file = self.project / ".callwright" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content))
         return file
@@ -73,7 +73,7 @@ class Machine:
 class Tmux(Window):
     """A real terminal of 80 columns, with the command running in it."""
 
-    command = f"{sys.executable} -m toolwright"
+    command = f"{sys.executable} -m callwright"
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(folder, environment)
@@ -112,10 +112,10 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     home.mkdir()
     project.mkdir()
     before = dict(os.environ)
-    monkeypatch.setenv("TOOLWRIGHT_HOME", str(home))
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(home))
     monkeypatch.setenv("HOME", str(tmp_path))
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
-    for name in ("TOOLWRIGHT_MODEL", "VISUAL", "EDITOR", *keys):
+    for name in ("CALLWRIGHT_MODEL", "VISUAL", "EDITOR", *keys):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project)
     yield Machine(project, home, capsys, monkeypatch)

@@ -1,15 +1,15 @@
 """The approval dialog: what a person sees before they say yes, and what their words mean."""
 
-from toolwright.cli.ask import Edit, dialog, read_choice, read_edit
-from toolwright.cli.lines import CallLines
-from toolwright.cli.markdown import MarkdownLines
-from toolwright.cli.palette import Palette
-from toolwright.cli.show import call_line, one_line, visible
-from toolwright.core.access import Access, DeletePath, RunCommand, WritePath
-from toolwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
-from toolwright.core.content import Output
-from toolwright.core.errors import Denied
-from toolwright.core.json import Json
+from callwright.cli.ask import Edit, dialog, read_choice, read_edit
+from callwright.cli.lines import CallLines
+from callwright.cli.markdown import MarkdownLines
+from callwright.cli.palette import Palette
+from callwright.cli.show import call_line, one_line, visible
+from callwright.core.access import Access, DeletePath, RunCommand, WritePath
+from callwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
+from callwright.core.content import Output
+from callwright.core.errors import Denied
+from callwright.core.json import Json
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 
@@ -93,7 +93,7 @@ def test_an_edit_is_shown_as_its_diff() -> None:
 
 
 def test_why_something_was_denied_is_shown_whole() -> None:
-    reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.toolwright/settings.json)"
+    reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.callwright/settings.json)"
     _, *rows = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "git push"}), Denied(reason)))
     assert " ".join(row.strip() for row in rows) == f"denied: {reason}"
     assert all(len(row) <= 80 for row in rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolwright.cli.attach import Mention, mentions
+from callwright.cli.attach import Mention, mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -107,7 +107,7 @@ def test_what_is_piped_in_names_no_files(machine: Any) -> None:
 
 
 def test_what_is_piped_into_a_skill_names_no_files_either(machine: Any) -> None:
-    skill = machine.project / ".toolwright" / "skills" / "review"
+    skill = machine.project / ".callwright" / "skills" / "review"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\nname: review\ndescription: Review.\n---\nReview $ARGUMENTS")
     for name in ("typed", "piped"):

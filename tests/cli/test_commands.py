@@ -90,7 +90,7 @@ def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine:
 
 
 def test_stats_of_a_folder_without_sessions_say_so(machine: Any) -> None:
-    assert machine("stats").out == "no sessions here yet; toolwright begins one\n"
+    assert machine("stats").out == "no sessions here yet; callwright begins one\n"
 
 
 def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
@@ -106,7 +106,7 @@ def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
 
 def test_skills_are_listed_and_checked(machine: Any) -> None:
     assert "no skills here" in machine("skills", "list").out
-    folder = machine.project / ".toolwright" / "skills" / "brew-tea"
+    folder = machine.project / ".callwright" / "skills" / "brew-tea"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil water.\n")
     assert "brew-tea" in machine("skills", "list").out
@@ -117,12 +117,12 @@ def test_skills_are_listed_and_checked(machine: Any) -> None:
 
 
 def test_the_doctor_says_what_there_is_and_what_to_do(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
     shown = machine("doctor")
     assert shown.code == 0 and "model" in shown.out and "do: export ANTHROPIC_API_KEY" in shown.out
-    monkeypatch.setenv("TOOLWRIGHT_MODEL", "script:x")
+    monkeypatch.setenv("CALLWRIGHT_MODEL", "script:x")
     found = {finding["about"]: finding for finding in machine("doctor", "--json").document}
-    assert found["model"]["text"] == "script:x (configured by TOOLWRIGHT_MODEL)"
+    assert found["model"]["text"] == "script:x (configured by CALLWRIGHT_MODEL)"
     machine.settings("{")
     broken = machine("doctor")
     assert broken.code == 1 and "FAIL" in broken.out
@@ -138,7 +138,7 @@ def test_completion_is_a_script_of_its_shell(machine: Any, shell: str) -> None:
 
 def test_bash_completes_commands_and_their_actions(machine: Any) -> None:
     script = machine("completion", "bash").out
-    probe = 'COMP_WORDS=(toolwright sess); COMP_CWORD=1; _toolwright; echo "${COMPREPLY[@]}"'
+    probe = 'COMP_WORDS=(callwright sess); COMP_CWORD=1; _callwright; echo "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-c", f"{script}\n{probe}"], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["sessions"]
 
@@ -146,7 +146,7 @@ def test_bash_completes_commands_and_their_actions(machine: Any) -> None:
 def test_every_command_has_a_page_of_help(machine: Any) -> None:
     for name in ("call", "tools", "trust", "sessions", "stats", "skills", "doctor", "demo", "completion"):
         ended = machine(name, "--help")
-        assert ended.code == 0 and f"toolwright {name}" in ended.out
+        assert ended.code == 0 and f"callwright {name}" in ended.out
     assert "exit codes" in machine("-p", "--help").out
 
 
@@ -191,7 +191,7 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
         ("doctor extra", "nobody knows what to do with 'extra'"),
         ("call", "TOOL is missing"),
         ("skills", "skills: ACTION is missing"),
-        ("doctor --yolo", "there is no option --yolo; toolwright doctor --help"),
+        ("doctor --yolo", "there is no option --yolo; callwright doctor --help"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_answered_in_a_line(machine: Any, line: str, told: str) -> None:
@@ -225,5 +225,5 @@ def test_a_search_that_finds_nothing_says_so(machine: Any) -> None:
 def test_help_is_a_page_with_an_example_or_an_explanation(machine: Any, name: str) -> None:
     page = machine(name, "--help")
     assert page.code == 0 and page.out == machine("help", name).out
-    assert page.out.startswith(f"usage: toolwright {name}") and len(page.out.splitlines()) >= 6
+    assert page.out.startswith(f"usage: callwright {name}") and len(page.out.splitlines()) >= 6
     assert all(len(line) <= 120 for line in page.out.splitlines())

@@ -4,12 +4,12 @@ import subprocess
 import sys
 
 
-def toolwright(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "toolwright", *arguments], capture_output=True, text=True, check=False)
+def callwright(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "callwright", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_read() -> None:
-    done = toolwright("demo", "--turn")
+    done = callwright("demo", "--turn")
     assert done.returncode == 0, done.stderr
     steps = [line.split()[2:] for line in done.stdout.splitlines() if " ms  " in line]
     happened = [f"{step[0]} {step[-1]}" for step in steps]
@@ -22,23 +22,23 @@ def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_r
 
 
 def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> None:
-    shown = toolwright("--help")
+    shown = callwright("--help")
     assert shown.returncode == 0
     assert "demo" in shown.stdout and "permissions" in shown.stdout
-    slip = toolwright("dmeo")
+    slip = callwright("dmeo")
     assert slip.returncode == 2
     assert "there is no command 'dmeo'; did you mean demo?" in slip.stderr
 
 
 def test_the_rule_tester_answers_by_exit_code() -> None:
-    assert toolwright("permissions", "test", "bash", "git status").returncode == 0
-    assert toolwright("permissions", "test", "bash", "rm -rf build").returncode == 4
-    assert toolwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
+    assert callwright("permissions", "test", "bash", "git status").returncode == 0
+    assert callwright("permissions", "test", "bash", "rm -rf build").returncode == 4
+    assert callwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 
 def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "toolwright", "demo"],
+        [sys.executable, "-m", "callwright", "demo"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""`toolwright -p`: what scripts may rely on."""
+"""`callwright -p`: what scripts may rely on."""
 
 import json
 import os
@@ -146,7 +146,7 @@ def test_stdin_is_context_after_the_prompt_and_the_prompt_without_one(machine: A
 
 
 def piped(machine: Any, *arguments: str, stdin: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "toolwright", "-p", *arguments, machine.says("ok"), "--output-format=json"]
+    command = [sys.executable, "-m", "callwright", "-p", *arguments, machine.says("ok"), "--output-format=json"]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=machine.project)
 
 
@@ -198,7 +198,7 @@ def test_another_folder_is_part_of_the_workspace_when_it_is_added(machine: Any, 
 
 
 def test_no_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolwright.app.models._SERVERS", (("nobody", 9),))
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
     ended = machine("-p", "hi")
     assert ended.code == 2
     assert "There is no model to talk to" in ended.err and len(ended.err.splitlines()) == 5
@@ -206,7 +206,7 @@ def test_no_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.M
 
 def test_an_interrupt_ends_the_run_with_its_own_code_and_the_session_stays_whole(machine: Any, calls: Call) -> None:
     script = machine.says(calls("bash", command="sleep 30"), "never")
-    command = [sys.executable, "-m", "toolwright", "-p", "go", script, "--session-id", "s1"]
+    command = [sys.executable, "-m", "callwright", "-p", "go", script, "--session-id", "s1"]
     process = subprocess.Popen(
         [*command, "--allowedTools", "Bash(sleep *)", "--output-format", "stream-json"],
         stdout=subprocess.PIPE,

@@ -13,7 +13,7 @@ ESCAPE = "\x1b]52;c;cHduZWQ=\x07"
 
 @pytest.fixture
 def hostile(machine: "Machine") -> "Machine":
-    folder = machine.project / ".toolwright"
+    folder = machine.project / ".callwright"
     (folder / "skills" / f"b{ESCAPE}").mkdir(parents=True)
     (folder / "skills" / f"b{ESCAPE}" / "SKILL.md").write_text("Do something.")
     rules = {"allow": [f"Bash(echo {ESCAPE})"], "deny": [f"Bash(ls {ESCAPE})"]}

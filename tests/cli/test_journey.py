@@ -50,7 +50,7 @@ def test_servers_of_a_repository_are_started_only_once_it_is_trusted(
 
 
 def test_a_skill_is_found_told_to_the_model_and_loaded(machine: Any, calls: Call) -> None:
-    folder = machine.project / ".toolwright" / "skills" / "brew-tea"
+    folder = machine.project / ".callwright" / "skills" / "brew-tea"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil $ARGUMENTS first.\n")
     script = machine.says(calls("skill", name="brew-tea", arguments="water"), "tea is ready")

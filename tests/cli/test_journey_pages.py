@@ -40,7 +40,7 @@ def follow() -> Iterator[Follow]:
 
 def test_the_demo_does_its_work_and_asks(follow: Follow) -> None:
     (seen,) = follow("install-and-demo").shown
-    assert "deletes /tmp/toolwright-demo-" in seen.text and "on disk: test_words.py, words.py" in seen.text
+    assert "deletes /tmp/callwright-demo-" in seen.text and "on disk: test_words.py, words.py" in seen.text
 
 
 def test_a_file_is_edited_after_a_yes_and_not_before(follow: Follow) -> None:
@@ -63,7 +63,7 @@ def test_an_mcp_server_is_added_tried_and_used(follow: Follow) -> None:
     if find_spec("mcp") is None:
         pytest.skip("the package mcp is not installed, so there is no server to add")
     seen = follow("add-an-mcp-server")
-    settings = json.loads((seen.home / "shop" / ".toolwright" / "settings.local.json").read_text())
+    settings = json.loads((seen.home / "shop" / ".callwright" / "settings.local.json").read_text())
     assert settings["mcpServers"]["shop"]["args"] == ["server.py"]
     added, asked, done = seen.shown
     assert "shop: ready" in added.text and "Allow mcp__shop__in_stock?" in asked.text
@@ -81,13 +81,13 @@ def test_a_command_is_blocked_and_the_rule_its_file_and_line_are_named(follow: F
     tried, refused = follow("block-a-command").shown
     assert "deny" in tried.text and "settings.json:3" in tried.text
     assert "denied: the rule Bash(git push *) forbids it" in refused.text
-    assert "/home/someone/work/.toolwright/settings.json:3" in refused.text and "Allow" not in refused.text
+    assert "/home/someone/work/.callwright/settings.json:3" in refused.text and "Allow" not in refused.text
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_fresh_machine_installs_with_the_readme_and_follows_the_pages(tmp_path: Path, follow: Follow) -> None:
-    clone = _clone(tmp_path / "toolwright")
+    clone = _clone(tmp_path / "callwright")
     command = re.findall(r"```\n(python3 -m venv .*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     assert "on disk: test_words.py, words.py" in _run(command, clone)
     for name in ("install-and-demo", "add-an-mcp-server"):
@@ -112,7 +112,7 @@ def _run(script: str, folder: Path) -> str:
     """Run a script as a user of this home folder would, with this machine's settings for pip."""
     settings = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
     outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    environment = {**outside, "HOME": str(folder if folder.name != "toolwright" else folder.parent)}
+    environment = {**outside, "HOME": str(folder if folder.name != "callwright" else folder.parent)}
     environment["XDG_CONFIG_HOME"] = settings
     done = subprocess.run(
         ["bash", "-e", "-c", script],

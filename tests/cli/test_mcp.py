@@ -1,4 +1,4 @@
-"""`toolwright mcp`: servers are named, looked at, tested for real and named no more."""
+"""`callwright mcp`: servers are named, looked at, tested for real and named no more."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ def servers_in(file: Path) -> dict[str, Any]:
 
 def test_a_server_is_added_tested_listed_and_removed(machine: Any) -> None:
     added = machine("mcp", "add", "rough", "--scope", "project", "-e", "A=${HOME}", "--", *SERVER)
-    assert added.code == 0 and "next: toolwright mcp test rough" in added.out, added
+    assert added.code == 0 and "next: callwright mcp test rough" in added.out, added
     entry = {"command": sys.executable, "args": ["-S", ROUGH], "env": {"A": "${HOME}"}}
     assert servers_in(machine.project / ".mcp.json") == {"rough": entry}
     tested = machine("mcp", "test", "rough")
@@ -42,7 +42,7 @@ def test_a_server_is_added_tested_listed_and_removed(machine: Any) -> None:
     [
         ("user", "home/settings.json"),
         ("project", "project/.mcp.json"),
-        ("local", "project/.toolwright/settings.local.json"),
+        ("local", "project/.callwright/settings.local.json"),
     ],
 )
 def test_each_scope_has_its_file(machine: Any, scope: str, file: str) -> None:
@@ -53,7 +53,7 @@ def test_each_scope_has_its_file(machine: Any, scope: str, file: str) -> None:
 
 def test_without_a_scope_it_is_yours_in_this_project(machine: Any) -> None:
     machine("mcp", "add", "time", "uvx", "mcp-server-time")
-    assert "time" in servers_in(machine.project / ".toolwright" / "settings.local.json")
+    assert "time" in servers_in(machine.project / ".callwright" / "settings.local.json")
 
 
 def test_an_address_is_told_from_a_command(machine: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_name_that_is_taken_needs_force(machine: Any) -> None:
     again = machine("mcp", "add", "x", "--", "two")
     assert again.code == 2 and "--force" in again.err
     assert machine("mcp", "add", "x", "--force", "--", "two").code == 0
-    assert servers_in(machine.project / ".toolwright" / "settings.local.json")["x"]["command"] == "two"
+    assert servers_in(machine.project / ".callwright" / "settings.local.json")["x"]["command"] == "two"
 
 
 def test_it_says_which_of_two_entries_counts_and_which_to_remove(machine: Any) -> None:
@@ -167,11 +167,11 @@ def test_nothing_a_strangers_folder_names_is_started(machine: Any) -> None:
     entry = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
     (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": entry}}))
     listed = machine("mcp", "list")
-    assert listed.code == 3 and "not trusted" in listed.out and "toolwright trust" in listed.out
+    assert listed.code == 3 and "not trusted" in listed.out and "callwright trust" in listed.out
     tested = machine("mcp", "test", "evil")
     assert tested.code == 3 and "evil is not trusted" in tested.err
     added = machine("mcp", "add", "mine", "--", *SERVER)
-    assert "toolwright trust give" in added.out
+    assert "callwright trust give" in added.out
     assert machine("mcp", "test", "mine").code == 3
     assert not mark.exists()
     assert machine("trust").code == 3

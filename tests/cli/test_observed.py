@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toolwright.app.places import Places
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Usage, UserMessage
-from toolwright.sessions import SqliteStore
-from toolwright.sessions.records import Compacted, Said
+from callwright.app.places import Places
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, Usage, UserMessage
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Compacted, Said
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Machine
@@ -21,7 +21,7 @@ Calls = Callable[..., dict[str, object]]
 
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TOOLWRIGHT_LOG", "TOOLWRIGHT_TELEMETRY", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"):
+    for name in ("CALLWRIGHT_LOG", "CALLWRIGHT_TELEMETRY", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -46,7 +46,7 @@ def test_environment_and_settings_name_a_log_too(machine: "Machine", place: str)
     if place == "settings":
         machine.user_settings({"log": str(file)})
     else:
-        machine.patch.setenv("TOOLWRIGHT_LOG", str(file))
+        machine.patch.setenv("CALLWRIGHT_LOG", str(file))
     assert machine("-p", "go", machine.says("done")).code == 0
     assert events(file.read_text())[-1]["ended"] == "done"
 
@@ -72,12 +72,12 @@ def test_a_repository_that_is_not_trusted_cannot_have_runs_logged_or_traced(mach
 
 
 def test_spans_go_where_the_standard_variables_say(machine: "Machine") -> None:
-    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "1")
+    machine.patch.setenv("CALLWRIGHT_TELEMETRY", "1")
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
     machine.patch.setenv("OTEL_METRICS_EXPORTER", "none")
     ended = machine("-p", "the prompt", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")
-    assert '"name": "invoke_agent"' in ended.err and '"service.name": "toolwright"' in ended.err
+    assert '"name": "invoke_agent"' in ended.err and '"service.name": "callwright"' in ended.err
     assert "the prompt" not in ended.err
 
 
@@ -94,12 +94,12 @@ def test_what_was_said_is_traced_only_on_request(machine: "Machine", asked: str)
 
 def test_the_environment_can_switch_a_setting_off(machine: "Machine") -> None:
     machine.user_settings({"telemetry": True})
-    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "0")
+    machine.patch.setenv("CALLWRIGHT_TELEMETRY", "0")
     assert machine("-p", "go", machine.says("done")).err == ""
 
 
 def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(machine: "Machine") -> None:
-    machine.patch.setenv("TOOLWRIGHT_TELEMETRY", "1")
+    machine.patch.setenv("CALLWRIGHT_TELEMETRY", "1")
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
     ended = machine("-p", "go", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")

@@ -1,4 +1,4 @@
-"""`toolwright permissions` decides as the agent would, says who decided, and its exit code says it to programs."""
+"""`callwright permissions` decides as the agent would, says who decided, and its exit code says it to programs."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
 def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None:
     file = machine.settings('{\n "permissions": {\n  "deny": [\n   "Read(x)",\n   "Bash(rm *)"\n  ]}}')
     ended = machine("permissions", "test", "bash", "sudo rm x")
-    assert ended.code == 3 and "decided  deny rule Bash(rm *) in .toolwright/settings.json:5" in ended.out
+    assert ended.code == 3 and "decided  deny rule Bash(rm *) in .callwright/settings.json:5" in ended.out
     elsewhere = machine("permissions", "test", "bash", "rm x", "--cwd", str(machine.project), "--json")
     assert elsewhere.document["source"] == f"deny rule Bash(rm *) in {file}:5"
 
@@ -93,7 +93,7 @@ def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machi
     file = machine.settings('{"permissions": {\n "allow": ["Bash(make *)"], "defaultMode": "bypassPermissions"}}')
     ended = machine("permissions", "test", "bash", "make all")
     assert ended.code == 4
-    assert "ignored  allow Bash(make *) in .toolwright/settings.json:2" in ended.out and "not trusted" in ended.out
+    assert "ignored  allow Bash(make *) in .callwright/settings.json:2" in ended.out and "not trusted" in ended.out
     report = machine("permissions", "test", "bash", "make all", "--json").document
     assert report["trusted"] is False and report["mode"] == "default"
     assert report["ignored"] == [
@@ -133,8 +133,8 @@ def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wro
     ended = machine("permissions", "explain")
     assert ended.code == 2
     assert f"mode   auto  [{machine.home}/settings.json:1]" in ended.out
-    assert "deny   Read(.env)  [.toolwright/settings.json:1]" in ended.out
-    assert "ignored: allow Bash(make *)  [.toolwright/settings.json:1]" in ended.out
+    assert "deny   Read(.env)  [.callwright/settings.json:1]" in ended.out
+    assert "ignored: allow Bash(make *)  [.callwright/settings.json:1]" in ended.out
     assert "too broad" in ended.out and "it does not match 'a.txt'" in ended.out
     report = machine("permissions", "explain", "--json", "--mode", "plan").document
     assert (report["mode"], report["mode_from"], report["trusted"]) == ("plan", "the command line", False)
@@ -167,7 +167,7 @@ def test_the_commands_on_the_page_say_what_it_says(machine: Any) -> None:
     machine.settings(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
     machine("trust", "give")
     for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
-        for command in block.split("$ toolwright ")[1:]:
+        for command in block.split("$ callwright ")[1:]:
             line, _, shown = command.partition("\n")
             said = machine(*shlex.split(line)).out.replace(str(machine.project), "/home/ann/shop")
             assert said.replace(str(machine.project.parent), "/home/ann").strip() == shown.strip()

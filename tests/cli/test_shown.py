@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.cli.code_colours import code_line
-from toolwright.cli.columns import cut, filled, padded, visible, width_of, word_rows
-from toolwright.cli.markdown import MarkdownLines
-from toolwright.cli.palette import Palette
-from toolwright.cli.progress import Progress
-from toolwright.cli.terminal.running import RunningCalls
-from toolwright.core.call import ToolCall
+from callwright.cli.code_colours import code_line
+from callwright.cli.columns import cut, filled, padded, visible, width_of, word_rows
+from callwright.cli.markdown import MarkdownLines
+from callwright.cli.palette import Palette
+from callwright.cli.progress import Progress
+from callwright.cli.terminal.running import RunningCalls
+from callwright.core.call import ToolCall
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 

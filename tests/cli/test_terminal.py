@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.cli.columns import width_of, wrapped
-from toolwright.cli.palette import Palette
-from toolwright.cli.terminal.editor import Editor
-from toolwright.cli.terminal.keys import KeyReader
-from toolwright.cli.terminal.screen import Screen
-from toolwright.cli.terminal.ui import Terminal
+from callwright.cli.columns import width_of, wrapped
+from callwright.cli.palette import Palette
+from callwright.cli.terminal.editor import Editor
+from callwright.cli.terminal.keys import KeyReader
+from callwright.cli.terminal.screen import Screen
+from callwright.cli.terminal.ui import Terminal
 
 
 def test_keys_have_names_and_text_is_itself() -> None:
@@ -144,7 +144,7 @@ def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_te
     tmux.type("C-d")
     tmux.shows("EXIT 0")
     tmux.type("clear", "Enter")
-    tmux.type(f"{sys.executable} -m toolwright --continue {machine.says('Welcome back.')}", "Enter")
+    tmux.type(f"{sys.executable} -m callwright --continue {machine.says('Welcome back.')}", "Enter")
     again = tmux.shows("default mode")
     assert "> write a.txt" in again
     assert "loading" not in again  # what was drawn anew is not left behind
@@ -241,4 +241,4 @@ def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tm
 
 def test_without_a_terminal_there_is_no_conversation(machine: Any) -> None:
     ended = machine()
-    assert ended.code == 2 and "use toolwright -p" in ended.err
+    assert ended.code == 2 and "use callwright -p" in ended.err

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from toolwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, thaw
+from callwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, thaw
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import (
+from callwright import (
     Annotations,
     Answers,
     Approve,
@@ -34,9 +34,9 @@ from toolwright import (
     UsageError,
     WritePath,
 )
-from toolwright.core.call import digest_of
-from toolwright.core.spec import check_name
-from toolwright.core.value import maker
+from callwright.core.call import digest_of
+from callwright.core.spec import check_name
+from callwright.core.value import maker
 
 SCHEMA: dict[str, Any] = {"type": "object"}
 

@@ -56,7 +56,7 @@ def test_a_picture_says_what_is_in_it_and_needs_nothing_from_outside(file: Path)
     assert not re.search(r"href|url\(|@import|@font-face|<script|<image", text)
     assert text.count("http") == 1 and len(text) < 10_000
     assert not re.search(
-        r"/tmp/(?!toolwright-demo-k3v9x2ma)|\b20\d\d-(?!07-28)", text
+        r"/tmp/(?!callwright-demo-k3v9x2ma)|\b20\d\d-(?!07-28)", text
     )  # nothing of this machine and day
 
 
@@ -97,7 +97,7 @@ def test_only_what_is_coloured_has_a_look() -> None:
 def test_names_that_differ_every_time_are_the_same_in_every_picture() -> None:
     home = "/tmp/abcd1234"
     assert len(home) == len(HOME)
-    assert masked(f"in {home}/x and toolwright-demo-12ab_9zz/y", home) == f"in {HOME}/x and toolwright-demo-k3v9x2ma/y"
+    assert masked(f"in {home}/x and callwright-demo-12ab_9zz/y", home) == f"in {HOME}/x and callwright-demo-k3v9x2ma/y"
     assert masked("● bash x (12.3 s)\nready in 38 ms", home) == "● bash x\nready in 0.61 s"
     assert masked("in /tmp/ab\n  cd1234/x", home) == "in /home/s\n  omeone/x"
 
@@ -106,12 +106,12 @@ def test_a_page_is_read_as_the_steps_a_person_takes(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# Title\n\nSave this as `~/a.py`:\n\n```python\nx = 1\n```\n\n```sh\npip install x\n```\n\n"
-        "```console\n$ toolwright\n> hi\nallow? > y\n[Ctrl-D]\n(close the terminal, open a new one)\n```\n\n"
+        "```console\n$ callwright\n> hi\nallow? > y\n[Ctrl-D]\n(close the terminal, open a new one)\n```\n\n"
         "![Two\nlines](../pictures/a.svg)\n"
     )
     save, _, *done, picture = steps(page)
     assert save == Save("~/a.py", "x = 1\n") and picture == Picture("a.svg", "Two lines")
-    assert done == [Enter("$", "toolwright"), Enter(">", "hi"), Enter("allow? >", "y"), Press("C-d"), Reopen()]
+    assert done == [Enter("$", "callwright"), Enter(">", "hi"), Enter("allow? >", "y"), Press("C-d"), Reopen()]
     page.write_text("```console\nwhatever\n```\n")
     with pytest.raises(ValueError, match="nobody knows how to do 'whatever'"):
         list(steps(page))

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from toolwright import (
+from callwright import (
     Access,
     Allow,
     Answers,
@@ -39,11 +39,11 @@ from toolwright import (
     describe,
     tool,
 )
-from toolwright.core.call import GrantScope
-from toolwright.executor import Bounds
-from toolwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
-from toolwright.policy import Subject
-from toolwright.testing import Recorder
+from callwright.core.call import GrantScope
+from callwright.executor import Bounds
+from callwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
+from callwright.policy import Subject
+from callwright.testing import Recorder
 
 paid: list[int] = []
 
@@ -212,7 +212,7 @@ async def test_patched_arguments_are_judged_again_and_asked_about_again_where_th
 
 
 async def test_patched_arguments_that_a_rule_denies_stay_denied() -> None:
-    from toolwright import Allow, Ask, Decision, Deny, Policies, Policy
+    from callwright import Allow, Ask, Decision, Deny, Policies, Policy
 
     class OnlyTmp(Policy):
         def judge(self, access: object, subject: object) -> Decision:
@@ -406,8 +406,8 @@ async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> 
     ("scope", "again", "elsewhere"), [("once", Interrupted, Interrupted), ("session", Completed, Interrupted)]
 )
 async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again: type, elsewhere: type) -> None:
-    from toolwright import Policies
-    from toolwright.policy import Grants, Surroundings
+    from callwright import Policies
+    from callwright.policy import Grants, Surroundings
 
     executor = Executor(Registry(Save()), Policies(Grants(Surroundings("/", "/root")), ByMode("default")))
 
@@ -462,8 +462,8 @@ async def test_what_was_allowed_for_its_accesses_is_not_allowed_without_them() -
 
 
 async def test_a_rule_for_a_command_lets_the_bash_tool_run_it_without_asking(tmp_path: Path) -> None:
-    from toolwright.policy import rules_of, standard_policies
-    from toolwright.toolbox import Bash
+    from callwright.policy import rules_of, standard_policies
+    from callwright.toolbox import Bash
 
     policies = standard_policies(tmp_path, rules=rules_of(allow=["Bash(touch *)"]))
     executor = Executor(Registry(Bash(tmp_path)), policies)

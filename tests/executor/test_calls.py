@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolwright import (
+from callwright import (
     Access,
     Allow,
     AllowEverything,
@@ -34,9 +34,9 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.policy import Subject, Tier
-from toolwright.testing import FakeClock, Recorder
-from toolwright.tool.function import FunctionTool
+from callwright.policy import Subject, Tier
+from callwright.testing import FakeClock, Recorder
+from callwright.tool.function import FunctionTool
 
 
 @tool(effect=Effect.READ)
@@ -214,7 +214,7 @@ async def test_sync_tools_run_in_named_threads_and_do_not_block_the_loop() -> No
 
     outcome = await Executor(Registry(where)).run("where")
     assert isinstance(outcome, Completed)
-    assert outcome.text.startswith("toolwright-tool-")
+    assert outcome.text.startswith("callwright-tool-")
 
 
 def test_run_sync_blocks_until_the_call_is_done() -> None:
@@ -339,7 +339,7 @@ async def test_progress_from_sync_and_async_tools_reaches_observers_before_the_e
 
 
 async def test_a_tool_removed_during_a_turn_can_still_be_called_from_its_snapshot() -> None:
-    from toolwright import Turn
+    from callwright import Turn
 
     registry = Registry(greet)
     executor = Executor(registry)
@@ -369,7 +369,7 @@ async def test_a_turn_calls_the_tool_it_was_shown_although_another_has_taken_its
 
 
 async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -> None:
-    from toolwright import ToolContext
+    from callwright import ToolContext
 
     class Counter:
         def __init__(self) -> None:

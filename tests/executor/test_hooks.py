@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     ByMode,
     Completed,
@@ -31,8 +31,8 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
-from toolwright.testing import FakeClock, ScriptedHook
+from callwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
+from callwright.testing import FakeClock, ScriptedHook
 
 ran: list[str] = []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Completed,
     Effect,
@@ -20,8 +20,8 @@ from toolwright import (
     ToolFailed,
     tool,
 )
-from toolwright.clip import Outputs, clip_text
-from toolwright.executor import Bounds
+from callwright.clip import Outputs, clip_text
+from callwright.executor import Bounds
 
 LONG = "".join(f"line {number}\n" for number in range(10_000))
 

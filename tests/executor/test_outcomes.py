@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Answers,
     Completed,
@@ -24,8 +24,8 @@ from toolwright import (
     TurnCancelled,
     tool,
 )
-from toolwright.hooks import Answer, Ask, Halt, PendingCall, Refuse, Verdict
-from toolwright.testing import FakeClock, ScriptedHook
+from callwright.hooks import Answer, Ask, Halt, PendingCall, Refuse, Verdict
+from callwright.testing import FakeClock, ScriptedHook
 
 
 @tool(effect=Effect.READ)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Annotations,
     Completed,
@@ -24,9 +24,9 @@ from toolwright import (
     UseTool,
     WritePath,
 )
-from toolwright.core.access import Access
-from toolwright.executor.schedule import waits
-from toolwright.testing import Gauge
+from callwright.core.access import Access
+from callwright.executor.schedule import waits
+from callwright.testing import Gauge
 
 READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)
 Call = tuple[Annotations, Sequence[Access]]
@@ -186,7 +186,7 @@ async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
 
 
 async def test_calls_that_wait_for_their_tool_leave_their_places_to_others() -> None:
-    from toolwright import tool
+    from callwright import tool
 
     released = asyncio.Event()
 
@@ -210,7 +210,7 @@ async def test_calls_that_wait_for_their_tool_leave_their_places_to_others() -> 
 async def test_a_thousand_sync_calls_neither_exhaust_threads_nor_starve() -> None:
     import threading
 
-    from toolwright import tool
+    from callwright import tool
 
     seen: set[str] = set()
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Annotations,
     Cancellation,
@@ -28,8 +28,8 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.retry import is_transient_status
-from toolwright.testing import FakeClock, Flaky, Recorder, ScriptedHook
+from callwright.retry import is_transient_status
+from callwright.testing import FakeClock, Flaky, Recorder, ScriptedHook
 
 SHORT = Limits(seconds=0.02)
 
@@ -114,7 +114,7 @@ async def test_a_tool_that_swallows_its_cancellation_leaves_the_caller_whole() -
 
 async def test_the_short_way_ends_like_the_long_way() -> None:
     """Each call is made twice: the first grants the tool, the second may take the short way."""
-    from toolwright import Outcome
+    from callwright import Outcome
 
     attempts = 0
 
@@ -281,7 +281,7 @@ async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -
 
 
 async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolwright.executor.batch._GRACE_SECONDS", 0.02)
+    monkeypatch.setattr("callwright.executor.batch._GRACE_SECONDS", 0.02)
     cancellation, end, begun = Cancellation(), asyncio.Event(), asyncio.Event()
 
     @tool(effect=Effect.READ)

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import Agent, AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
-from toolwright.core.content import Output
-from toolwright.core.errors import Denied
-from toolwright.core.message import ToolMessage
-from toolwright.core.spec import ToolSpec
-from toolwright.hooks.base import PendingCall
-from toolwright.hooks.shell import ShellHooks
-from toolwright.hooks.shell_config import ShellHook, parse_shell_hooks
-from toolwright.hooks.shell_elicit import refilled
-from toolwright.hooks.shell_events import EVENTS, NEVER
-from toolwright.hooks.shell_fire import Setting
-from toolwright.hooks.shell_reply import HookReply, merged, read_reply
-from toolwright.hooks.shell_run import Ran
-from toolwright.policy import Policies, rules_of
-from toolwright.policy.rules import Rules
-from toolwright.testing.provider import ScriptedProvider
+from callwright import Agent, AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
+from callwright.core.content import Output
+from callwright.core.errors import Denied
+from callwright.core.message import ToolMessage
+from callwright.core.spec import ToolSpec
+from callwright.hooks.base import PendingCall
+from callwright.hooks.shell import ShellHooks
+from callwright.hooks.shell_config import ShellHook, parse_shell_hooks
+from callwright.hooks.shell_elicit import refilled
+from callwright.hooks.shell_events import EVENTS, NEVER
+from callwright.hooks.shell_fire import Setting
+from callwright.hooks.shell_reply import HookReply, merged, read_reply
+from callwright.hooks.shell_run import Ran
+from callwright.policy import Policies, rules_of
+from callwright.policy.rules import Rules
+from callwright.testing.provider import ScriptedProvider
 
 Fire = Callable[..., ShellHooks]
 CALL = PendingCall(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from toolwright import AllowEverything, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
-from toolwright.core.spec import ToolSpec
-from toolwright.hooks.shell import ShellHooks
-from toolwright.hooks.shell_config import ShellHook, parse_shell_hooks
-from toolwright.hooks.shell_fire import Setting
-from toolwright.hooks.shell_run import missing_script
-from toolwright.tool.base import Tool
+from callwright import AllowEverything, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
+from callwright.core.spec import ToolSpec
+from callwright.hooks.shell import ShellHooks
+from callwright.hooks.shell_config import ShellHook, parse_shell_hooks
+from callwright.hooks.shell_fire import Setting
+from callwright.hooks.shell_run import missing_script
+from callwright.tool.base import Tool
 
 Make = Callable[..., Executor]
 
@@ -195,7 +195,7 @@ async def test_hooks_run_side_by_side(executor: Make, tmp_path: Path) -> None:
 async def test_a_hook_is_asked_once_although_an_answer_admits_the_call_again(executor: Make, tmp_path: Path) -> None:
     count = f"cat > /dev/null; echo x >> {tmp_path}/count; echo '{json.dumps(decision('ask'))}'"
     machine = executor(before(count))
-    from toolwright import Answers, Question, Turn
+    from callwright import Answers, Question, Turn
 
     async def yes(questions: "Any") -> Answers:
         assert all(isinstance(question, Question) for question in questions)

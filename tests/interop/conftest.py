@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import pytest
 
-from toolwright import AllowEverything, Effect, Executor, Registry, tool
-from toolwright.core.access import Access, ReadPath, WritePath
-from toolwright.core.call import ToolCall
-from toolwright.core.content import Image, Text
-from toolwright.core.errors import ToolFailed
-from toolwright.core.json import JsonObject
-from toolwright.hooks import Hook
-from toolwright.policy import ByMode, Policies, Rules, parse_rule
+from callwright import AllowEverything, Effect, Executor, Registry, tool
+from callwright.core.access import Access, ReadPath, WritePath
+from callwright.core.call import ToolCall
+from callwright.core.content import Image, Text
+from callwright.core.errors import ToolFailed
+from callwright.core.json import JsonObject
+from callwright.hooks import Hook
+from callwright.policy import ByMode, Policies, Rules, parse_rule
 
 Decision: TypeAlias = "bool | str | dict[str, Any]"
 """Yes, no, no with a reason, or yes to other arguments."""
@@ -169,7 +169,7 @@ async def play_pydantic_ai(
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-    from toolwright.interop import to_pydantic_ai
+    from callwright.interop import to_pydantic_ai
 
     played, script = Played(), iter(turns)
 
@@ -272,7 +272,7 @@ def _play_graph(build: Callable[[Any, list[Any], Any], Any]) -> Play:
         from langgraph.checkpoint.memory import InMemorySaver
         from langgraph.types import Command
 
-        from toolwright.interop import to_langchain
+        from callwright.interop import to_langchain
 
         played, keeper, model = Played(), InMemorySaver(), _chat_model(turns, between)
         graph = build(model, to_langchain(executor, pending=pending), keeper)
@@ -318,8 +318,8 @@ async def play_openai_agents(
     from agents import Agent, RunConfig, Runner, RunState
     from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
-    from toolwright.core.json import compact, thaw
-    from toolwright.interop import to_openai_agents
+    from callwright.core.json import compact, thaw
+    from callwright.interop import to_openai_agents
 
     played, script = Played(), iter(turns)
 

@@ -17,10 +17,10 @@ from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from toolwright.core.errors import UsageError
-from toolwright.hooks import Hook, PendingCall
-from toolwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
-from toolwright.interop.pending import Pending
+from callwright.core.errors import UsageError
+from callwright.hooks import Hook, PendingCall
+from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
+from callwright.interop.pending import Pending
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toolwright import AllowEverything, Executor
-from toolwright.core.call import ToolCall
-from toolwright.core.errors import Halted
-from toolwright.core.event import BatchBegan, Event
-from toolwright.hooks import Halt, Hook, PendingCall, Rewrite, Verdict
+from callwright import AllowEverything, Executor
+from callwright.core.call import ToolCall
+from callwright.core.errors import Halted
+from callwright.core.event import BatchBegan, Event
+from callwright.hooks import Halt, Hook, PendingCall, Rewrite, Verdict
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes, Play

@@ -16,11 +16,11 @@ from pydantic_ai import Tool as PydanticTool
 from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
 from pydantic_ai.tools import ToolDefinition
 
-from toolwright import AllowEverything, Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
-from toolwright.core.content import Image
-from toolwright.core.errors import UsageError
-from toolwright.interop import from_langchain, from_openai_agents, from_pydantic_ai
-from toolwright.tool.base import Tool
+from callwright import AllowEverything, Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
+from callwright.core.content import Image
+from callwright.core.errors import UsageError
+from callwright.interop import from_langchain, from_openai_agents, from_pydantic_ai
+from callwright.tool.base import Tool
 
 READS = Annotations(Effect.READ)
 
@@ -225,7 +225,7 @@ async def test_a_disabled_tool_stays_behind_and_its_time_limit_comes_along() -> 
 )
 def test_a_framework_that_is_not_installed_is_named_with_the_fix(name: str, missing: str, fix: str) -> None:
     code = (
-        f"import sys\nsys.modules[{missing!r}] = None\nimport toolwright.interop as interop\n"
+        f"import sys\nsys.modules[{missing!r}] = None\nimport callwright.interop as interop\n"
         f"try:\n    interop.{name}\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
@@ -234,6 +234,6 @@ def test_a_framework_that_is_not_installed_is_named_with_the_fix(name: str, miss
 
 
 def test_importing_the_package_loads_no_framework() -> None:
-    code = "import sys, toolwright.interop\nprint(*{'pydantic_ai', 'langgraph', 'agents'} & set(sys.modules))"
+    code = "import sys, callwright.interop\nprint(*{'pydantic_ai', 'langgraph', 'agents'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()

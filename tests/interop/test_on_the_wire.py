@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
 from openai import AsyncOpenAI
 
-from toolwright.interop import to_openai_agents
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.interop import to_openai_agents
+from callwright.testing.loopback import Loopback, Reply
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes

@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright import Effect, Registry, ToolCall, tool
-from toolwright.core.access import Access, ReadPath, WritePath
-from toolwright.core.json import JsonObject
-from toolwright.interop.order import CallOrder
+from callwright import Effect, Registry, ToolCall, tool
+from callwright.core.access import Access, ReadPath, WritePath
+from callwright.core.json import JsonObject
+from callwright.interop.order import CallOrder
 
 
 def touched(arguments: JsonObject) -> list[Access]:

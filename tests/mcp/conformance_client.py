@@ -17,13 +17,13 @@ from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuth
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from toolwright import Answers, Executor, Registry
-from toolwright.core.call import Question
-from toolwright.core.json import thaw
-from toolwright.executor.turn import Turn
-from toolwright.mcp import McpServers, ServerConfig
-from toolwright.mcp.oauth import Tokens
-from toolwright.policy import AllowEverything
+from callwright import Answers, Executor, Registry
+from callwright.core.call import Question
+from callwright.core.json import thaw
+from callwright.executor.turn import Turn
+from callwright.mcp import McpServers, ServerConfig
+from callwright.mcp.oauth import Tokens
+from callwright.policy import AllowEverything
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))

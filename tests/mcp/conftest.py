@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Executor, Registry
-from toolwright.core.call import Outcome
-from toolwright.core.json import JsonObject
-from toolwright.executor.turn import Turn
-from toolwright.mcp import McpServers, Seen, ServerConfig
-from toolwright.policy import AllowEverything, Policy
+from callwright import Executor, Registry
+from callwright.core.call import Outcome
+from callwright.core.json import JsonObject
+from callwright.executor.turn import Turn
+from callwright.mcp import McpServers, Seen, ServerConfig
+from callwright.policy import AllowEverything, Policy
 
 ROUGH = str(Path(__file__).parent / "servers" / "rough.py")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-CACHE = Path(os.environ.get("TOOLWRIGHT_PEERS", Path.home() / ".cache" / "toolwright-tests"))
+CACHE = Path(os.environ.get("CALLWRIGHT_PEERS", Path.home() / ".cache" / "callwright-tests"))
 TYPESCRIPT_SDK = "@modelcontextprotocol/sdk@1.32.2"
 TYPESCRIPT_CLIENT = "@modelcontextprotocol/client@2.4.0"
 EVERYTHING = "@modelcontextprotocol/server-everything@latest"

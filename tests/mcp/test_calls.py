@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolwright import Answers, Completed, Effect, Failed, Interrupted
-from toolwright.core.call import Question
-from toolwright.core.content import Image, Text
-from toolwright.core.event import CallProgressed, Event
-from toolwright.executor.turn import Turn
-from toolwright.policy import ByMode
+from callwright import Answers, Completed, Effect, Failed, Interrupted
+from callwright.core.call import Question
+from callwright.core.content import Image, Text
+from callwright.core.event import CallProgressed, Event
+from callwright.executor.turn import Turn
+from callwright.policy import ByMode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,10 +144,10 @@ async def test_permissions_hold_for_a_servers_tools_too(open_rough: "OpenRough")
 
 
 async def test_a_server_does_not_inherit_our_secrets(open_rough: "OpenRough", monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TOOLWRIGHT_TEST_KEY", "hush")
+    monkeypatch.setenv("CALLWRIGHT_TEST_KEY", "hush")
     async with open_rough() as world:
         outcome = await world.run("environment")
     assert isinstance(outcome, Completed)
     inherited = json.loads(outcome.text)
     assert "PATH" in inherited
-    assert "TOOLWRIGHT_TEST_KEY" not in inherited
+    assert "CALLWRIGHT_TEST_KEY" not in inherited

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolwright import UsageError
-from toolwright.mcp import LoadedServers, ServerConfig, load_servers, servers_of
+from callwright import UsageError
+from callwright.mcp import LoadedServers, ServerConfig, load_servers, servers_of
 
 
 def read(entry: Any, **environment: str) -> LoadedServers:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolwright import Completed, Denied, Executor, Failed, Registry, tool
-from toolwright.core.json import JsonObject
-from toolwright.mcp import McpServers, Seen, ServerConfig
-from toolwright.policy import AllowEverything
+from callwright import Completed, Denied, Executor, Failed, Registry, tool
+from callwright.core.json import JsonObject
+from callwright.mcp import McpServers, Seen, ServerConfig
+from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
     from tests.mcp.conftest import OpenRough, World

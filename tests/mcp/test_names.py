@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.spec import check_name
-from toolwright.mcp.names import server_names, tool_names
+from callwright.core.spec import check_name
+from callwright.mcp.names import server_names, tool_names
 
 words = st.text(st.sampled_from("ab_-.A /é"), max_size=12)
 

@@ -10,8 +10,8 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthToken
 
-from toolwright.mcp import ServerConfig, TokenFile
-from toolwright.mcp.oauth import SignIn, Tokens
+from callwright.mcp import ServerConfig, TokenFile
+from callwright.mcp.oauth import SignIn, Tokens
 
 
 def a_sign_in() -> tuple[SignIn, str]:

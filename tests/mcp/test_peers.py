@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from toolwright import Completed, Executor, Registry
-from toolwright.mcp import McpServers, ServerConfig
-from toolwright.policy import AllowEverything
+from callwright import Completed, Executor, Registry
+from callwright.mcp import McpServers, ServerConfig
+from callwright.policy import AllowEverything
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright import UsageError
-from toolwright.mcp.splice import with_member, without_member
+from callwright import UsageError
+from callwright.mcp.splice import with_member, without_member
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", 'quo"te', "ü", "}", ""])
 VALUES = st.recursive(

@@ -5,11 +5,11 @@ from pathlib import Path
 import mcp_types as types
 import pytest
 
-from toolwright import Effect, ToolFailed, UsageError
-from toolwright.core.content import File, Image, Text
-from toolwright.mcp.config import ServerConfig
-from toolwright.mcp.seen import Seen, SeenFile, digest_of
-from toolwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
+from callwright import Effect, ToolFailed, UsageError
+from callwright.core.content import File, Image, Text
+from callwright.mcp.config import ServerConfig
+from callwright.mcp.seen import Seen, SeenFile, digest_of
+from callwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
 
 CONFIG = ServerConfig("demo", "demo", seconds=7)
 

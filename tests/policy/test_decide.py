@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     ByMode,
     Completed,
@@ -17,10 +17,10 @@ from toolwright import (
     Registry,
     tool,
 )
-from toolwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
-from toolwright.core.spec import Effect
-from toolwright.policy import Subject, Tier, standard_policies
-from toolwright.policy.judged import call_of, shell_call
+from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
+from callwright.core.spec import Effect
+from callwright.policy import Subject, Tier, standard_policies
+from callwright.policy.judged import call_of, shell_call
 
 
 class Guard(Policy):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.access import Allow, Ask, Deny
-from toolwright.policy import judge_command
+from callwright.core.access import Allow, Ask, Deny
+from callwright.policy import judge_command
 
 _SPELLED = [
     "touch x",

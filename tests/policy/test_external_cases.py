@@ -1,6 +1,6 @@
 """Figures on other projects' cases, which are not part of this repository.
 
-Set TOOLWRIGHT_CASES to the folder that holds them.
+Set CALLWRIGHT_CASES to the folder that holds them.
 """
 
 import json
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.access import Allow, Deny
-from toolwright.policy import check_rules, judge_command, rules_of
-from toolwright.policy.patterns import command_pattern, joined
+from callwright.core.access import Allow, Deny
+from callwright.policy import check_rules, judge_command, rules_of
+from callwright.policy.patterns import command_pattern, joined
 
-_CASES = os.environ.get("TOOLWRIGHT_CASES", "")
-pytestmark = pytest.mark.skipif(not _CASES, reason="TOOLWRIGHT_CASES names no folder of external cases")
+_CASES = os.environ.get("CALLWRIGHT_CASES", "")
+pytestmark = pytest.mark.skipif(not _CASES, reason="CALLWRIGHT_CASES names no folder of external cases")
 _PLAUSIBLE = [
     "Bash(git status *)",
     "Bash(git log *)",

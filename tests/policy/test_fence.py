@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
-from toolwright.policy import Fence, analyse
-from toolwright.policy.judged import call_of
-from toolwright.policy.line import PartOfLine
-from toolwright.system.paths import Workspace
+from callwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from callwright.policy import Fence, analyse
+from callwright.policy.judged import call_of
+from callwright.policy.line import PartOfLine
+from callwright.system.paths import Workspace
 
 _, _CALL = call_of("read", "x", "/")
 

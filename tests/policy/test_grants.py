@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
-from toolwright.core.call import Approve, GrantScope, Question
-from toolwright.core.errors import UsageError
-from toolwright.core.spec import Effect
-from toolwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
-from toolwright.policy.judged import JudgedCall, call_of, shell_call
+from callwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.call import Approve, GrantScope, Question
+from callwright.core.errors import UsageError
+from callwright.core.spec import Effect
+from callwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
+from callwright.policy.judged import JudgedCall, call_of, shell_call
 
 
 def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def test_a_yes_lasts_as_long_as_it_was_given_for(
 
 
 def test_rules_are_saved_beside_what_is_there(tmp_path: Path) -> None:
-    file = tmp_path / ".toolwright" / "settings.local.json"
+    file = tmp_path / ".callwright" / "settings.local.json"
     save_rules(file, ["Bash(make)"])
     settings = json.loads(file.read_text())
     settings["model"] = "x"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
-from toolwright.policy import ByMode, Guards, Policies, Rules, Surroundings, rules_of
-from toolwright.policy.judged import call_of
+from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
+from callwright.policy import ByMode, Guards, Policies, Rules, Surroundings, rules_of
+from callwright.policy.judged import call_of
 
 _HERE = Surroundings("/w/project", "/home/ann", ("/w/project",))
 _ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])
@@ -49,7 +49,7 @@ _PROTECTED = [
     ".mcp.json",
     ".env",
     ".env.production",
-    ".toolwright/settings.json",
+    ".callwright/settings.json",
     "~/.config/git/config",
     "~/.ssh/authorized_keys",
     "lefthook.yml",

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import Allow, Ask, Deny, RunCommand
-from toolwright.policy import ByMode, judge_command, standard_policies
-from toolwright.policy.judged import shell_call
-from toolwright.system.paths import Workspace
+from callwright.core.access import Allow, Ask, Deny, RunCommand
+from callwright.policy import ByMode, judge_command, standard_policies
+from callwright.policy.judged import shell_call
+from callwright.system.paths import Workspace
 
 
 def _decide(line: str, root: Path, **options: object) -> type:

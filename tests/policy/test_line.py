@@ -1,13 +1,13 @@
 """A line's parts are judged with what the whole line is known to be in mind."""
 
-from toolwright.core.access import Allow, Ask, Reach, RunCommand
-from toolwright.core.spec import Effect
-from toolwright.policy import ByMode, Policies
-from toolwright.policy.cover import covers
-from toolwright.policy.judged import call_of, shell_call
-from toolwright.policy.line import PartOfLine, parts_of, shown
-from toolwright.policy.patterns import command_pattern
-from toolwright.shell.plan import ShellPlan, SimpleCommand, Verdict
+from callwright.core.access import Allow, Ask, Reach, RunCommand
+from callwright.core.spec import Effect
+from callwright.policy import ByMode, Policies
+from callwright.policy.cover import covers
+from callwright.policy.judged import call_of, shell_call
+from callwright.policy.line import PartOfLine, parts_of, shown
+from callwright.policy.patterns import command_pattern
+from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 
 _ACCESS, _CALL = RunCommand("build all", "/w"), shell_call("build all")
 _PATTERN = command_pattern("build *")

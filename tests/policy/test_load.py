@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.errors import UsageError
-from toolwright.policy import check_rules, load_rules, rules_of
+from callwright.core.errors import UsageError
+from callwright.policy import check_rules, load_rules, rules_of
 
 
 def _problems(
@@ -74,7 +74,7 @@ def test_a_narrow_allow_rule_is_fine(text: str) -> None:
 
 
 def test_rules_carry_the_file_they_were_written_in(tmp_path: Path) -> None:
-    settings = tmp_path / ".toolwright" / "settings.json"
+    settings = tmp_path / ".callwright" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"permissions": {"deny": ["Read(/keys/**)"], "allow": ["Bash(ls *)"]}}))
     loaded = load_rules(settings)

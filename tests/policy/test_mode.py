@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Annotations, ByMode, Completed, Effect, Executor, Failed, Interrupted, Policies, Registry, tool
-from toolwright.core.access import Allow, Ask, Decision, Deny, Reach
-from toolwright.core.spec import ToolSpec
-from toolwright.policy.judged import JudgedCall
-from toolwright.tool.function import FunctionTool
-from toolwright.toolbox import Bash
+from callwright import Annotations, ByMode, Completed, Effect, Executor, Failed, Interrupted, Policies, Registry, tool
+from callwright.core.access import Allow, Ask, Decision, Deny, Reach
+from callwright.core.spec import ToolSpec
+from callwright.policy.judged import JudgedCall
+from callwright.tool.function import FunctionTool
+from callwright.toolbox import Bash
 
 TABLE = {
     "plan": (Completed, Failed, Failed),

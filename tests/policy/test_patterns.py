@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.policy.gitignore import path_pattern
-from toolwright.policy.patterns import command_pattern, domain_matches, escaped, joined, wildcard
+from callwright.policy.gitignore import path_pattern
+from callwright.policy.patterns import command_pattern, domain_matches, escaped, joined, wildcard
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import pytest
 
-from toolwright import Executor, Registry, ToolCall, tool
-from toolwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
-from toolwright.core.call import Answers, Completed, Failed, Interrupted
-from toolwright.core.spec import Effect
-from toolwright.policy import ByMode, ModeSwitch, Policies
-from toolwright.policy.judged import JudgedCall, call_of, shell_call
-from toolwright.policy.plan import plan_tools
+from callwright import Executor, Registry, ToolCall, tool
+from callwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.call import Answers, Completed, Failed, Interrupted
+from callwright.core.spec import Effect
+from callwright.policy import ByMode, ModeSwitch, Policies
+from callwright.policy.judged import JudgedCall, call_of, shell_call
+from callwright.policy.plan import plan_tools
 
 
 def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:

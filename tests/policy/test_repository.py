@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Allow, Ask, Decision
-from toolwright.policy import judge_command
-from toolwright.policy.repository import program_in_settings
+from callwright import Allow, Ask, Decision
+from callwright.policy import judge_command
+from callwright.policy.repository import program_in_settings
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, UseTool, WritePath
-from toolwright.core.errors import UsageError
-from toolwright.core.json import JsonObject
-from toolwright.core.spec import Annotations, Effect, ToolSpec
-from toolwright.policy import Rules, Surroundings, parse_rule, rules_of
-from toolwright.policy.judged import JudgedCall
-from toolwright.policy.rule import Rule, RuleKind
+from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, UseTool, WritePath
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject
+from callwright.core.spec import Annotations, Effect, ToolSpec
+from callwright.policy import Rules, Surroundings, parse_rule, rules_of
+from callwright.policy.judged import JudgedCall
+from callwright.policy.rule import Rule, RuleKind
 
 
 def _call(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.call import Completed, Failed, ToolCall
-from toolwright.core.content import File, Image, Output, Text
-from toolwright.core.errors import ToolFailed
-from toolwright.core.history import History
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.base import ModelRequest
-from toolwright.testing.loopback import Loopback
+from callwright.core.call import Completed, Failed, ToolCall
+from callwright.core.content import File, Image, Output, Text
+from callwright.core.errors import ToolFailed
+from callwright.core.history import History
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.spec import ToolSpec
+from callwright.providers.base import ModelRequest
+from callwright.testing.loopback import Loopback
 
 _GOLDEN = Path(__file__).parent / "golden"
 _STREAMS = Path(__file__).parent / "streams"

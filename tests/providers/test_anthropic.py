@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from toolwright.core.call import ToolCall
-from toolwright.core.message import UserMessage
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import (
+from callwright.core.call import ToolCall
+from callwright.core.message import UserMessage
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.base import (
     ProviderError,
 )
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import Event, Recorded, Requests, asked, said_by, sse
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.message import UserMessage
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
-from toolwright.testing.cassettes import Recording, Replay
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.core.message import UserMessage
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
+from callwright.testing.cassettes import Recording, Replay
+from callwright.testing.loopback import Loopback, Reply
 
 Requests = Callable[..., ModelRequest]
 _SECRET = "sk-" + "a1" * 20

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.call import ToolCall
-from toolwright.core.history import History
-from toolwright.core.message import Message, UserMessage
-from toolwright.providers.encoding import (
+from callwright.core.call import ToolCall
+from callwright.core.history import History
+from callwright.core.message import Message, UserMessage
+from callwright.providers.encoding import (
     Kept,
     assemble,
     call_arguments,
@@ -25,7 +25,7 @@ from toolwright.providers.encoding import (
     wire_id,
     wire_name,
 )
-from toolwright.providers.faults import retry_after
+from callwright.providers.faults import retry_after
 
 _VENDORS = ("anthropic", "openai", "google.genai", "httpx2")
 
@@ -112,7 +112,7 @@ def test_a_date_to_wait_for_is_understood() -> None:
 
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
     modules = "anthropic openai_chat openai_responses google schema_mode names prices".split()
-    lines = [f"import toolwright.providers.{name}" for name in modules]
+    lines = [f"import callwright.providers.{name}" for name in modules]
     check = f"import sys; print([name for name in {_VENDORS!r} if name in sys.modules])"
     script = "\n".join([*lines, check])
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from toolwright.core.call import ToolCall
-from toolwright.core.history import History
-from toolwright.core.message import AssistantMessage, AssistantPart, ToolMessage, UserMessage
-from toolwright.providers.base import (
+from callwright.core.call import ToolCall
+from callwright.core.history import History
+from callwright.core.message import AssistantMessage, AssistantPart, ToolMessage, UserMessage
+from callwright.providers.base import (
     CallDelta,
     MessageDone,
     ModelEvent,
@@ -20,7 +20,7 @@ from toolwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import VENDORS, Closable, Recorded, Requests, asked, said_by
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.errors import UsageError
-from toolwright.core.spec import Annotations, Effect, ToolSpec
-from toolwright.providers.formats import (
+from callwright.core.errors import UsageError
+from callwright.core.spec import Annotations, Effect, ToolSpec
+from callwright.providers.formats import (
     Shape,
     to_anthropic,
     to_gemini,

@@ -8,13 +8,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from toolwright.core.json import thaw
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.formats import to_anthropic, to_gemini, to_mcp, to_openai_chat, to_openai_responses
-from toolwright.providers.strict import strict_form
+from callwright.core.json import thaw
+from callwright.core.spec import ToolSpec
+from callwright.providers.formats import to_anthropic, to_gemini, to_mcp, to_openai_chat, to_openai_responses
+from callwright.providers.strict import strict_form
 
-_FOLDER = os.environ.get("TOOLWRIGHT_CASES")
-pytestmark = pytest.mark.skipif(not _FOLDER, reason="TOOLWRIGHT_CASES does not name a folder with external cases")
+_FOLDER = os.environ.get("CALLWRIGHT_CASES")
+pytestmark = pytest.mark.skipif(not _FOLDER, reason="CALLWRIGHT_CASES does not name a folder with external cases")
 
 
 def _rows(path: str) -> list[dict[str, Any]]:

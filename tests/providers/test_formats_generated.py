@@ -7,9 +7,9 @@ import jsonschema_rs
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.formats import to_anthropic, to_gemini
-from toolwright.providers.strict import strict_form
+from callwright.core.spec import ToolSpec
+from callwright.providers.formats import to_anthropic, to_gemini
+from callwright.providers.strict import strict_form
 
 Schema = dict[str, Any]
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.call import Failed, ToolCall
-from toolwright.core.content import Text
-from toolwright.core.errors import ToolFailed
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.providers.base import (
+from callwright.core.call import Failed, ToolCall
+from callwright.core.content import Text
+from callwright.core.errors import ToolFailed
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.providers.base import (
     MessageDone,
     ProviderError,
 )
-from toolwright.providers.google import GoogleGemini
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.providers.google import GoogleGemini
+from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import Recorded, Requests, asked, sse
 

@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from toolwright.agent import Agent, Done
-from toolwright.core.access import Access, Decision, Deny, UseTool
-from toolwright.core.call import Completed, ToolCall
-from toolwright.core.content import Output
-from toolwright.core.history import History
-from toolwright.core.json import JsonObject
-from toolwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
-from toolwright.core.spec import Annotations, Effect, ToolSpec
-from toolwright.executor import Executor
-from toolwright.policy import AllowEverything, Policies, Policy
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import ModelRequest
-from toolwright.providers.google import GoogleGemini
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.openai_responses import OpenAIResponses
-from toolwright.registry import Deferred, Registry
-from toolwright.sessions import SqliteStore
-from toolwright.testing.loopback import Loopback, Reply
-from toolwright.tool.base import Tool
-from toolwright.tool.handwritten import SchemaTool
+from callwright.agent import Agent, Done
+from callwright.core.access import Access, Decision, Deny, UseTool
+from callwright.core.call import Completed, ToolCall
+from callwright.core.content import Output
+from callwright.core.history import History
+from callwright.core.json import JsonObject
+from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.spec import Annotations, Effect, ToolSpec
+from callwright.executor import Executor
+from callwright.policy import AllowEverything, Policies, Policy
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.base import ModelRequest
+from callwright.providers.google import GoogleGemini
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.openai_responses import OpenAIResponses
+from callwright.registry import Deferred, Registry
+from callwright.sessions import SqliteStore
+from callwright.testing.loopback import Loopback, Reply
+from callwright.tool.base import Tool
+from callwright.tool.handwritten import SchemaTool
 
 from .vendors import Closable, Event, asked, sse
 

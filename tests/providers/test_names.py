@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.agent import Agent, Budget, Done
-from toolwright.agent.budget import Spending
-from toolwright.app.models import choose_model
-from toolwright.app.settings import Settings
-from toolwright.core.errors import UsageError
-from toolwright.core.message import Usage
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.clients import require
-from toolwright.providers.google import GoogleGemini
-from toolwright.providers.names import provider_for
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.openai_responses import OpenAIResponses
-from toolwright.providers.prices import PRICES, Prices, cost_of, prices_for
-from toolwright.providers.schema_mode import AdaptiveTools, SchemaActions
+from callwright.agent import Agent, Budget, Done
+from callwright.agent.budget import Spending
+from callwright.app.models import choose_model
+from callwright.app.settings import Settings
+from callwright.core.errors import UsageError
+from callwright.core.message import Usage
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.clients import require
+from callwright.providers.google import GoogleGemini
+from callwright.providers.names import provider_for
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.openai_responses import OpenAIResponses
+from callwright.providers.prices import PRICES, Prices, cost_of, prices_for
+from callwright.providers.schema_mode import AdaptiveTools, SchemaActions
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_missing_key_is_named(name: str, key: str) -> None:
 
 @pytest.mark.parametrize("package", ["no_such_package", "no_such.package"])
 def test_a_missing_package_is_named(package: str) -> None:
-    with pytest.raises(UsageError, match=r"pip install 'toolwright\[vendor\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'callwright\[vendor\]'"):
         require(package, "vendor")
 
 

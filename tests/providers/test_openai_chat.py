@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.call import ToolCall
-from toolwright.core.message import AssistantMessage, UserMessage
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.base import (
+from callwright.core.call import ToolCall
+from callwright.core.message import AssistantMessage, UserMessage
+from callwright.core.spec import ToolSpec
+from callwright.providers.base import (
     ModelRequest,
     ProviderError,
 )
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import Recorded, Requests, asked, said_by
 

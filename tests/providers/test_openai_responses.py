@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from toolwright.core.call import ToolCall
-from toolwright.core.message import AssistantMessage, UserMessage
-from toolwright.providers.base import (
+from callwright.core.call import ToolCall
+from callwright.core.message import AssistantMessage, UserMessage
+from callwright.providers.base import (
     ProviderError,
 )
-from toolwright.providers.openai_responses import OpenAIResponses
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.providers.openai_responses import OpenAIResponses
+from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import REASONING, Event, Recorded, Requests, asked, said_by, sse
 

@@ -7,15 +7,15 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from toolwright.core.call import Completed, Failed, ToolCall
-from toolwright.core.content import Image, Output, Text
-from toolwright.core.errors import ToolFailed
-from toolwright.core.history import History
-from toolwright.core.json import thaw
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.action_schema import action_schema
-from toolwright.providers.base import (
+from callwright.core.call import Completed, Failed, ToolCall
+from callwright.core.content import Image, Output, Text
+from callwright.core.errors import ToolFailed
+from callwright.core.history import History
+from callwright.core.json import thaw
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.spec import ToolSpec
+from callwright.providers.action_schema import action_schema
+from callwright.providers.base import (
     CallDelta,
     MessageDone,
     ModelEvent,
@@ -24,9 +24,9 @@ from toolwright.providers.base import (
     ProviderError,
     TextDelta,
 )
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.schema_mode import AdaptiveTools, SchemaActions
-from toolwright.testing.loopback import Loopback, Reply
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.schema_mode import AdaptiveTools, SchemaActions
+from callwright.testing.loopback import Loopback, Reply
 
 Requests = Callable[..., ModelRequest]
 _PLAIN = {"content-type": "application/json"}

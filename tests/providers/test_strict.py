@@ -5,9 +5,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from toolwright.core.json import thaw
-from toolwright.core.spec import ToolSpec
-from toolwright.providers.strict import StrictForm, from_strict, strict_form, to_strict
+from callwright.core.json import thaw
+from callwright.core.spec import ToolSpec
+from callwright.providers.strict import StrictForm, from_strict, strict_form, to_strict
 
 INTEGER: dict[str, Any] = {"type": "integer"}
 

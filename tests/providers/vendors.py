@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolwright.core.call import ToolCall
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, AssistantPart, Thinking, Usage
-from toolwright.providers.anthropic import AnthropicMessages
-from toolwright.providers.base import MessageDone, ModelEvent, ModelRequest
-from toolwright.providers.google import GoogleGemini
-from toolwright.providers.openai_chat import OpenAIChat
-from toolwright.providers.openai_responses import OpenAIResponses
+from callwright.core.call import ToolCall
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, AssistantPart, Thinking, Usage
+from callwright.providers.anthropic import AnthropicMessages
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
+from callwright.providers.google import GoogleGemini
+from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.openai_responses import OpenAIResponses
 
 Requests = Callable[..., ModelRequest]
 Recorded = Callable[[str], bytes]

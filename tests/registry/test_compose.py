@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from toolwright import (
+from callwright import (
     Annotations,
     Effect,
     Executor,
@@ -22,10 +22,10 @@ from toolwright import (
     renamed,
     tool,
 )
-from toolwright.core.access import ReadPath
-from toolwright.registry.catalog import Catalog, Toolset
-from toolwright.registry.compose import Renamed
-from toolwright.tool.function import FunctionTool
+from callwright.core.access import ReadPath
+from callwright.registry.catalog import Catalog, Toolset
+from callwright.registry.compose import Renamed
+from callwright.tool.function import FunctionTool
 
 
 def _echo(arguments: object) -> object:

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.call import Completed, Failed, Outcome, ToolCall
-from toolwright.core.content import Output
-from toolwright.core.errors import InvalidArguments, ToolFailed, UnknownTool, UsageError
-from toolwright.core.json import Json, JsonObject, compact
-from toolwright.core.spec import ToolSpec
-from toolwright.executor import Executor
-from toolwright.executor.turn import Turn
-from toolwright.policy import AllowEverything
-from toolwright.registry import Catalog, Deferred, Registry, recall_reveals, reveal_to, session_catalog
-from toolwright.registry.catalog import tokens_of
-from toolwright.testing import check_toolset
-from toolwright.tool.base import State, Tool, ToolContext
-from toolwright.tool.handwritten import SchemaTool
+from callwright.core.call import Completed, Failed, Outcome, ToolCall
+from callwright.core.content import Output
+from callwright.core.errors import InvalidArguments, ToolFailed, UnknownTool, UsageError
+from callwright.core.json import Json, JsonObject, compact
+from callwright.core.spec import ToolSpec
+from callwright.executor import Executor
+from callwright.executor.turn import Turn
+from callwright.policy import AllowEverything
+from callwright.registry import Catalog, Deferred, Registry, recall_reveals, reveal_to, session_catalog
+from callwright.registry.catalog import tokens_of
+from callwright.testing import check_toolset
+from callwright.tool.base import State, Tool, ToolContext
+from callwright.tool.handwritten import SchemaTool
 
 _CITY: JsonObject = {
     "type": "object",

@@ -7,7 +7,7 @@ from string import ascii_letters, digits
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolwright.registry import wire_names
+from callwright.registry import wire_names
 
 ALLOWED = re.compile(r"^[a-zA-Z0-9_-]{1,64}\Z")
 CLOSE = st.text("ab._-", min_size=1, max_size=4)

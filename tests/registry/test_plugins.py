@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import UsageError
-from toolwright.registry import Registry, installed_plugins, load_plugins
+from callwright import UsageError
+from callwright.registry import Registry, installed_plugins, load_plugins
 
 SOURCE = """
 from pydantic import BaseModel
-from toolwright import Registry, TypedTool, describe, tool
+from callwright import Registry, TypedTool, describe, tool
 
 @tool
 def hello(name: str) -> str:
@@ -53,7 +53,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         lines = [f"{name} = {package}:{value}" for name, value in points.items()]
-        (info / "entry_points.txt").write_text("\n".join(["[toolwright.tools]", *lines, ""]))
+        (info / "entry_points.txt").write_text("\n".join(["[callwright.tools]", *lines, ""]))
         monkeypatch.delitem(sys.modules, package, raising=False)
 
     return put

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolwright import Annotations, Effect, Registry, SchemaTool, ToolSpec, TypedTool, UsageError, tool
-from toolwright.core.event import ToolsChanged
-from toolwright.tool.function import FunctionTool
+from callwright import Annotations, Effect, Registry, SchemaTool, ToolSpec, TypedTool, UsageError, tool
+from callwright.core.event import ToolsChanged
+from callwright.tool.function import FunctionTool
 
 
 def _nothing(arguments: object) -> None: ...
@@ -284,8 +284,8 @@ def test_the_tokens_of_definitions_are_estimated() -> None:
 
 
 SEEDED = """
-from toolwright import Registry, tool
-from toolwright.core.json import compact
+from callwright import Registry, tool
+from callwright.core.json import compact
 def make(name):
     @tool(name=name, aliases=[name + ".old"])
     def act(path: str): "Act."

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.spec import ToolSpec
-from toolwright.registry.search import ToolIndex
+from callwright.core.spec import ToolSpec
+from callwright.registry.search import ToolIndex
 
-_CASES = os.environ.get("TOOLWRIGHT_CASES")
+_CASES = os.environ.get("CALLWRIGHT_CASES")
 
-pytestmark = pytest.mark.skipif(_CASES is None, reason="TOOLWRIGHT_CASES does not name a folder of external cases")
+pytestmark = pytest.mark.skipif(_CASES is None, reason="CALLWRIGHT_CASES does not name a folder of external cases")
 
 
 def _rows(path: Path) -> list[Any]:
@@ -39,7 +39,7 @@ def _ndcg(found: list[str], groups: list[set[str]]) -> float:
 def test_the_default_search_ranks_external_sets_as_owed(name: str, owed: float) -> None:
     folder = Path(_CASES or "") / "retrieval" / name
     if not folder.is_dir():
-        pytest.skip(f"no set {name} in TOOLWRIGHT_CASES")
+        pytest.skip(f"no set {name} in CALLWRIGHT_CASES")
     index = ToolIndex(
         ToolSpec(_named(row["name"]), row["description"] or row["name"], row["schema"] or {"type": "object"})
         for row in _rows(folder / "tools.jsonl")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.errors import UsageError
-from toolwright.core.spec import ToolSpec
-from toolwright.registry.embedding import MiniLM
-from toolwright.registry.search import Hit
-from toolwright.registry.semantic import SemanticIndex, fused
-from toolwright.registry.vectors import VectorCache
-from toolwright.registry.wordpiece import WordPiece
+from callwright.core.errors import UsageError
+from callwright.core.spec import ToolSpec
+from callwright.registry.embedding import MiniLM
+from callwright.registry.search import Hit
+from callwright.registry.semantic import SemanticIndex, fused
+from callwright.registry.vectors import VectorCache
+from callwright.registry.wordpiece import WordPiece
 
 _TOPICS = {"rain": 0, "umbrella": 0, "weather": 0, "money": 1, "dollar": 1, "currency": 1, "letter": 2, "email": 2}
 
@@ -105,8 +105,8 @@ def test_nothing_to_find_finds_nothing() -> None:
 
 
 def test_a_missing_model_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolwright.registry.embedding._VOCABULARY", "no_such_package")
-    with pytest.raises(UsageError, match="toolwright\\[semantic\\]"):
+    monkeypatch.setattr("callwright.registry.embedding._VOCABULARY", "no_such_package")
+    with pytest.raises(UsageError, match="callwright\\[semantic\\]"):
         MiniLM()
 
 

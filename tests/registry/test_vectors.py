@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.spec import ToolSpec
-from toolwright.registry.semantic import SemanticIndex
-from toolwright.registry.vectors import VectorCache, cache_folder
+from callwright.core.spec import ToolSpec
+from callwright.registry.semantic import SemanticIndex
+from callwright.registry.vectors import VectorCache, cache_folder
 
 numpy: Any = pytest.importorskip("numpy")
 WIDTH = 8
@@ -117,8 +117,8 @@ def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None
 def test_the_cache_is_the_user_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     VectorCache("model 1", WIDTH).put({"a": vector("a")})
-    assert cache_folder() == tmp_path / "cache" / "toolwright"
+    assert cache_folder() == tmp_path / "cache" / "callwright"
     assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "toolwright"
+    assert cache_folder() == tmp_path / ".cache" / "callwright"

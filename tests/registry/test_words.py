@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.registry.stem import stem
-from toolwright.registry.words import split, spoken, terms
+from callwright.registry.stem import stem
+from callwright.registry.words import split, spoken, terms
 
 
 @pytest.mark.parametrize(

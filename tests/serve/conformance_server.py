@@ -13,12 +13,12 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
-from toolwright import Effect, Executor, Registry, SchemaTool, ToolContext, ToolFailed, ToolSpec, tool
-from toolwright.core.content import File, Image, Text
-from toolwright.mcp.config import ServerConfig
-from toolwright.mcp.elicit import AnswerTool, ask_person
-from toolwright.policy import AllowEverything
-from toolwright.serve import CallingClient, Gateway, HttpOptions, calling_client, serve_http
+from callwright import Effect, Executor, Registry, SchemaTool, ToolContext, ToolFailed, ToolSpec, tool
+from callwright.core.content import File, Image, Text
+from callwright.mcp.config import ServerConfig
+from callwright.mcp.elicit import AnswerTool, ask_person
+from callwright.policy import AllowEverything
+from callwright.serve import CallingClient, Gateway, HttpOptions, calling_client, serve_http
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -390,7 +390,7 @@ def gateway() -> Gateway:
         SchemaTool(ToolSpec("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", SCHEMA), nothing),
         AnswerTool("mcp__self__answer", ServerConfig("self", url="http://127.0.0.1/")),
     )
-    made = Gateway(registry, Executor(registry, AllowEverything()), name="toolwright-conformance")
+    made = Gateway(registry, Executor(registry, AllowEverything()), name="callwright-conformance")
     add = made.server.add_request_handler
     add("resources/list", types.PaginatedRequestParams, list_resources)
     add("resources/templates/list", types.PaginatedRequestParams, list_templates)

@@ -12,11 +12,11 @@ from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 
-from toolwright import Effect, Executor, Registry, ToolContext, tool
-from toolwright.core.content import Image, Text
-from toolwright.policy import ByMode, Policy
-from toolwright.serve import Gateway, HttpOptions, Shown
-from toolwright.serve.http import listening
+from callwright import Effect, Executor, Registry, ToolContext, tool
+from callwright.core.content import Image, Text
+from callwright.policy import ByMode, Policy
+from callwright.serve import Gateway, HttpOptions, Shown
+from callwright.serve.http import listening
 
 
 def pytest_configure(config: pytest.Config) -> None:

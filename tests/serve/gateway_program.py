@@ -5,11 +5,11 @@ import sys
 
 import mcp_types as types
 
-from toolwright import Effect, Executor, Registry, ToolContext, tool
-from toolwright.policy import ByMode
-from toolwright.serve import Gateway, HttpOptions, calling_client, serve
-from toolwright.serve.http import listening
-from toolwright.tool.base import Tool
+from callwright import Effect, Executor, Registry, ToolContext, tool
+from callwright.policy import ByMode
+from callwright.serve import Gateway, HttpOptions, calling_client, serve
+from callwright.serve.http import listening
+from callwright.tool.base import Tool
 
 
 @tool(effect=Effect.READ)

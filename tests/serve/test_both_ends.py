@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from toolwright import Answers, Completed, Executor, Failed, Registry
-from toolwright.core.call import Question
-from toolwright.executor.turn import Turn
-from toolwright.mcp import McpServers, ServerConfig
-from toolwright.policy import AllowEverything
+from callwright import Answers, Completed, Executor, Failed, Registry
+from callwright.core.call import Question
+from callwright.executor.turn import Turn
+from callwright.mcp import McpServers, ServerConfig
+from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -103,7 +103,7 @@ def configuration(tmp_path: Path) -> Path:
 
 
 async def test_one_command_is_a_gateway(configuration: Path):
-    program = "from toolwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
+    program = "from callwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
     arguments = ("-c", program, "--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
     registry = Registry()
     async with McpServers([ServerConfig("outer", sys.executable, arguments)], registry) as servers:

@@ -11,9 +11,9 @@ from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp_types import LOG_LEVEL_META_KEY
 
-from toolwright import Completed, Effect, Executor, Registry, tool
-from toolwright.policy import ByMode
-from toolwright.serve import CallingClient, Gateway, calling_client
+from callwright import Completed, Effect, Executor, Registry, tool
+from callwright.policy import ByMode
+from callwright.serve import CallingClient, Gateway, calling_client
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from toolwright import UsageError
-from toolwright.serve import HttpOptions
-from toolwright.serve.http import is_loopback
+from callwright import UsageError
+from callwright.serve import HttpOptions
+from callwright.serve.http import is_loopback
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk

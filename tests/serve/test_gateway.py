@@ -8,8 +8,8 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from toolwright import Effect, tool
-from toolwright.serve import Shown
+from callwright import Effect, tool
+from callwright.serve import Shown
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk

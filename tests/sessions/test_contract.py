@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from toolwright import Failed, ToolCall, Transient
-from toolwright.core.message import ToolMessage
-from toolwright.sessions import MemoryStore, SqliteStore
-from toolwright.sessions.records import Said
-from toolwright.testing.stores import check_store
+from callwright import Failed, ToolCall, Transient
+from callwright.core.message import ToolMessage
+from callwright.sessions import MemoryStore, SqliteStore
+from callwright.sessions.records import Said
+from callwright.testing.stores import check_store
 
 
 async def test_the_memory_store_keeps_the_contract() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.call import Completed, ToolCall
-from toolwright.core.content import Output
-from toolwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from toolwright.hooks.redact import Redact
-from toolwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
-from toolwright.sessions.records import Ended, Record, Said, usage_of
+from callwright.core.call import Completed, ToolCall
+from callwright.core.content import Output
+from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.hooks.redact import Redact
+from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
+from callwright.sessions.records import Ended, Record, Said, usage_of
 
 
 def said(text: str) -> Record:
@@ -204,8 +204,8 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
 
 
 async def test_usage_adds_up_over_a_session() -> None:
-    from toolwright.core.message import Usage
-    from toolwright.sessions.records import Compacted
+    from callwright.core.message import Usage
+    from callwright.sessions.records import Compacted
 
     records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]
     assert usage_of(records) == Usage(11, 22, 3, 4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolwright.shell import Verdict, analyse
+from callwright.shell import Verdict, analyse
 
 _HARMLESS = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 

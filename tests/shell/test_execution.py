@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.access import Reach
-from toolwright.shell import SAFE_ENVIRONMENT, Verdict, analyse
+from callwright.core.access import Reach
+from callwright.shell import SAFE_ENVIRONMENT, Verdict, analyse
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="lines are run by bash")
 

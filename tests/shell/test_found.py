@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolwright.core.access import DeletePath, Reach, WritePath
-from toolwright.shell import SimpleCommand, Verdict, analyse
+from callwright.core.access import DeletePath, Reach, WritePath
+from callwright.shell import SimpleCommand, Verdict, analyse
 
 _HIDING_TOUCH = [
     "touch x",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolwright.shell import tables
-from toolwright.shell.grammar import table
-from toolwright.shell.words import Certainty, Word
+from callwright.shell import tables
+from callwright.shell.grammar import table
+from callwright.shell.words import Certainty, Word
 
 _TABLE = table(
     """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolwright.core.access import ReadPath
-from toolwright.shell import Verdict, analyse
+from callwright.core.access import ReadPath
+from callwright.shell import Verdict, analyse
 
 _LOCAL = [
     "ls",

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.json import Json
-from toolwright.shell import ShellPlan, Verdict, analyse
-from toolwright.shell.analysis import analyse_anew
+from callwright.core.json import Json
+from callwright.shell import ShellPlan, Verdict, analyse
+from callwright.shell.analysis import analyse_anew
 
 _SHELLISH = st.text(
     st.sampled_from(list("ab x12-_/.=~*?[]{}()<>|&;$`'\"\\\n\t#!@%^+,:")) | st.characters(), max_size=60

@@ -27,7 +27,7 @@ def write(project: Path) -> Write:
     """Write a skill below a folder and return its folder."""
 
     def write_skill(name: str, body: str = "Do it.", *fields: str, base: Path | None = None) -> Path:
-        folder = (base or project / ".toolwright" / "skills") / name
+        folder = (base or project / ".callwright" / "skills") / name
         folder.mkdir(parents=True, exist_ok=True)
         front = "\n".join([f"name: {name}", f"description: What {name} is for.", *fields])
         (folder / "SKILL.md").write_text(f"---\n{front}\n---\n{body}\n", encoding="utf-8")

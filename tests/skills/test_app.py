@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.agent.result import AgentEvent, Done, Stopped
-from toolwright.app.assemble import App, assemble
-from toolwright.app.nearby import NearbySkills
-from toolwright.app.places import Places
-from toolwright.app.settings import load_settings
-from toolwright.app.switched import Models
-from toolwright.app.trust import Trust
-from toolwright.app.wishes import Wishes
-from toolwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
-from toolwright.core.content import Text
-from toolwright.core.errors import UsageError
-from toolwright.core.message import ToolMessage, UserMessage
-from toolwright.executor import Executor
-from toolwright.executor.turn import Turn
-from toolwright.policy import AllowEverything
-from toolwright.providers.base import ModelRequest, Provider
-from toolwright.skills import Skill, Skills
-from toolwright.testing.provider import ScriptedProvider
+from callwright.agent.result import AgentEvent, Done, Stopped
+from callwright.app.assemble import App, assemble
+from callwright.app.nearby import NearbySkills
+from callwright.app.places import Places
+from callwright.app.settings import load_settings
+from callwright.app.switched import Models
+from callwright.app.trust import Trust
+from callwright.app.wishes import Wishes
+from callwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
+from callwright.core.content import Text
+from callwright.core.errors import UsageError
+from callwright.core.message import ToolMessage, UserMessage
+from callwright.executor import Executor
+from callwright.executor.turn import Turn
+from callwright.policy import AllowEverything
+from callwright.providers.base import ModelRequest, Provider
+from callwright.skills import Skill, Skills
+from callwright.testing.provider import ScriptedProvider
 
 from .conftest import Write
 
@@ -40,7 +40,7 @@ class Desk:
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
-        self.places = Places.of(project, home=home / ".toolwright")
+        self.places = Places.of(project, home=home / ".callwright")
         self.told: list[str] = []
         script = project / "make.sh"
         script.write_text(MAKE)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.cli.commands.skills import run
-from toolwright.core.errors import UsageError
-from toolwright.skills import Skills
-from toolwright.testing.skills import check_skill
+from callwright.cli.commands.skills import run
+from callwright.core.errors import UsageError
+from callwright.skills import Skills
+from callwright.testing.skills import check_skill
 
 from .conftest import Write
 
@@ -119,13 +119,13 @@ def test_a_file_that_is_spelt_otherwise_is_a_problem_and_no_skill(project: Path,
 
 
 class TestCommand:
-    """`toolwright skills`, as an author types it."""
+    """`callwright skills`, as an author types it."""
 
     @pytest.fixture(autouse=True)
     def here(self, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(project)
         monkeypatch.setenv("HOME", str(home))
-        monkeypatch.setenv("TOOLWRIGHT_HOME", str(home / ".toolwright"))
+        monkeypatch.setenv("CALLWRIGHT_HOME", str(home / ".callwright"))
 
     def test_checking_names_what_is_wrong_and_counts_skills(
         self, write: Write, capsys: pytest.CaptureFixture[str]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolwright.skills import Expansion, Request, expanded
+from callwright.skills import Expansion, Request, expanded
 
 HOSTILE = [
     "; touch owned",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.skills import Problem, Reloaded, Skill, Skills, listing, read_skill
-from toolwright.skills.fields import split_outside
-from toolwright.skills.files import files_of, read_inside
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.skills import Problem, Reloaded, Skill, Skills, listing, read_skill
+from callwright.skills.fields import split_outside
+from callwright.skills.files import files_of, read_inside
 
 from .conftest import Write
 
@@ -25,7 +25,7 @@ def one(folder: Path, text: str) -> tuple[Skill | None, list[Problem]]:
 
 def test_every_common_folder_is_looked_into(project: Path, home: Path, write: Write) -> None:
     for number, base in enumerate(
-        [place / each / "skills" for place in (project, home) for each in (".toolwright", ".agents", ".claude")]
+        [place / each / "skills" for place in (project, home) for each in (".callwright", ".agents", ".claude")]
     ):
         write(f"skill-{number}", base=base)
     skills = Skills(project, home=home)
@@ -39,7 +39,7 @@ def test_every_common_folder_is_looked_into(project: Path, home: Path, write: Wr
 def test_the_nearest_skill_wins_and_the_others_are_named(project: Path, home: Path, write: Write) -> None:
     inner = project / "packages" / "one"
     nearest = write("deploy", base=inner / ".claude" / "skills")
-    for base in (project / ".toolwright", project / ".agents", home / ".toolwright"):
+    for base in (project / ".callwright", project / ".agents", home / ".callwright"):
         write("deploy", base=base / "skills")
     skills = Skills(inner, home=home)
     found = skills.get("deploy")
@@ -239,7 +239,7 @@ def test_a_reload_says_what_came_went_and_changed(project: Path, home: Path, wri
     write("goes")
     skills = Skills(project, home=home)
     assert skills.reload() == Reloaded()
-    (project / ".toolwright" / "skills" / "goes" / "SKILL.md").unlink()
+    (project / ".callwright" / "skills" / "goes" / "SKILL.md").unlink()
     write("stays", "Do it.", "model: large")
     write("comes")
     assert skills.reload() == Reloaded(("comes",), ("goes",), ("stays",))

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.call import Answers, Completed, Failed, Outcome, Question
-from toolwright.core.errors import Denied, Unsafe
-from toolwright.core.event import CallEnded, Event
-from toolwright.core.json import Json
-from toolwright.core.spec import Effect
-from toolwright.executor import Executor
-from toolwright.executor.turn import Turn
-from toolwright.hooks import Hook
-from toolwright.hooks.base import PendingCall
-from toolwright.policy import AllowEverything, Grants, Policies, Rule, Surroundings, rules_of, standard_policies
-from toolwright.registry import Registry
-from toolwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool
-from toolwright.testing import check_tool
-from toolwright.tool.base import ToolContext
-from toolwright.tool.function import tool
-from toolwright.toolbox.bash import Bash
+from callwright.core.call import Answers, Completed, Failed, Outcome, Question
+from callwright.core.errors import Denied, Unsafe
+from callwright.core.event import CallEnded, Event
+from callwright.core.json import Json
+from callwright.core.spec import Effect
+from callwright.executor import Executor
+from callwright.executor.turn import Turn
+from callwright.hooks import Hook
+from callwright.hooks.base import PendingCall
+from callwright.policy import AllowEverything, Grants, Policies, Rule, Surroundings, rules_of, standard_policies
+from callwright.registry import Registry
+from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool
+from callwright.testing import check_tool
+from callwright.tool.base import ToolContext
+from callwright.tool.function import tool
+from callwright.toolbox.bash import Bash
 
 from .conftest import Write
 

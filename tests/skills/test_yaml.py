@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.skills.yaml import Document, YamlError, read_yaml
+from callwright.skills.yaml import Document, YamlError, read_yaml
 
 
 def read(text: str) -> Document:

@@ -14,10 +14,10 @@ from random import Random
 
 import pytest
 
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.system import drafts, exchange, replace
-from toolwright.system.files import digest
-from toolwright.system.replace import ABSENT, Changed, replace_file
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.system import drafts, exchange, replace
+from callwright.system.files import digest
+from callwright.system.replace import ABSENT, Changed, replace_file
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_where_renaming_is_refused_the_file_is_rewritten_in_place(path: Path, mo
 
 def test_drafts_of_killed_processes_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    left = path.parent / f".{int(ended.stdout)}-0.toolwright-draft"
+    left = path.parent / f".{int(ended.stdout)}-0.callwright-draft"
     left.write_bytes(b"left over")
     monkeypatch.setattr(drafts, "_NAMELESS", 0)
     replace_file(path, b"new")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.system.globs import BadGlob, Dialect, matches
+from callwright.system.globs import BadGlob, Dialect, matches
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_backslashes_can_be_separators() -> None:
 
 
 def test_the_external_cases_get_the_same_answer() -> None:
-    folder = os.environ.get("TOOLWRIGHT_CASES")
+    folder = os.environ.get("CALLWRIGHT_CASES")
     if folder is None:
-        pytest.skip("TOOLWRIGHT_CASES names no folder of external cases")
+        pytest.skip("CALLWRIGHT_CASES names no folder of external cases")
     rows = [json.loads(line) for line in (Path(folder) / "grepglob" / "globset.jsonl").read_text().splitlines()]
     assert [row["name"] for row in rows if matches(row["pattern"], row["path"], _dialect(row)) != row["matches"]] == []
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.errors import Unsafe, UsageError
-from toolwright.system.paths import Workspace, open_folder, open_resolved
+from callwright.core.errors import Unsafe, UsageError
+from callwright.system.paths import Workspace, open_folder, open_resolved
 
 
 @pytest.fixture
@@ -189,9 +189,9 @@ def test_failed_walks_leave_no_descriptor_open(root: Path):
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    folder = os.environ.get("TOOLWRIGHT_CASES")
+    folder = os.environ.get("CALLWRIGHT_CASES")
     if not folder:
-        pytest.skip("TOOLWRIGHT_CASES does not name the folder with external cases")
+        pytest.skip("CALLWRIGHT_CASES does not name the folder with external cases")
     return [json.loads(line) for line in (Path(folder) / "sandbox" / name).read_text().splitlines()]
 
 
@@ -221,7 +221,7 @@ def test_external_boundaries_are_drawn_where_others_draw_them():
 
 def test_external_trees_of_links_are_followed_only_inside(root: Path):
     rows = _rows("securejoin_lookup.jsonl")
-    for line in json.loads((Path(os.environ["TOOLWRIGHT_CASES"]) / "sandbox/securejoin_tree.json").read_text()):
+    for line in json.loads((Path(os.environ["CALLWRIGHT_CASES"]) / "sandbox/securejoin_tree.json").read_text()):
         kind, name, *target = line.split(" ")
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

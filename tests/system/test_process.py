@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.system.process import Command, Ended, Running, run
-from toolwright.system.reap import REPORT_FD
-from toolwright.system.transcript import Caps
+from callwright.system.process import Command, Ended, Running, run
+from callwright.system.reap import REPORT_FD
+from callwright.system.transcript import Caps
 
 # each names its processes after the test's own marker, so that what is left can be found
 DAEMONS = {
@@ -109,7 +109,7 @@ async def test_nothing_of_our_environment_is_added(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("SECRET_OF_OURS", "1")
     ended = await run(Command(("env",), "/", {"PATH": os.environ["PATH"], "GIVEN": "\udcff\n"}))
     names = {line.partition("=")[0] for line in ended.transcript.text.splitlines() if "=" in line}
-    assert names == {"PATH", "GIVEN", "TOOLWRIGHT_COMMAND"}
+    assert names == {"PATH", "GIVEN", "CALLWRIGHT_COMMAND"}
 
 
 async def test_last_words_are_kept_apart_from_output():
@@ -275,7 +275,7 @@ def test_commands_end_with_us_however_we_end(ending: str):
     marker = new_marker()
     program = f"""
         import os, sys, time
-        from toolwright.system.process import Command, Running
+        from callwright.system.process import Command, Running
         line = "trap '' TERM; (setsid sleep 987.{marker} &); echo ready; sleep 987.{marker}; sleep 987.{marker}"
         running = Running(Command(("bash", "-c", line), "/", {{"PATH": os.environ["PATH"]}}))
         while not running.transcript.chars:
@@ -292,7 +292,7 @@ def test_commands_end_with_us_however_we_end(ending: str):
 def test_a_forked_child_gets_a_keeper_of_its_own():
     program = """
         import os
-        from toolwright.system.process import Command, Running
+        from callwright.system.process import Command, Running
         true = Command(("true",), "/", {"PATH": os.environ["PATH"]})
         assert Running(true).wait_blocking(10).exit_code == 0
         pid = os.fork()
@@ -307,7 +307,7 @@ def test_a_forked_child_gets_a_keeper_of_its_own():
 def test_a_forked_child_does_not_stop_our_commands_when_it_exits():
     program = """
         import os, sys
-        from toolwright.system.process import Command, Running
+        from callwright.system.process import Command, Running
         running = Running(Command(("sleep", "0.4"), "/", {"PATH": os.environ["PATH"]}))
         while not running._warden:
             pass

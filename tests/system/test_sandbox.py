@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.errors import Unsafe, UsageError
-from toolwright.system import bubblewrap, landlock
-from toolwright.system.sandbox import Kind, Sandbox, Wish, find_sandbox
+from callwright.core.errors import Unsafe, UsageError
+from callwright.system import bubblewrap, landlock
+from callwright.system.sandbox import Kind, Sandbox, Wish, find_sandbox
 
 Confine = Callable[..., Sandbox]
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolwright.core.errors import InvalidArguments
-from toolwright.system.matcher import required_literal
-from toolwright.system.query import Globs, Mode, Query
-from toolwright.system.ripgrep import find_ripgrep
-from toolwright.system.search import Found, search, search_python
+from callwright.core.errors import InvalidArguments
+from callwright.system.matcher import required_literal
+from callwright.system.query import Globs, Mode, Query
+from callwright.system.ripgrep import find_ripgrep
+from callwright.system.search import Found, search, search_python
 
 Engine: TypeAlias = Callable[[Query], Awaitable[Found]]
 

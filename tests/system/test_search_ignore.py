@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from toolwright.system.ignore import why_ignored
-from toolwright.system.ripgrep import find_ripgrep
-from toolwright.system.rules import RuleSet, parse_rules
-from toolwright.system.walk import Walk, walk_files
+from callwright.system.ignore import why_ignored
+from callwright.system.ripgrep import find_ripgrep
+from callwright.system.rules import RuleSet, parse_rules
+from callwright.system.walk import Walk, walk_files
 
 _NAMES = ("a", "b", "ab", "a.c", "b.c", "x y", "#n", "!n", "[q]", "build", ".d", "a.b.c", "\\z", "zz")
 _ENVIRONMENT = {
@@ -127,9 +127,9 @@ def test_an_edited_ignore_file_counts_at_once(tmp_path: Path) -> None:
 
 
 def test_the_external_cases_get_the_same_answer() -> None:
-    folder = os.environ.get("TOOLWRIGHT_CASES")
+    folder = os.environ.get("CALLWRIGHT_CASES")
     if folder is None:
-        pytest.skip("TOOLWRIGHT_CASES names no folder of external cases")
+        pytest.skip("CALLWRIGHT_CASES names no folder of external cases")
     rows = [json.loads(line) for line in (Path(folder) / "grepglob" / "gitignore_crate.jsonl").read_text().splitlines()]
     wrong = [row["name"] for row in rows if _ignored(row["gitignore"], row["path"], row["is_dir"]) != row["ignored"]]
     assert wrong == []

@@ -5,7 +5,7 @@ import stat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.system.transcript import Caps, Transcript, private_folder
+from callwright.system.transcript import Caps, Transcript, private_folder
 
 
 def fed(chunks: list[bytes], kept_chars: int) -> Transcript:

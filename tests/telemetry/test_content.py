@@ -3,11 +3,11 @@
 import json
 from typing import TYPE_CHECKING
 
-from toolwright import AllowEverything, Effect, Executor, Image, Registry, ToolCall, ToolFailed, tool
-from toolwright.agent import Agent
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Thinking
-from toolwright.testing.provider import ScriptedProvider
+from callwright import AllowEverything, Effect, Executor, Image, Registry, ToolCall, ToolFailed, tool
+from callwright.agent import Agent
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, Thinking
+from callwright.testing.provider import ScriptedProvider
 
 if TYPE_CHECKING:
     from tests.telemetry.conftest import Collected

@@ -12,15 +12,15 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from toolwright import ByMode, Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
-from toolwright.agent import Agent, Budget, Done, Requests
-from toolwright.core.event import CallBegan, CallEnded, Event
-from toolwright.providers.base import ProviderError
-from toolwright.retry import RetryPolicy
-from toolwright.telemetry import Telemetry
-from toolwright.telemetry.entered import Entered
-from toolwright.testing import FakeClock
-from toolwright.testing.provider import BrokenOff, Line, ScriptedProvider
+from callwright import ByMode, Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
+from callwright.agent import Agent, Budget, Done, Requests
+from callwright.core.event import CallBegan, CallEnded, Event
+from callwright.providers.base import ProviderError
+from callwright.retry import RetryPolicy
+from callwright.telemetry import Telemetry
+from callwright.telemetry.entered import Entered
+from callwright.testing import FakeClock
+from callwright.testing.provider import BrokenOff, Line, ScriptedProvider
 
 
 class Ledger(SpanProcessor):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Effect,
     Executor,
@@ -20,13 +20,13 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.agent import Agent, Done, Requests
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Usage
-from toolwright.providers.base import ProviderError
-from toolwright.telemetry import EventLog, JsonLines, log_to
-from toolwright.testing import FakeClock, Flaky
-from toolwright.testing.provider import ScriptedProvider
+from callwright.agent import Agent, Done, Requests
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, Usage
+from callwright.providers.base import ProviderError
+from callwright.telemetry import EventLog, JsonLines, log_to
+from callwright.testing import FakeClock, Flaky
+from callwright.testing.provider import ScriptedProvider
 
 KEY = "sk-abcdefghijklmnopqrstuvwxyz"
 PRIVATE = "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----"
@@ -125,11 +125,11 @@ async def test_a_handler_that_fails_has_no_say_and_is_reported_once(capsys: pyte
     logger.addHandler(Broken())
     agent = agent_with(EventLog(logger), ToolCall("1", "look", {"place": "home"}), "done")
     assert isinstance(await agent.run("go"), Done)
-    assert capsys.readouterr().err == "toolwright: the log failed: OSError: disk full\n"
+    assert capsys.readouterr().err == "callwright: the log failed: OSError: disk full\n"
 
 
 async def test_the_programs_own_logging_gets_the_fields_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="toolwright.events"):
+    with caplog.at_level(logging.INFO, logger="callwright.events"):
         await Executor(Registry(look), observe=EventLog()).execute([ToolCall("7", "look", {"place": "home"})])
     (record,) = caplog.records
     assert (record.getMessage(), record.__dict__["tool"], record.__dict__["call"]) == ("call ended", "look", "7")

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolwright import AllowEverything, Effect, Executor, Registry, RetryPolicy, ToolCall, ToolFailed, tool
-from toolwright.agent import Agent, Budget, Prices, Requests
-from toolwright.core.content import Text
-from toolwright.core.message import AssistantMessage, Usage
-from toolwright.providers.base import ProviderError
-from toolwright.testing.provider import ScriptedProvider
+from callwright import AllowEverything, Effect, Executor, Registry, RetryPolicy, ToolCall, ToolFailed, tool
+from callwright.agent import Agent, Budget, Prices, Requests
+from callwright.core.content import Text
+from callwright.core.message import AssistantMessage, Usage
+from callwright.providers.base import ProviderError
+from callwright.testing.provider import ScriptedProvider
 
 if TYPE_CHECKING:
     from tests.telemetry.conftest import Collected
@@ -70,8 +70,8 @@ async def test_calls_are_counted_by_outcome_and_timed_where_they_ran(collected: 
     executor = Executor(Registry(look, refuse), AllowEverything(), observe=collected.telemetry)
     await executor.execute([ToolCall(str(n), name) for n, name in enumerate(("look", "look", "refuse", "a", "b"))])
     counts = {
-        (found["gen_ai.tool.name"], found["toolwright.outcome"]): point.value
-        for found, point in collected.points("toolwright.tool.calls")
+        (found["gen_ai.tool.name"], found["callwright.outcome"]): point.value
+        for found, point in collected.points("callwright.tool.calls")
     }
     assert counts == {("look", "completed"): 2, ("refuse", "tool_failed"): 1, ("_OTHER", "not_found"): 2}
     timed = {
@@ -87,5 +87,5 @@ async def test_cost_is_counted_by_the_agreed_prices_first(collected: "Collected"
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry, limits=budget).run("go")
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry).run("go")
     await Agent(ScriptedProvider(said, model="nobody-knows"), observe=collected.telemetry).run("go")
-    costs = {found["gen_ai.request.model"]: point.value for found, point in collected.points("toolwright.cost")}
+    costs = {found["gen_ai.request.model"]: point.value for found, point in collected.points("callwright.cost")}
     assert costs == {"gpt-5": pytest.approx(4.5 + 1.25)}

@@ -3,15 +3,15 @@
 import subprocess
 import sys
 
-from toolwright.agent import Agent, Done
-from toolwright.telemetry import Telemetry
-from toolwright.testing.provider import ScriptedProvider
+from callwright.agent import Agent, Done
+from callwright.telemetry import Telemetry
+from callwright.testing.provider import ScriptedProvider
 
 AGENT = """
 import asyncio, sys
-from toolwright import Effect, ToolCall, tool
-from toolwright.agent import Agent
-from toolwright.testing.provider import ScriptedProvider
+from callwright import Effect, ToolCall, tool
+from callwright.agent import Agent
+from callwright.testing.provider import ScriptedProvider
 
 @tool(effect=Effect.READ)
 async def look() -> str:
@@ -27,13 +27,13 @@ def test_an_unwatched_agent_loads_nothing_of_it() -> None:
     script = AGENT + "print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "toolwright.agent.loop" in loaded
-    assert not {name for name in loaded if name.startswith(("opentelemetry", "toolwright.telemetry"))}
-    assert not loaded & {"toolwright.core.run", "toolwright.agent.observed"}
+    assert "callwright.agent.loop" in loaded
+    assert not {name for name in loaded if name.startswith(("opentelemetry", "callwright.telemetry"))}
+    assert not loaded & {"callwright.core.run", "callwright.agent.observed"}
 
 
 def test_the_log_needs_no_opentelemetry() -> None:
-    script = "import sys, toolwright.telemetry as t; t.log_to(sys.stderr); print('opentelemetry' in sys.modules)"
+    script = "import sys, callwright.telemetry as t; t.log_to(sys.stderr); print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -41,11 +41,11 @@ def test_the_log_needs_no_opentelemetry() -> None:
 def test_without_opentelemetry_it_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from toolwright import UsageError\nfrom toolwright.telemetry import Telemetry\n"
+        "from callwright import UsageError\nfrom callwright.telemetry import Telemetry\n"
         "try:\n    Telemetry()\nexcept UsageError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "telemetry needs OpenTelemetry: pip install 'toolwright[otel]'"
+    assert done.stdout.strip() == "telemetry needs OpenTelemetry: pip install 'callwright[otel]'"
 
 
 async def test_where_nobody_set_opentelemetry_up_the_observer_runs_and_records_nothing() -> None:

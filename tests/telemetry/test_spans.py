@@ -9,7 +9,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Answers,
     ByMode,
@@ -30,15 +30,15 @@ from toolwright import (
     UsageError,
     tool,
 )
-from toolwright.agent import Agent, Budget, Done, Paused, Requests, Stopped
-from toolwright.core.call import Completed
-from toolwright.core.content import Output, Text
-from toolwright.core.message import AssistantMessage, Usage
-from toolwright.hooks.base import Answer, PendingCall
-from toolwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
-from toolwright.sessions import SqliteStore
-from toolwright.testing import FakeClock, Flaky, ScriptedHook
-from toolwright.testing.provider import BrokenOff, ScriptedProvider
+from callwright.agent import Agent, Budget, Done, Paused, Requests, Stopped
+from callwright.core.call import Completed
+from callwright.core.content import Output, Text
+from callwright.core.message import AssistantMessage, Usage
+from callwright.hooks.base import Answer, PendingCall
+from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.sessions import SqliteStore
+from callwright.testing import FakeClock, Flaky, ScriptedHook
+from callwright.testing.provider import BrokenOff, ScriptedProvider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ async def test_a_request_says_what_was_asked_and_what_it_took(collected: "Collec
     await agent_of(collected, said).run("go", session="s")
     found = attributes(collected.span("chat claude-sonnet-5"))
     assert isinstance(found.pop("gen_ai.response.time_to_first_chunk"), float)
-    assert found.pop("toolwright.cost_usd") == pytest.approx((100 * 2 + 20 * 10 + 30 * 0.2 + 7 * 2.5) / 1e6)
+    assert found.pop("callwright.cost_usd") == pytest.approx((100 * 2 + 20 * 10 + 30 * 0.2 + 7 * 2.5) / 1e6)
     assert found == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "_OTHER",
@@ -140,24 +140,24 @@ async def test_a_run_says_whose_it_was_and_what_it_came_to(collected: "Collected
         "gen_ai.request.model": "claude-sonnet-5",
         "gen_ai.usage.input_tokens": 30,
         "gen_ai.usage.output_tokens": 3,
-        "toolwright.cost_usd": pytest.approx((30 * 2 + 3 * 10) / 1e6),
-        "toolwright.ended": "done",
-        "toolwright.turns": 2,
+        "callwright.cost_usd": pytest.approx((30 * 2 + 3 * 10) / 1e6),
+        "callwright.ended": "done",
+        "callwright.turns": 2,
     }
 
 
 async def test_a_call_says_which_tool_ran_and_how_often(collected: "Collected") -> None:
     await agent_of(collected, LOOK, "done").run("go", session="s")
     found = attributes(collected.span("execute_tool look"))
-    assert found.pop("toolwright.turn.id")
+    assert found.pop("callwright.turn.id")
     assert found == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "look",
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": "look-1",
         "gen_ai.conversation.id": "s",
-        "toolwright.started": True,
-        "toolwright.attempts": 1,
+        "callwright.started": True,
+        "callwright.attempts": 1,
     }
     assert collected.span("execute_tool look").status.status_code is StatusCode.UNSET
 
@@ -181,7 +181,7 @@ async def test_a_call_that_does_not_work_out_is_an_error_of_its_code(
     await executor.execute([call])
     (span,) = collected.spans
     found = attributes(span)
-    assert (found["error.type"], found["toolwright.started"]) == (code, started)
+    assert (found["error.type"], found["callwright.started"]) == (code, started)
     assert span.status.status_code is StatusCode.ERROR
     assert span.status.description is None  # a tool's own words are content
     assert [dict(event.attributes or {}) for event in span.events] == (
@@ -192,7 +192,7 @@ async def test_a_call_that_does_not_work_out_is_an_error_of_its_code(
 async def test_a_cached_answer_has_a_span_that_says_nothing_ran(collected: "Collected") -> None:
     executor = Executor(Registry(look), hooks=[ScriptedHook(Answer("from before"))], observe=collected.telemetry)
     await executor.execute([LOOK])
-    assert attributes(collected.span("execute_tool look"))["toolwright.started"] is False
+    assert attributes(collected.span("execute_tool look"))["callwright.started"] is False
     assert collected.points("gen_ai.execute_tool.duration") == []
 
 
@@ -201,9 +201,9 @@ async def test_retries_of_a_tool_are_events_of_its_span(collected: "Collected") 
     await Executor(Registry(flaky), observe=collected.telemetry, clock=FakeClock()).run("flaky")
     (span,) = collected.spans
     retries = [dict(event.attributes or {}) for event in span.events if event.name == "retry"]
-    assert [(one["error.type"], one["toolwright.attempts"]) for one in retries] == [("transient", 1), ("transient", 2)]
-    assert retries[0]["toolwright.delay_seconds"] == 2
-    assert attributes(span)["toolwright.attempts"] == 3
+    assert [(one["error.type"], one["callwright.attempts"]) for one in retries] == [("transient", 1), ("transient", 2)]
+    assert retries[0]["callwright.delay_seconds"] == 2
+    assert attributes(span)["callwright.attempts"] == 3
     assert span.status.status_code is StatusCode.UNSET
 
 
@@ -226,7 +226,7 @@ async def test_a_request_that_fails_is_an_error_and_so_is_its_run(collected: "Co
     assert attributes(chat)["error.type"] == "auth"
     assert chat.status.description == "bad key [redacted]"
     assert (run.status.status_code, attributes(run)["error.type"]) == (StatusCode.ERROR, "provider")
-    assert attributes(run)["toolwright.ended"] == "stopped"
+    assert attributes(run)["callwright.ended"] == "stopped"
 
 
 async def test_a_run_that_waits_for_a_person_is_no_failure_and_goes_on_in_another_span(
@@ -238,16 +238,16 @@ async def test_a_run_that_waits_for_a_person_is_no_failure_and_goes_on_in_anothe
         paused = await agent.run("go", session="s")
         assert isinstance(paused, Paused)
         (run,) = [span for span in collected.spans if span.name == "invoke_agent"]
-        assert (run.status.status_code, attributes(run)["toolwright.ended"]) == (StatusCode.UNSET, "paused")
+        assert (run.status.status_code, attributes(run)["callwright.ended"]) == (StatusCode.UNSET, "paused")
         (question,) = run.events
         assert dict(question.attributes or {}) == {
             "gen_ai.tool.name": "note",
             "gen_ai.tool.call.id": "n",
-            "toolwright.question.kind": "approval",
+            "callwright.question.kind": "approval",
         }
         assert not [span for span in collected.spans if span.name.startswith("execute_tool")]
         assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
-    assert attributes(collected.span("execute_tool note"))["toolwright.started"] is True
+    assert attributes(collected.span("execute_tool note"))["callwright.started"] is True
     first, second = [span for span in collected.spans if span.name == "invoke_agent"]
     assert attributes(first)["gen_ai.conversation.id"] == attributes(second)["gen_ai.conversation.id"] == "s"
 
@@ -370,7 +370,7 @@ async def test_a_run_that_is_cancelled_ends_all_its_spans(collected: "Collected"
         await task
     *calls_ended, run = [span for span in collected.spans if not span.name.startswith("chat")]
     assert [attributes(span)["error.type"] for span in calls_ended] == ["cancelled", "cancelled"]
-    assert attributes(run)["toolwright.ended"] == "cancelled"
+    assert attributes(run)["callwright.ended"] == "cancelled"
     assert run.status.status_code is StatusCode.ERROR
     assert collected.tree["execute_tool wait"] == "invoke_agent helper"
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 
-from toolwright import Outcome, State, ToolCall, ToolContext
+from callwright import Outcome, State, ToolCall, ToolContext
 
 
 class RecordingScope:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_validator
 
-from toolwright import Arguments, InvalidArguments, SchemaTool, Tool, ToolContext, ToolSpec, TypedTool, describe, tool
+from callwright import Arguments, InvalidArguments, SchemaTool, Tool, ToolContext, ToolSpec, TypedTool, describe, tool
 
 
 class Inner(BaseModel):

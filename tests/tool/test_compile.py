@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from toolwright.tool.compact import compact_schema
-from toolwright.tool.compile import INTEGER_RANGE, compile_annotation, schema_of
+from callwright.tool.compact import compact_schema
+from callwright.tool.compile import INTEGER_RANGE, compile_annotation, schema_of
 
 
 class Fruit(Enum):

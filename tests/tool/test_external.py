@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolwright import InvalidArguments, SchemaTool, ToolSpec
+from callwright import InvalidArguments, SchemaTool, ToolSpec
 
-CASES = os.environ.get("TOOLWRIGHT_CASES", "")
+CASES = os.environ.get("CALLWRIGHT_CASES", "")
 
 
 def _nothing(arguments: object) -> None: ...
@@ -31,7 +31,7 @@ def _accepts(schema: dict[str, Any], arguments: Any) -> bool:
     return True
 
 
-@pytest.mark.skipif(not CASES, reason="TOOLWRIGHT_CASES does not name a folder of cases")
+@pytest.mark.skipif(not CASES, reason="CALLWRIGHT_CASES does not name a folder of cases")
 def test_a_schema_tool_gives_the_verdict_of_the_schema() -> None:
     path = Path(CASES) / "schema" / "bfcl_instances.jsonl"
     cases = [json.loads(line) for line in path.read_text().splitlines()]

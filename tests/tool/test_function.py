@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolwright import Annotations, Effect, Image, Invocation, Limits, ReadPath, Tool, ToolContext, UsageError, tool
-from toolwright.tool.function import FunctionTool
+from callwright import Annotations, Effect, Image, Invocation, Limits, ReadPath, Tool, ToolContext, UsageError, tool
+from callwright.tool.function import FunctionTool
 
 
 def define(source: str, **names: Any) -> Any:
@@ -38,7 +38,7 @@ async def test_a_sync_function_runs_in_a_worker_thread(context: ToolContext) -> 
         """Name the thread."""
         return threading.current_thread().name
 
-    assert str(await where.bind("{}").run(context)).startswith("toolwright-tool-")
+    assert str(await where.bind("{}").run(context)).startswith("callwright-tool-")
 
 
 async def test_an_inline_function_runs_on_the_loop_thread(context: ToolContext) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from toolwright import Crashed, Denied, ToolContext, UsageError, tool
-from toolwright.tool.function import FunctionTool
+from callwright import Crashed, Denied, ToolContext, UsageError, tool
+from callwright.tool.function import FunctionTool
 
 SOURCE = """
 import os, subprocess, sys, time
 from pydantic import BaseModel
-from toolwright import tool, Denied
-from toolwright.tool.threads import Threads
+from callwright import tool, Denied
+from callwright.tool.threads import Threads
 
 class Point(BaseModel):
     x: int
@@ -241,7 +241,7 @@ async def test_no_helper_process_stays_behind(tools: Any, context: ToolContext) 
 def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import asyncio, os\nfrom pydantic import BaseModel\nfrom toolwright import tool\n"
+        "import asyncio, os\nfrom pydantic import BaseModel\nfrom callwright import tool\n"
         "class Point(BaseModel):\n    x: int\n"
         "@tool(isolation='process')\ndef work(point: Point) -> int:\n    'Work.'\n"
         "    return point.x if os.getpid() != parent else -1\n"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from toolwright import Annotations, Effect, ToolSpec, lint_tool, tool
+from callwright import Annotations, Effect, ToolSpec, lint_tool, tool
 
 
 def codes(**fields: Any) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, field_serializer
 
-from toolwright import File, Image, Output, Text, ToolFailed
-from toolwright.tool.render import render
+from callwright import File, Image, Output, Text, ToolFailed
+from callwright.tool.render import render
 
 
 class Sum(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, T
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolwright import (
+from callwright import (
     Annotations,
     Arguments,
     Effect,
@@ -23,8 +23,8 @@ from toolwright import (
     describe,
     tool,
 )
-from toolwright.core.json import canonical, compact
-from toolwright.tool.function import FunctionTool
+from callwright.core.json import canonical, compact
+from callwright.tool.function import FunctionTool
 
 
 class ReadFileArgs(Arguments):
@@ -456,8 +456,8 @@ def test_renaming_a_parameter_renames_it_in_the_schema() -> None:
 SEEDED = """
 from typing import Annotated, Literal
 from pydantic import BaseModel, Field
-from toolwright import tool
-from toolwright.core.json import compact
+from callwright import tool
+from callwright.core.json import compact
 class Inner(BaseModel):
     tags: set[str] = {"one", "two", "three", "four"}
 class Tree(BaseModel):
@@ -484,7 +484,7 @@ def test_schemas_are_the_same_in_every_process() -> None:
 
 def test_defining_a_tool_with_common_annotations_does_not_import_pydantic() -> None:
     program = (
-        "import sys\nfrom typing import Literal\nfrom toolwright import tool\n"
+        "import sys\nfrom typing import Literal\nfrom callwright import tool\n"
         "@tool\ndef f(a: str, b: int | None = None, c: Literal['x', 'y'] = 'x', d: list[str] | None = None, /): 'Do.'\n"
         "f.bind({'a': ''}); f.spec; print('pydantic' in sys.modules)"
     )

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from toolwright.tool.threads import Threads
+from callwright.tool.threads import Threads
 
 number: ContextVar[int] = ContextVar("number", default=0)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from toolwright import (
+from callwright import (
     AllowEverything,
     Arguments,
     Completed,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from toolwright import AllowEverything, Completed, Executor, Failed, Registry
+from callwright import AllowEverything, Completed, Executor, Failed, Registry
 
 
 async def call(tool: Any, **arguments: Any) -> str:

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from toolwright.core.access import RunCommand, WritePath
-from toolwright.core.call import Completed, Failed, Outcome, ToolCall
-from toolwright.core.errors import InvalidArguments, TimedOut, ToolFailed
-from toolwright.core.event import CallProgressed, Event
-from toolwright.core.json import Json
-from toolwright.core.spec import Effect
-from toolwright.executor import Executor
-from toolwright.policy import AllowEverything
-from toolwright.registry import Registry
-from toolwright.system import bubblewrap
-from toolwright.system.transcript import Caps
-from toolwright.tool.base import State
-from toolwright.toolbox.bash import Bash, CommandFailed
-from toolwright.toolbox.environment import command_environment
-from toolwright.toolbox.jobs import BashKill, BashOutput, ShellSession
+from callwright.core.access import RunCommand, WritePath
+from callwright.core.call import Completed, Failed, Outcome, ToolCall
+from callwright.core.errors import InvalidArguments, TimedOut, ToolFailed
+from callwright.core.event import CallProgressed, Event
+from callwright.core.json import Json
+from callwright.core.spec import Effect
+from callwright.executor import Executor
+from callwright.policy import AllowEverything
+from callwright.registry import Registry
+from callwright.system import bubblewrap
+from callwright.system.transcript import Caps
+from callwright.tool.base import State
+from callwright.toolbox.bash import Bash, CommandFailed
+from callwright.toolbox.environment import command_environment
+from callwright.toolbox.jobs import BashKill, BashOutput, ShellSession
 
 
 class Shell:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import call, make_tree
 
-from toolwright.core.access import DeletePath
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.core.spec import Effect
-from toolwright.toolbox.delete import Delete
+from callwright.core.access import DeletePath
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.core.spec import Effect
+from callwright.toolbox.delete import Delete
 
 
 def names_in(folder: Path) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from toolwright import Completed, Executor, Failed, Registry, ToolCall
-from toolwright.core.access import ReadPath, WritePath
-from toolwright.core.errors import InvalidArguments, Unsafe
-from toolwright.core.json import Json
-from toolwright.policy import AllowEverything
-from toolwright.testing import check_tool
-from toolwright.toolbox.edit import Edit
-from toolwright.toolbox.read import SMALL_BYTES, Read
-from toolwright.toolbox.write import Write
+from callwright import Completed, Executor, Failed, Registry, ToolCall
+from callwright.core.access import ReadPath, WritePath
+from callwright.core.errors import InvalidArguments, Unsafe
+from callwright.core.json import Json
+from callwright.policy import AllowEverything
+from callwright.testing import check_tool
+from callwright.toolbox.edit import Edit
+from callwright.toolbox.read import SMALL_BYTES, Read
+from callwright.toolbox.write import Write
 
 
 @pytest.fixture
@@ -217,9 +217,9 @@ async def test_edit_keeps_the_contract(tmp_path: Path):
 
 
 def _external(name: str) -> list[dict[str, Any]]:
-    folder = os.environ.get("TOOLWRIGHT_CASES")
+    folder = os.environ.get("CALLWRIGHT_CASES")
     if not folder:
-        pytest.skip("TOOLWRIGHT_CASES does not name the folder with external cases")
+        pytest.skip("CALLWRIGHT_CASES does not name the folder with external cases")
     return [json.loads(line) for line in (Path(folder) / "edit" / f"{name}.jsonl").read_text().splitlines()]
 
 

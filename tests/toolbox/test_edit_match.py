@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolwright.core.errors import ToolFailed
-from toolwright.toolbox.match import locate
-from toolwright.toolbox.place import Doubtful
+from callwright.core.errors import ToolFailed
+from callwright.toolbox.match import locate
+from callwright.toolbox.place import Doubtful
 
 FILE = '''\
 import os

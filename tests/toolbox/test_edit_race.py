@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Completed, Executor, Failed, Registry
-from toolwright.policy import AllowEverything
-from toolwright.toolbox.edit import Edit
-from toolwright.toolbox.read import Read
-from toolwright.toolbox.write import Write
+from callwright import Completed, Executor, Failed, Registry
+from callwright.policy import AllowEverything
+from callwright.toolbox.edit import Edit
+from callwright.toolbox.read import Read
+from callwright.toolbox.write import Write
 
 
 def _append(path: Path, log: Path, rounds: int) -> None:

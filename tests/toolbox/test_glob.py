@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import call, make_tree
 
-from toolwright.core.access import ReadPath
-from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
-from toolwright.system.globs import matches
-from toolwright.toolbox.glob import Glob
+from callwright.core.access import ReadPath
+from callwright.core.errors import InvalidArguments, ToolFailed, Unsafe
+from callwright.system.globs import matches
+from callwright.toolbox.glob import Glob
 
 
 async def test_the_newest_file_comes_first(tmp_path: Path) -> None:

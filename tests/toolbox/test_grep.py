@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import call, make_tree
 
-from toolwright.core.access import ReadPath
-from toolwright.core.errors import InvalidArguments, ToolFailed, Unsafe
-from toolwright.toolbox.grep import Grep
+from callwright.core.access import ReadPath
+from callwright.core.errors import InvalidArguments, ToolFailed, Unsafe
+from callwright.toolbox.grep import Grep
 
 _TREE = {
     "a.py": "import os\n\ndef main():\n    return os.sep\n",

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from toolwright.core.call import Completed
-from toolwright.testing.checks import check_tool
-from toolwright.toolbox.delete import Delete
-from toolwright.toolbox.glob import Glob
-from toolwright.toolbox.grep import Grep
-from toolwright.toolbox.list import List
-from toolwright.toolbox.move import Move
+from callwright.core.call import Completed
+from callwright.testing.checks import check_tool
+from callwright.toolbox.delete import Delete
+from callwright.toolbox.glob import Glob
+from callwright.toolbox.grep import Grep
+from callwright.toolbox.list import List
+from callwright.toolbox.move import Move
 
 
 @pytest.mark.parametrize(

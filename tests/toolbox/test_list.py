@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import call, make_tree
 
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.toolbox.list import List
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.toolbox.list import List
 
 
 async def test_folders_come_first_and_links_say_where_they_lead(tmp_path: Path) -> None:

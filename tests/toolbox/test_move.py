@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.toolbox.calling import call, make_tree
 
-from toolwright.core.access import WritePath
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.toolbox.move import Move
+from callwright.core.access import WritePath
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.toolbox.move import Move
 
 
 def names_in(folder: Path) -> list[str]:

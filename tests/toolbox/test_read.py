@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Completed, Effect, Executor, Failed, Registry
-from toolwright.core.content import Image, Text
-from toolwright.core.errors import ToolFailed, Unsafe
-from toolwright.policy import AllowEverything
-from toolwright.system.paths import Workspace
-from toolwright.testing import check_tool
-from toolwright.toolbox.read import Read
-from toolwright.toolbox.window import LINE_CHARS
+from callwright import Completed, Effect, Executor, Failed, Registry
+from callwright.core.content import Image, Text
+from callwright.core.errors import ToolFailed, Unsafe
+from callwright.policy import AllowEverything
+from callwright.system.paths import Workspace
+from callwright.testing import check_tool
+from callwright.toolbox.read import Read
+from callwright.toolbox.window import LINE_CHARS
 
 
 @pytest.fixture

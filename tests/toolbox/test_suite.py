@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from toolwright import Completed, Effect, Executor, Registry
-from toolwright.policy import AllowEverything
-from toolwright.system.paths import Workspace
-from toolwright.toolbox import coding_tools
+from callwright import Completed, Effect, Executor, Registry
+from callwright.policy import AllowEverything
+from callwright.system.paths import Workspace
+from callwright.toolbox import coding_tools
 
 
 def test_there_are_six_and_their_effects_are_what_policies_rely_on(tmp_path: Path):

@@ -19,19 +19,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.core.access import Reach
-from toolwright.core.call import Completed, Failed, Outcome
-from toolwright.core.content import Image
-from toolwright.core.errors import TimedOut, ToolError, ToolFailed, Transient, Unsafe
-from toolwright.core.json import Json
-from toolwright.executor import Executor
-from toolwright.policy import AllowEverything
-from toolwright.registry import Registry
-from toolwright.retry import RetryPolicy
-from toolwright.toolbox import addresses
-from toolwright.toolbox.addresses import allows, is_public, parse_url
-from toolwright.toolbox.http import Bounds
-from toolwright.toolbox.web_fetch import WebFetch
+from callwright.core.access import Reach
+from callwright.core.call import Completed, Failed, Outcome
+from callwright.core.content import Image
+from callwright.core.errors import TimedOut, ToolError, ToolFailed, Transient, Unsafe
+from callwright.core.json import Json
+from callwright.executor import Executor
+from callwright.policy import AllowEverything
+from callwright.registry import Registry
+from callwright.retry import RetryPolicy
+from callwright.toolbox import addresses
+from callwright.toolbox.addresses import allows, is_public, parse_url
+from callwright.toolbox.http import Bounds
+from callwright.toolbox.web_fetch import WebFetch
 
 INNER_HOSTS = """
     127.0.0.1 localhost 127.1 2130706433 0x7f.0.0.1 0177.0.0.1 0.0.0.0 10.0.0.1 192.168.1.1 172.16.0.1 169.254.169.254

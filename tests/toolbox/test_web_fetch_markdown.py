@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwright.toolbox.markdown import html_to_markdown
+from callwright.toolbox.markdown import html_to_markdown
 
 PIECES = """
     <p> </p> <a+href=x> </a> <table> <tr> <td> </tr> <pre> </pre> <ul> <li> </ul> <code> </code> <blockquote>

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from toolwright import Completed, Executor, Failed, Registry
-from toolwright.core.errors import Unsafe
-from toolwright.core.json import Json
-from toolwright.policy import AllowEverything
-from toolwright.testing import check_tool
-from toolwright.toolbox.read import SMALL_BYTES, Read
-from toolwright.toolbox.write import Write
+from callwright import Completed, Executor, Failed, Registry
+from callwright.core.errors import Unsafe
+from callwright.core.json import Json
+from callwright.policy import AllowEverything
+from callwright.testing import check_tool
+from callwright.toolbox.read import SMALL_BYTES, Read
+from callwright.toolbox.write import Write
 
 
 @pytest.fixture

@@ -1,0 +1,135 @@
+"""An agent as a tool of another: its own tools and budget, the outer one's denials, stop switch and person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from callwright.agent.budget import Spending
+from callwright.agent.result import Done, Paused, Result, Stopped
+from callwright.core.access import Access, Allow, Ask, Decision, Deny
+from callwright.core.call import Answers, Question
+from callwright.core.errors import ToolFailed
+from callwright.core.json import JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.executor.executor import Executor
+from callwright.executor.turn import AskPerson
+from callwright.hooks.base import Hook, InnerAgent, settled
+from callwright.policy.decide import Policies, Policy, Tier
+from callwright.policy.subject import Subject
+from callwright.tool.base import ToolContext
+from callwright.tool.handwritten import SchemaTool
+
+_DEEPEST = 4
+_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"prompt": {"type": "string", "description": "The whole task: it knows nothing of this talk."}},
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
+
+
+class Lineage:
+    """What a run hands down to the agents its tools start; kept in the session's state.
+
+    Its stop switch is not here: it cancels the tasks of running calls, and with them the agents inside.
+    """
+
+    def __init__(self) -> None:
+        self.executor: Executor | None = None
+        self.ask: AskPerson | None = None
+        self.spending: Spending | None = None
+        self.depth = 0
+
+
+class Inherited(Policy):
+    """The outer agent's word: its denials stand, its questions are asked, its permissions give nothing."""
+
+    tier = Tier.GUARD
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        decision = self._policies.decide(access, subject)
+        match decision:
+            case Deny():
+                return decision
+            case Ask(reason, source):
+                return Ask(reason, source, firm=True)
+            case Allow():
+                return None
+
+
+def inherited(executor: Executor, lineage: Lineage) -> Executor:
+    """An executor like the given one that also keeps to everything the outer one keeps to."""
+    outer = lineage.executor
+    if outer is None:
+        return executor
+    return Executor(
+        executor.registry,
+        Policies(Inherited(outer.policies), *executor.policies.policies),
+        hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
+        observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
+        bounds=executor.bounds,
+        retry=executor.runner.retry,
+        clock=executor.runner.clock,
+        outputs=executor.outputs,
+    )
+
+
+async def nobody(questions: Sequence[Question]) -> Answers:
+    """Decline everything, where a run inside a call cannot wait for a person."""
+    answers = Answers()
+    for question in questions:
+        answers.decline(question, "nobody can be asked from inside this agent")
+    return answers
+
+
+class Inner(Protocol):
+    """The agent as its tool sees it."""
+
+    @property
+    def durable(self) -> bool: ...
+
+    async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgent:
+    """Runs an agent for one call; what the inner agent's tools do is judged call by call."""
+
+    agent: Inner
+
+    def tool(self, name: str, description: str, limits: Limits) -> SchemaTool:
+        """The tool. A durable agent takes up its own session again, so repeating the call repeats no effect."""
+        annotations = Annotations(Effect.READ, idempotent=self.agent.durable)
+        return SchemaTool(ToolSpec(name, description, _SCHEMA, annotations=annotations, limits=limits), self._run)
+
+    async def _run(self, arguments: JsonObject, context: ToolContext) -> str:
+        lineage = context.state.get(Lineage)
+        if lineage.depth >= _DEEPEST:
+            raise ToolFailed(f"agents are inside each other {_DEEPEST} deep; do the work here instead")
+        inner = InnerAgent(context.call.name, context.call_id, context.session_id)
+        hooks = () if lineage.executor is None else lineage.executor.hooks
+        for hook in hooks:
+            await settled(hook.agent_began(inner))
+        session_id = f"in-{context.idempotency_key}"
+        result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
+        if lineage.spending is not None:
+            lineage.spending.add(result.usage, whole_run=True)
+        match result:
+            case Done(text):
+                return await _heard(hooks, inner, text)
+            case Paused(questions):
+                raise ToolFailed(f"it waits for a person: {questions[0].summary}")
+            case Stopped(reason, _, text=text):
+                raise ToolFailed(
+                    f"it stopped before it was done: {reason}" + (f"; it last said: {text}" if text else "")
+                )
+
+
+async def _heard(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
+    for hook in hooks:
+        other = await settled(hook.agent_ended(inner, answer))
+        answer = answer if other is None else other
+    return answer

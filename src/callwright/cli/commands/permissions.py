@@ -1,0 +1,136 @@
+"""`callwright permissions`: what would be decided about a call here and now, and the rules that decide."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from callwright.app.assemble import App
+from callwright.app.layer import SCHEMA_FILE
+from callwright.app.places import FOLDER, Places
+from callwright.app.rules import withheld_rules
+from callwright.app.trust import Trust
+from callwright.cli.commands.call import app_without_model
+from callwright.cli.exits import DENIED, DONE, PAUSED, USAGE
+from callwright.cli.parsing import Parser
+from callwright.cli.show import tell, visible
+from callwright.cli.verdict import judged
+from callwright.core.errors import UsageError
+from callwright.policy import Rule
+
+_CODES = {"allow": DONE, "ask": PAUSED, "deny": DENIED}
+_DESCRIPTION = "What would be decided about a call here and now, and the rules that decide."
+_EPILOG = """\
+Settings, trust, mode, rules, folders and tools are those the agent would have here. Nothing runs, hooks neither.
+
+exit codes: 0 allow, 4 ask, 3 deny, 2 a mistake in the arguments or settings
+
+examples:
+  callwright permissions test bash 'git push -f'
+  callwright permissions test write '{"path": ".env", "content": ""}' --permission-mode auto
+  callwright permissions test bash 'make all' --allow 'Bash(make *)' --json
+  callwright permissions explain
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out the subcommand. Exit code: 0 allow, 4 ask, 3 deny; 2 for a mistake in the arguments or rules."""
+    options = _parser().parse_args(arguments)
+    if options.action == "schema":
+        print(SCHEMA_FILE.read_text("utf-8"), end="")
+        return DONE
+    try:
+        return _test(options) if options.action == "test" else _explain(options)
+    except UsageError as error:
+        tell(f"permissions: {error}")
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("callwright permissions", description=_DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    test = actions.add_parser("test", help="say what would be decided about a call", epilog=_EPILOG)
+    test.add_argument("tool", help="bash, read, edit, web_fetch or any other tool's name")
+    test.add_argument("argument", help="the command line, path or address, or all arguments as a JSON object")
+    explain = actions.add_parser("explain", help="list mode, trust and rules in force, and what is wrong with them")
+    for each in (test, explain):
+        _add_scene(each)
+    actions.add_parser("schema", help="print the JSON Schema of settings files, for editors")
+    return parser
+
+
+def _add_scene(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--permission-mode", "--mode", default="", metavar="MODE")
+    for kind, also in (("allow", "--allowedTools"), ("ask", None), ("deny", "--disallowedTools")):
+        names = [f"--{kind}", *([also] if also else [])]
+        parser.add_argument(*names, dest=kind, action="append", default=[], metavar="RULE")
+    parser.add_argument("--settings", action="append", default=[], metavar="FILE|JSON")
+    parser.add_argument("--add-dir", nargs="+", action="extend", default=[], metavar="FOLDER")
+    parser.add_argument("--cwd", type=Path, default=None, metavar="FOLDER", help="instead of the current folder")
+    parser.add_argument("--trust", action="store_true", help="as if this folder were trusted")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _app(options: argparse.Namespace) -> tuple[App, bool]:
+    """The agent as it would be here, and whether the folder's files count."""
+    if options.cwd is not None and not options.cwd.is_dir():
+        raise UsageError(f"--cwd {options.cwd} is not a folder")
+    app = app_without_model(options, options.cwd)
+    return app, bool(options.trust) or Trust(app.places).given
+
+
+def _test(options: argparse.Namespace) -> int:
+    app, trusted = _app(options)
+    for problem in app.problems:
+        tell(f"warning: {problem}")
+    verdict = judged(app, options.tool, options.argument, withheld_rules(app.places, trusted=trusted))
+    if options.json:
+        print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
+    else:
+        print(_brief(verdict.readable(), app.places))
+    return _CODES[verdict.report["decision"]]
+
+
+def _explain(options: argparse.Namespace) -> int:
+    app, trusted = _app(options)
+    withheld = withheld_rules(app.places, trusted=trusted)
+    report: dict[str, Any] = {
+        "mode": app.switch.mode,
+        "mode_from": "the command line" if options.permission_mode else _mode_from(app),
+        "project": str(app.places.project),
+        "trusted": trusted,
+        "withheld": list(app.settings.withheld),
+        "rules": [_shown(rule) for rule in app.rules.rules],
+        "ignored": [_shown(rule) for rule in withheld],
+        "problems": app.problems,
+    }
+    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.places))
+    return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
+
+
+def _brief(text: str, places: Places) -> str:
+    """Name settings files of the current folder the short way."""
+    return visible(text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/"))
+
+
+def _mode_from(app: App) -> str:
+    return app.settings.place("permissions", "defaultMode") or "nobody says otherwise"
+
+
+def _shown(rule: Rule) -> dict[str, str]:
+    return {"kind": rule.kind, "rule": rule.text, "written_in": rule.written_in}
+
+
+def _listed(report: dict[str, Any]) -> str:
+    trust = "trusted" if report["trusted"] else "not trusted: callwright trust shows what it asks for"
+    lines = [f"mode   {report['mode']}  [{report['mode_from']}]", f"folder {report['project']}  [{trust}]"]
+    lines += [f"{rule['kind']:<5}  {rule['rule']}  [{rule['written_in']}]" for rule in report["rules"]]
+    lines += [
+        f"ignored: allow {rule['rule']}  [{rule['written_in']}], because the folder is not trusted"
+        for rule in report["ignored"]
+    ]
+    lines += [f"problem: {problem}" for problem in report["problems"]]
+    if not report["rules"]:
+        lines.append("no rules: the mode decides, and the safety guards hold")
+    return "\n".join(lines)

@@ -1,0 +1,150 @@
+"""`callwright sessions`: the conversations of this project."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from callwright.agent.recall import Recalled
+from callwright.app.costs import cost_of_records, known_prices
+from callwright.app.places import Places
+from callwright.cli.parsing import Parser, at_least_one
+from callwright.cli.session import find_session
+from callwright.cli.show import one_line, transcript
+from callwright.core.errors import UsageError, plainly
+from callwright.sessions import SqliteStore, export_jsonl
+from callwright.sessions.records import usage_of
+
+_DAY_SECONDS = 86_400
+_DESCRIPTION = """\
+The conversations of this project: every one is kept, message by message, and can be gone on with."""
+_EPILOG = """\
+examples:
+  callwright sessions list
+  callwright sessions search 'build fails'
+  callwright sessions resume 3f2a                 in the terminal, from where it stands
+  callwright sessions export 3f2a -o talk.jsonl
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out the subcommand."""
+    options = _parser().parse_args(arguments)
+    if options.action == "resume":
+        from callwright.cli.commands.talk import run as talk
+
+        return talk(["--resume", options.id, *options.rest])
+    if not Places.of().sessions.exists():
+        if options.action == "list":
+            print("[]" if options.json else "no sessions here yet; callwright begins one")
+            return 0
+        raise UsageError("there are no sessions here yet; callwright begins one")
+    return asyncio.run(_perform(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    usage = "callwright sessions ACTION [ARGUMENTS]"
+    parser = Parser("callwright sessions", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="callwright sessions")
+    listed = actions.add_parser("list", help="the sessions, last used first", description="The last used ones first.")
+    listed.add_argument("--json", action="store_true", help="as a list of objects")
+    listed.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="how many at most; 20")
+    search = actions.add_parser(
+        "search", help="where a text was said", description="Sessions in which a text was said."
+    )
+    search.add_argument("text", metavar="TEXT")
+    for name, what in (
+        ("show", "print a conversation"),
+        ("resume", "go on with it; takes the options of a conversation"),
+        ("fork", "copy it, to be continued another way"),
+        ("export", "write its records as JSON lines"),
+        ("delete", "remove it for good"),
+    ):
+        action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        action.add_argument("id", metavar="ID", help="the session's id, or how it begins")
+        if name == "resume":
+            action.add_argument("rest", nargs=argparse.REMAINDER, metavar="OPTIONS", help="as callwright itself takes")
+        if name == "export":
+            action.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of stdout")
+    return parser
+
+
+async def _perform(options: argparse.Namespace) -> int:
+    actions: dict[str, Callable[[argparse.Namespace, SqliteStore], Awaitable[None]]] = {
+        "list": _list,
+        "search": _search,
+        "show": _show,
+        "fork": _fork,
+        "export": _export,
+        "delete": _delete,
+    }
+    async with SqliteStore(Places.of().sessions) as store:
+        if hasattr(options, "id"):
+            options.id = await find_session(store, options.id)
+        await actions[options.action](options, store)
+    return 0
+
+
+async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
+    entries = await store.list(limit=options.limit)
+    if options.json:
+        fields = ("session_id", "title", "created_at", "updated_at", "records")
+        print(json.dumps([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2))
+        return
+    if not entries:
+        print("no sessions here yet; callwright begins one")
+    width = max((len(entry.session_id) for entry in entries), default=0)
+    for entry in entries:
+        print(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
+
+
+def _when(stamp: float) -> str:
+    recent = time.time() - stamp < _DAY_SECONDS
+    return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d", time.localtime(stamp))
+
+
+async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
+    hits = list(await store.search(options.text))
+    for hit in hits:
+        print(f"{hit.session_id}  {one_line(hit.excerpt)}")
+    if not hits:
+        print(f"callwright: nobody said {options.text!r} in a session of this project", file=sys.stderr)
+
+
+async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
+    records = await store.read(options.id)
+    recalled = Recalled(records)
+    print("\n".join(transcript(list(recalled.history))))
+    if recalled.open is not None:
+        waiting = ", ".join(call.name for call in recalled.open.calls)
+        print(f"waiting: {waiting}; go on with: callwright --resume {options.id}")
+    usage = usage_of(records)
+    cost = cost_of_records(records, known_prices(Places.of()))
+    print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
+
+
+async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:
+    copy = str(uuid.uuid4())
+    await store.fork(options.id, copy)
+    print(copy)
+
+
+async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
+    text = await export_jsonl(store, options.id)
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            options.output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"--output {options.output}: {plainly(error)}; name another file") from None
+        print(f"wrote {options.output}", file=sys.stderr)
+
+
+async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
+    await store.delete(options.id)
+    print(f"deleted {options.id}")

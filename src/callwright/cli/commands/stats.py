@@ -1,0 +1,86 @@
+"""`callwright stats`: what tools and tokens the sessions of this project took."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from callwright.app.costs import Cost, cost_of_records, known_prices
+from callwright.app.places import Places
+from callwright.cli.parsing import Parser, at_least_one
+from callwright.core.message import ToolMessage, Usage
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Said, usage_of
+from callwright.stats import Stats
+
+_DESCRIPTION = """\
+What the sessions of this project took: tokens, money where prices are known, and for every tool how often it was
+called, how often that failed and how long it took (half of the calls within p50, nineteen of twenty within p95)."""
+
+
+@dataclass(slots=True)
+class _Figures:
+    sessions: int = 0
+    usage: Usage = Usage()
+    cost: Cost = field(default_factory=Cost)
+    tools: Stats = field(default_factory=Stats)
+
+
+def run(arguments: list[str]) -> int:
+    """Add up the records and print the figures."""
+    parser = Parser("callwright stats", description=_DESCRIPTION)
+    parser.add_argument("--json", action="store_true", help="as an object")
+    parser.add_argument(
+        "--limit", type=at_least_one, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
+    )
+    options = parser.parse_args(arguments)
+    places = Places.of()
+    figures = asyncio.run(_figures(places, options.limit)) if places.sessions.exists() else _Figures()
+    print(json.dumps(_fields(figures), indent=2) if options.json else _table(figures))
+    return 0
+
+
+async def _figures(places: Places, limit: int) -> _Figures:
+    figures = _Figures()
+    prices_of = known_prices(places)
+    async with SqliteStore(places.sessions) as store:
+        for entry in await store.list(limit=limit):
+            records = await store.read(entry.session_id)
+            figures.sessions += 1
+            figures.usage += usage_of(records)
+            figures.cost += cost_of_records(records, prices_of)
+            for record in records:
+                if isinstance(record, Said) and isinstance(record.message, ToolMessage):
+                    for outcome in record.message.outcomes:
+                        figures.tools.record(outcome.call.name, outcome)
+    return figures
+
+
+def _fields(figures: _Figures) -> dict[str, Any]:
+    usage = figures.usage
+    tokens = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    cost = {"cost_usd": round(figures.cost.usd, 6), "unpriced_tokens": figures.cost.unpriced_tokens}
+    return {"sessions": figures.sessions, "tokens": tokens, **cost, "tools": figures.tools.to_json()}
+
+
+def _table(figures: _Figures) -> str:
+    if not figures.sessions:
+        return "no sessions here yet; callwright begins one"
+    usage, plural = figures.usage, "" if figures.sessions == 1 else "s"
+    lines = [
+        f"{figures.sessions} session{plural}, {usage.input_tokens} tokens in, {usage.output_tokens} out,"
+        f" {usage.cache_read_tokens} from the cache; {figures.cost}",
+        f"{'tool':<24} {'calls':>6} {'failed':>6} {'p50 s':>8} {'p95 s':>8} {'tokens out':>10}",
+    ]
+    for tool in figures.tools:
+        failed = tool.calls - tool.outcomes.get("completed", 0)
+        lines.append(
+            f"{tool.name:<24} {tool.calls:>6} {failed:>6} {tool.seconds_p50:>8.3f} {tool.seconds_p95:>8.3f}"
+            f" {tool.tokens_out:>10}"
+        )
+    return "\n".join(lines)

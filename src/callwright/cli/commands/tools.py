@@ -1,0 +1,78 @@
+"""`callwright tools`: what the agent can call here, and what would find it."""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from callwright.cli.commands.call import app_without_model
+from callwright.cli.exits import DONE, ERROR
+from callwright.cli.options import add_common
+from callwright.cli.parsing import Parser
+from callwright.cli.show import one_line
+from callwright.core.json import thaw
+from callwright.core.spec import ToolSpec
+
+_DESCRIPTION = """\
+The tools the agent can call in this folder, with the most a call of each may change: read, write or destroy."""
+_EPILOG = """\
+examples:
+  callwright tools
+  callwright tools search run a shell command
+  callwright tools --json --mcp-config servers.json
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """List the tools, or those a search finds."""
+    usage = "callwright tools [search WORDS] [--json] [OPTIONS]"
+    parser = Parser("callwright tools", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--json", action="store_true", help="with schemas and annotations")
+    parser.add_argument("words", nargs="*", metavar="search WORDS", help="only those about this, best first")
+    add_common(parser)
+    options = parser.parse_args(arguments)
+    return asyncio.run(_list(options))
+
+
+async def _list(options: argparse.Namespace) -> int:
+    async with app_without_model(options) as app:
+        # every tool, deferred ones too, as far as no rule forbids it
+        specs = [tool.spec for tool in app.agent.registry.snapshot().tools.values()]
+        found = _searched(specs, options.words)
+        if options.json:
+            print(json.dumps([_fields(spec) for spec in found], indent=2, ensure_ascii=False))
+            return DONE
+        width = max((len(spec.name) for spec in found), default=0)
+        room = max(shutil.get_terminal_size((100, 24)).columns - width - 12, 30)
+        for spec in found:
+            effect = spec.annotations.effect.name.lower()
+            print(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
+        if not found:
+            print("callwright: no tool is about that; callwright tools lists them all", file=sys.stderr)
+        return DONE if found else ERROR
+
+
+def _searched(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:
+    query = " ".join(words[1:] if words[:1] == ["search"] else words)
+    if not query:
+        return sorted(specs, key=lambda spec: spec.name)
+    from callwright.registry import ToolIndex
+
+    by_name = {spec.name: spec for spec in specs}
+    return [by_name[hit.name] for hit in ToolIndex(specs).search(query, 10)]
+
+
+def _fields(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "inputSchema": thaw(spec.input_schema),
+        "effect": spec.annotations.effect.name.lower(),
+        "group": spec.group,
+        "aliases": list(spec.aliases),
+        "deferred": spec.deferred,
+        "origin": spec.origin,
+    }

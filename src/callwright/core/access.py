@@ -1,0 +1,88 @@
+"""What a call will touch, and what a policy says to that."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from callwright.core.spec import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPath:
+    """Reads a file or lists a folder."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritePath:
+    """Creates or changes a file or folder."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePath:
+    """Removes a file or folder."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """Runs a shell line in a folder."""
+
+    line: str
+    cwd: str
+    effect: Effect = Effect.DESTROY
+    """The tool's own claim, used for scheduling only: policies read the line themselves."""
+    touches: tuple["ReadPath | WritePath | DeletePath | Reach", ...] = ()
+    """What the tool read out of the line, for scheduling and for people: policies take the line apart themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Talks to an address on a network."""
+
+    url: str
+    effect: Effect = Effect.READ
+
+
+@dataclass(frozen=True, slots=True)
+class UseTool:
+    """Stands for a call whose tool declares nothing more precise."""
+
+    name: str
+    effect: Effect
+
+
+Access: TypeAlias = ReadPath | WritePath | DeletePath | RunCommand | Reach | UseTool
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The access may happen."""
+
+    reason: str = ""
+    source: str = ""
+    """Who decided: a guard, a rule's text and where it was written, an answer, the mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person has to decide."""
+
+    reason: str = ""
+    source: str = ""
+    firm: bool = False
+    """No mode may answer in the person's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The access must not happen."""
+
+    reason: str = ""
+    source: str = ""
+
+
+Decision: TypeAlias = Allow | Ask | Deny

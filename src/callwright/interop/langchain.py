@@ -1,0 +1,166 @@
+"""LangChain and LangGraph: our tools as theirs, for `ToolNode` and ready-made agents, and their tools as ours."""
+
+import base64
+from collections.abc import Hashable, Mapping, MutableMapping
+from dataclasses import replace
+from typing import Any, Literal, NoReturn
+
+from langchain_core.callbacks import AsyncCallbackManagerForToolRun
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, ToolException
+from pydantic import BaseModel, Field
+
+from callwright.core.call import Answers, Approve, Completed, Failed, Interrupted, Outcome, Question, ToolCall
+from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.errors import Denied, ToolFailed, UsageError
+from callwright.core.json import JsonObject, compact, thaw
+from callwright.executor.executor import Executor
+from callwright.interop.bridge import Bridge, advertised
+from callwright.interop.foreign import UNKNOWN, Claims, Foreign, imported, output_of
+from callwright.interop.graph_task import GraphTask, GraphTasks
+from callwright.tool.base import Tool, ToolContext
+
+_ORIGIN = "langchain"
+
+
+def to_langchain(executor: Executor, *, pending: MutableMapping[str, str] | None = None) -> list[BaseTool]:
+    """Our tools, as they are now, for `create_agent(model, tools)` or `ToolNode(tools)`; called asynchronously.
+
+    What needs a person's approval interrupts the graph; `pending` remembers what was asked, across processes if it
+    does.
+    """
+    door = _Door(Bridge(executor, pending))
+    return [
+        _ExecutorTool(door=door, name=name, description=spec.description, args_schema=thaw(spec.input_schema))
+        for name, spec in advertised(executor.registry.snapshot())
+    ]
+
+
+class _Door:
+    """Where the calls of all tools of one list come in: those that conflict are often calls of two tools."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._tasks = GraphTasks(bridge.pending)
+
+    async def run(self, call: ToolCall, config: RunnableConfig, parent: Hashable) -> Outcome:
+        place: Mapping[str, Any] = config.get("configurable", {})
+        session, task = str(place.get("thread_id") or ""), place.get("checkpoint_ns")
+        step = tuple(
+            place.get("checkpoint_map", {}).items()
+        )  # where the graph stands: the same for all tasks of a step
+        batch = step or parent
+        if not task:
+            outcome = await self._bridge.call(call, session, batch)
+            return _declined(outcome) if isinstance(outcome, Interrupted) else outcome
+        return await self._tasks.run(session, str(task), call, lambda task: self._converse(call, session, batch, task))
+
+    async def _converse(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
+        made, edited, answers = call, None, None
+        while True:
+            outcome = await self._bridge.call(made, session, batch, answers=answers)
+            if not isinstance(outcome, Interrupted):
+                return outcome
+            if edited is not None:  # what a person made of it goes beyond what they were asked, so it is asked itself
+                made = replace(call, arguments=edited)
+            answers = await task.ask(outcome.questions)
+            edited = _edited(answers, outcome.questions)
+
+
+def _edited(answers: Answers | None, questions: tuple[Question, ...]) -> JsonObject | None:
+    found = answers.find(questions[0].digest, questions[0].call_id) if answers and questions else None
+    return found[1].arguments if found and isinstance(found[1], Approve) else None
+
+
+def _declined(outcome: Interrupted) -> Outcome:
+    reason = (
+        f"{outcome.call.name} needs a person's approval, and nobody can be asked outside of a graph;"
+        " allow it by a rule, or call it in a graph with a checkpointer"
+    )
+    return Failed(outcome.call, Denied(reason))
+
+
+class _ExecutorTool(BaseTool):
+    """One of our tools. LangChain leaves the arguments to us, because the executor checks and explains them."""
+
+    door: _Door = Field(exclude=True)
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: Any = True
+    """A failure becomes a message with the error flag, which the model reads."""
+
+    def _to_args_and_kwargs(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> tuple[Any, Any]:
+        return (), {"call": ToolCall(tool_call_id or self.name, self.name, tool_input)}
+
+    def _run(self, call: ToolCall) -> NoReturn:
+        raise UsageError(f"{self.name} is asynchronous; use `await graph.ainvoke(…)`, astream or tool.ainvoke")
+
+    async def _arun(
+        self, call: ToolCall, config: RunnableConfig, run_manager: AsyncCallbackManagerForToolRun
+    ) -> tuple[str | list[dict[str, Any]], Any]:
+        match await self.door.run(call, config, run_manager.parent_run_id):
+            case Completed(output=output):
+                return _content(output), thaw(output.structured)
+            case Failed(error=error):
+                raise ToolException(error.message)
+            case Interrupted():
+                raise AssertionError("a question was left open")
+
+
+def _content(output: Output) -> str | list[dict[str, Any]]:
+    return output.content if isinstance(output.content, str) else [_block(part) for part in output.content]
+
+
+def _block(part: Part) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    kind = "image" if isinstance(part, Image) else "file"
+    return {"type": kind, "base64": base64.b64encode(part.data).decode("ascii"), "mime_type": part.media_type}
+
+
+def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN) -> list[Tool]:
+    """Take over tools that need nothing from a graph: no injected state, no store, no commands."""
+    return [_imported(tool, claims) for tool in tools]
+
+
+def _imported(tool: BaseTool, claims: Claims) -> Tool:
+    shape = tool.tool_call_schema
+    schema = shape if isinstance(shape, dict) else _schema(shape)
+
+    async def handle(arguments: dict[str, Any], context: ToolContext) -> Output:
+        call = {"type": "tool_call", "name": tool.name, "args": arguments, "id": context.call_id}
+        try:
+            message = await tool.ainvoke(call)
+        except ToolException as error:
+            raise ToolFailed(str(error)) from error
+        return _output(tool.name, message)
+
+    return imported(Foreign(tool.name, tool.description, schema, _ORIGIN), claims, handle)
+
+
+def _schema(shape: Any) -> dict[str, Any]:
+    return shape.model_json_schema() if issubclass(shape, BaseModel) else shape.schema()
+
+
+def _output(name: str, message: Any) -> Output:
+    if not isinstance(message, ToolMessage):
+        raise ToolFailed(f"{name} answered with a {type(message).__name__}, which only a graph can carry out")
+    blocks: Any = message.content
+    parts: list[Part] = [_part(block) for block in ([blocks] if isinstance(blocks, str) else blocks)]
+    if message.status == "error":
+        raise ToolFailed("\n".join(part.text for part in parts if isinstance(part, Text)))
+    return output_of(parts, message.artifact)
+
+
+def _part(block: Any) -> Part:
+    match block:
+        case str():
+            return Text(block)
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": "image", "base64": str(data), "mime_type": str(kind)}:
+            return Image(base64.b64decode(data), kind)
+        case {"type": "file", "base64": str(data), "mime_type": str(kind)}:
+            return File(base64.b64decode(data), kind)
+        case _:
+            return Text(compact(block))

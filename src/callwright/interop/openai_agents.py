@@ -1,0 +1,158 @@
+"""OpenAI Agents: our tools as its function tools, and its function tools as ours."""
+
+import base64
+from collections.abc import Callable, MutableMapping
+from typing import Any, cast
+
+from agents import (
+    FunctionTool,
+    RunContextWrapper,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    Usage,
+)
+from agents.tool_context import ToolContext as AgentsContext
+
+from callwright.core.call import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.content import Image, Part, Text
+from callwright.core.errors import Denied, UsageError
+from callwright.core.json import compact, thaw
+from callwright.core.spec import Limits, ToolSpec
+from callwright.executor.executor import Executor
+from callwright.interop.bridge import Bridge, advertised
+from callwright.interop.foreign import UNKNOWN, Claims, Foreign, imported, output_of
+from callwright.tool.base import Tool, ToolContext
+
+_ORIGIN = "openai-agents"
+_UNSEEN = Denied(
+    "nobody has approved exactly this: what would run has changed since, or it was approved for always, which is not"
+    " for a framework to do; a person may allow it by a rule"
+)
+
+
+def to_openai_agents(
+    executor: Executor,
+    *,
+    session: Callable[[Any], str] = lambda context: "",
+    pending: MutableMapping[str, str] | None = None,
+) -> list[FunctionTool]:
+    """Our tools, as they are now, for `Agent(tools=…)`; calling one that was removed since is an error the model reads.
+
+    What needs a person's approval interrupts the run; `pending` remembers what was asked, across processes if it
+    does. `session` names the conversation, given the run's context object.
+    """
+    door = _Door(Bridge(executor, pending), session)
+    return [_exported(door, name, spec) for name, spec in advertised(executor.registry.snapshot())]
+
+
+class _Door:
+    """Where the calls of all tools of one list come in."""
+
+    def __init__(self, bridge: Bridge, session: Callable[[Any], str]) -> None:
+        self._bridge = bridge
+        self._session = session
+
+    async def asks(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
+        """Whether a person has to decide. Nobody comes here between their answer and the call."""
+        session = self._session(context.context)
+        questions = await self._bridge.questions(call, session)
+        if questions:
+            self._bridge.pending.keep(session, call.id, questions)
+        return bool(questions)
+
+    async def run(self, call: ToolCall, context: AgentsContext[Any]) -> Outcome:
+        session = self._session(context.context)
+        shown = self._bridge.pending.find(session, call.id)
+        agreed = shown is not None and context.is_tool_approved(context.tool_name, call.id) is True
+        answers = shown.replied(Approve()) if shown is not None and agreed else None
+        outcome = await self._bridge.call(call, session, id(context.usage), answers=answers)
+        self._bridge.pending.drop(session, call.id)
+        return Failed(call, _UNSEEN) if isinstance(outcome, Interrupted) else outcome
+
+
+def _exported(door: _Door, name: str, spec: ToolSpec) -> FunctionTool:
+    async def invoke(context: AgentsContext[Any], arguments: str) -> Any:
+        return _result(await door.run(ToolCall(context.tool_call_id, name, arguments or "{}"), context))
+
+    async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        return await door.asks(ToolCall(call_id, name, arguments), context)
+
+    return FunctionTool(
+        name=name,
+        description=spec.description,
+        params_json_schema=thaw(spec.input_schema),
+        on_invoke_tool=invoke,
+        strict_json_schema=False,  # strict mode would change the schema
+        needs_approval=needs_approval,
+    )
+
+
+def _result(outcome: Outcome) -> Any:
+    match outcome:
+        case Completed(output=output) if isinstance(output.content, str):
+            return output.content
+        case Completed(output=output):
+            return [_content(part) for part in output.parts]
+        case Failed(error=error):
+            return f"error: {error}"  # the wire has no error flag, so the word is the flag
+        case Interrupted():
+            raise AssertionError("a question was left open")
+
+
+def _content(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
+    if isinstance(part, Text):
+        return ToolOutputText(text=part.text)
+    url = f"data:{part.media_type};base64,{base64.b64encode(part.data).decode('ascii')}"
+    if isinstance(part, Image):
+        return ToolOutputImage(image_url=url)
+    return ToolOutputFileContent(file_data=url, filename=part.name or "output")
+
+
+def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Claims = UNKNOWN) -> list[Tool]:
+    """Take over function tools. `context` is what they find in `ctx.context`."""
+    return [_imported(tool, context, claims) for tool in tools if tool.is_enabled is not False]
+
+
+def _imported(tool: FunctionTool, shared: object, claims: Claims) -> Tool:
+    if tool.tool_input_guardrails or tool.tool_output_guardrails:
+        raise UsageError(f"{tool.name} has guardrails, which only the Agents runner applies; make them hooks of ours")
+
+    async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
+        text = compact(arguments)
+        own = AgentsContext(shared, Usage(), tool.name, context.call_id, text)
+        return _output(await tool.on_invoke_tool(own, text))
+
+    foreign = Foreign(
+        tool.name,
+        tool.description,
+        tool.params_json_schema,
+        _ORIGIN,
+        needs_approval=tool.needs_approval is not False,  # a function is for their runner; asking always is safe
+        limits=Limits() if tool.timeout_seconds is None else Limits(tool.timeout_seconds),
+    )
+    return imported(foreign, claims, handle)
+
+
+def _output(value: Any) -> object:
+    """What a tool of theirs returned, as one of ours would have."""
+    items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    parts = [part for part in map(_part, items) if part is not None]
+    return output_of(parts) if parts and len(parts) == len(items) else cast("object", value)
+
+
+def _part(value: Any) -> Part | None:
+    match value:
+        case ToolOutputText(text=text):
+            return Text(text)
+        case ToolOutputImage(image_url=str(url)) if url.startswith("data:"):
+            return Image(*_bytes(url))
+        case ToolOutputImage(image_url=str(url)):
+            return Text(f"image: {url}")
+        case _:
+            return None
+
+
+def _bytes(url: str) -> tuple[bytes, str]:
+    head, _, data = url.removeprefix("data:").partition(",")
+    return base64.b64decode(data), head.partition(";")[0]

@@ -1,0 +1,164 @@
+"""A server at an address: streamable HTTP in which one failing request fails one call."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from types import TracebackType
+from typing import cast
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
+
+from callwright.mcp.config import ServerConfig
+from callwright.mcp.pace import Pace
+
+_CONNECT_SECONDS = 20.0
+_SILENCE_SECONDS = 300.0
+_BUSY = frozenset({429, 502, 503, 504})
+_CREDENTIALS = "the server does not accept these credentials"
+_MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server at this path"}
+
+
+@asynccontextmanager
+async def http_transport(
+    config: ServerConfig, auth: httpx2.Auth | None
+) -> AsyncGenerator[tuple["PacedReader", object], None]:
+    """Open the way to a server; nothing is sent yet."""
+    async with (
+        httpx2.AsyncClient(
+            headers=dict(config.headers),
+            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
+            auth=auth,
+            transport=_Guarded(config.message_bytes, signs_in=auth is not None),
+        ) as client,
+        streamable_http_client(config.url, http_client=client, max_sse_event_size=config.message_bytes) as (
+            reader,
+            writer,
+        ),
+    ):
+        yield PacedReader(reader), writer
+
+
+class PacedReader:
+    """A stream of the SDK's, read no faster than a server may talk."""
+
+    def __init__(self, inner: object) -> None:
+        self._inner = inner
+        self._pace = Pace()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def __aiter__(self) -> "PacedReader":
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        await self._pace.keep()
+        return await self._inner.__anext__()  # type: ignore[attr-defined] - every stream of the SDK has it
+
+    async def __aenter__(self) -> "PacedReader":
+        await self._inner.__aenter__()  # type: ignore[attr-defined] - every stream of the SDK has it
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._inner.__aexit__(kind, raised, trace)  # type: ignore[attr-defined] - every stream of the SDK has it
+
+
+class _Guarded(httpx2.AsyncBaseTransport):
+    """The network; a request that fails becomes an answer that says so, where it would end the whole session."""
+
+    def __init__(self, message_bytes: int, *, signs_in: bool) -> None:
+        self._inner = httpx2.AsyncHTTPTransport()
+        self._message_bytes = message_bytes
+        self._signs_in = signs_in
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await self._inner.handle_async_request(request)
+        except httpx2.TransportError as error:
+            if request.method != "POST":
+                raise
+            return _refusal(request, 502, CONNECTION_CLOSED, _unreached(request, error), busy="")
+        kind = response.headers.get("content-type", "").lower()
+        if _is_message(request) and not kind.startswith(("application/json", "text/event-stream")):
+            refusal = self._refused(request, response, kind)
+            if refusal is not None:
+                await response.aclose()
+                return refusal
+        if not kind.startswith("text/event-stream"):
+            response.stream = _Capped(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
+        return response
+
+    def _refused(self, request: httpx2.Request, response: httpx2.Response, kind: str) -> httpx2.Response | None:
+        """A refusal that names the status; None for what others have to see as it is."""
+        status = response.status_code
+        if status < 400:
+            no_server = f"it answers with {kind}, which no MCP server does" if kind and status == 200 else ""
+            return _refusal(request, 404, METHOD_NOT_FOUND, no_server) if no_server else None
+        if status in _BUSY:
+            after = response.headers.get("retry-after", "")
+            return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after)
+        if (self._signs_in and _wants_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
+            return None
+        said = _MEANING.get(status) or _phrase(status)
+        code = METHOD_NOT_FOUND if status == 404 else INTERNAL_ERROR
+        return _refusal(request, status, code, f"HTTP status {status}: {said}")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _is_message(request: httpx2.Request) -> bool:
+    """Whether this carries a message; what belongs to signing in is judged by others."""
+    return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
+
+
+def _wants_sign_in(response: httpx2.Response) -> bool:
+    return response.status_code == 401 or (response.status_code == 403 and "www-authenticate" in response.headers)
+
+
+def _unreached(request: httpx2.Request, error: httpx2.TransportError) -> str:
+    place = f"{request.url.scheme}://{request.url.netloc.decode()}"
+    return f"no answer from {place}: {error or type(error).__name__}"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase.lower()
+    except ValueError:
+        return "the server refuses"
+
+
+def _refusal(
+    request: httpx2.Request, status: int, code: int, message: str, *, busy: str | None = None
+) -> httpx2.Response:
+    """An answer of our own; `busy` says that it is worth trying again, and after how many seconds if it is known."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if busy is not None:
+        error["data"] = {"busy": True, "retryAfter": busy}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
+
+
+class _Capped(httpx2.AsyncByteStream):
+    """A body that may not be larger than a message."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most_bytes: int) -> None:
+        self._inner = inner
+        self._most_bytes = most_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for chunk in self._inner:
+            count += len(chunk)
+            if count > self._most_bytes:
+                raise httpx2.StreamError(f"it sent one message of more than {self._most_bytes} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

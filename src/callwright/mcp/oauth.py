@@ -1,0 +1,149 @@
+"""Signing in to a server: a person follows an address, and the browser brings the code back to this machine."""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, TokenStorage
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
+
+from callwright.mcp.config import ServerConfig
+
+_WAIT_SECONDS = 600.0
+_PAGE = "<!doctype html><title>callwright</title><p>{said}</p>"
+_SIGNED_IN = "You are signed in. You can close this page."
+_REFUSED = "The sign-in did not work: {why}. You can close this page."
+
+
+class Tokens:
+    """Where one server's tokens are kept: here, in memory, for as long as the program runs."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+class TokenFile(Tokens):
+    """Tokens in a file only its owner can read; one file per server."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        if path.exists():
+            kept = json.loads(path.read_text("utf-8"))
+            self._tokens = OAuthToken.model_validate(kept["tokens"]) if kept.get("tokens") else None
+            self._client = OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        await super().set_tokens(tokens)
+        self._save()
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        await super().set_client_info(client_info)
+        self._save()
+
+    def _save(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = {
+            "tokens": self._tokens.model_dump(mode="json", exclude_none=True) if self._tokens else None,
+            "client": self._client.model_dump(mode="json", exclude_none=True) if self._client else None,
+        }
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+        draft.replace(self._path)
+
+
+def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
+    """Keep each server's tokens in a file of this folder, by its address: another one of the same name gets none."""
+    return lambda config: TokenFile(folder / f"{sha256(config.url.encode()).hexdigest()[:32]}.json")
+
+
+class SignIn:
+    """One server's sign-in. `url` says where a person has to go now; it is empty when nobody has to."""
+
+    def __init__(self, config: ServerConfig, tokens: TokenStorage, changed: Callable[[], None]) -> None:
+        self.url = ""
+        self._changed = changed
+        self._door = socket.socket()
+        self._door.bind(("127.0.0.1", 0))  # taken now, because the server is told the port before anybody signs in
+        address = f"http://127.0.0.1:{self._door.getsockname()[1]}/callback"
+        self.auth = OAuthClientProvider(
+            config.url,
+            OAuthClientMetadata(redirect_uris=[AnyUrl(address)], client_name="callwright"),
+            tokens,
+            redirect_handler=self._send_away,
+            callback_handler=self.returned,
+            client_metadata_url=config.client_metadata_url or None,
+        )
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._door.close()
+
+    async def _send_away(self, url: str) -> None:
+        self.url = url
+        self._changed()
+
+    async def returned(self) -> AuthorizationCodeResult:
+        """Listen until the browser comes back; nothing listens at any other time."""
+        back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        server = await asyncio.start_server(lambda reader, writer: _answer(reader, writer, back), sock=self._door.dup())
+        try:
+            return await asyncio.wait_for(back, _WAIT_SECONDS)
+        except TimeoutError as error:
+            raise OAuthFlowError(f"nobody signed in within {_WAIT_SECONDS:g} s") from error
+        finally:
+            self.url = ""
+            server.close()
+
+
+async def _answer(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: "asyncio.Future[AuthorizationCodeResult]"
+) -> None:
+    try:
+        request = (await asyncio.wait_for(reader.readline(), 5)).decode("ascii", "replace").split(" ")
+        said = _heard(request[1] if len(request) > 1 else "", back)
+        page = _PAGE.format(said=said).encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + page)
+        await writer.drain()
+    except (OSError, TimeoutError, ValueError):
+        pass  # a visitor that is no browser; the real one may still come
+    finally:
+        writer.close()
+
+
+def _heard(target: str, back: "asyncio.Future[AuthorizationCodeResult]") -> str:
+    """Take the code out of the address the browser was sent to; other addresses are nobody's business."""
+    parts = urlsplit(target)
+    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if parts.path != "/callback" or back.done() or not ("code" in given or "error" in given):
+        return "There is nothing here."
+    if "code" in given:
+        known = {key: given[key] for key in ("code", "state", "iss") if key in given}
+        back.set_result(AuthorizationCodeResult(**known))
+        return _SIGNED_IN
+    why = "".join(char for char in given["error"] if char.isalnum() or char in " _-")[:80]
+    back.set_exception(OAuthFlowError(f"the sign-in was refused: {why}"))
+    return _REFUSED.format(why=why)

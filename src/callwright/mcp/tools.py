@@ -1,0 +1,267 @@
+"""A server's tools, resources and prompts as tools of ours."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import mcp_types as types
+from mcp import Client, MCPError
+
+from callwright.core.content import Output
+from callwright.core.errors import Denied, ToolFailed
+from callwright.core.json import Json, JsonObject, thaw
+from callwright.core.spec import Limits, ToolSpec
+from callwright.mcp.connection import Connection
+from callwright.mcp.elicit import ask_person
+from callwright.mcp.listing import Offered, resources_of
+from callwright.mcp.translate import claims_of, contents_of, described, messages_of, output_of, spec_of
+from callwright.tool.base import ToolContext
+from callwright.tool.handwritten import SchemaInvocation, SchemaTool
+
+_MOST_ROUNDS = 10
+_PROGRESS_SECONDS = 0.05
+_READS = types.ToolAnnotations(read_only_hint=True)
+
+
+class RemoteTool(SchemaTool):
+    """A tool that runs in a server. Its arguments are checked here first, against the server's own schema."""
+
+    def __init__(self, offered: Offered, name: str, connection: Connection, answerer: str) -> None:
+        super().__init__(spec_of(offered.tool, name, connection.config), self._call)
+        self.digest = offered.digest
+        self.claimed = claims_of(offered.tool.annotations, trusted=True)
+        """What the server says of it, whether or not that is believed."""
+        self.held = False
+        """The server changed it after it was accepted; nobody has looked at it since."""
+        self._tool = offered.tool.name
+        self._connection = connection
+        self._answerer = answerer
+
+    def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        """Bind, unless a person has to look at the tool or sign in to its server first."""
+        self._connection.check()
+        if self.held:
+            raise Denied(
+                f"the MCP server {self._connection.config.name} changed {self.spec.name} after it was accepted;"
+                " a person has to look at it and accept it again before it can be called"
+            )
+        return super().bind(arguments)
+
+    async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Output:
+        self._refuse_if_changed()
+        async with self._connection.session(context) as client:
+            try:
+                result = await self._rounds(client, arguments, context)
+            except MCPError as error:
+                result = await self._again(error, client, arguments, context)
+        self._verify(result)
+        return output_of(result)
+
+    def _refuse_if_changed(self) -> None:
+        """What was shown to the model and judged by the policies is what runs, or nothing does."""
+        listing = self._connection.listing
+        now = listing.tools.get(self._tool) if listing is not None else None
+        if listing is not None and (now is None or now.digest != self.digest):
+            how = "withdrew" if now is None else "changed"
+            raise Denied(f"the server {how} {self.spec.name} since it was shown to you; look at your tools again")
+
+    async def _rounds(self, client: Client, arguments: dict[str, Any], context: ToolContext) -> types.CallToolResult:
+        """Call, and answer what the server wants to know before it goes on, until it has a result."""
+        report = _Progress(context)
+
+        async def send(given: types.InputResponses | None, state: str | None) -> Any:
+            params = types.CallToolRequestParams(
+                name=self._tool, arguments=arguments, input_responses=given, request_state=state
+            )
+            return await self._connection.call(client, params, report)
+
+        return await answered(send, self._connection, context)
+
+    async def _again(
+        self, error: MCPError, client: Client, arguments: dict[str, Any], context: ToolContext
+    ) -> types.CallToolResult:
+        """Two refusals have a remedy: our picture of the tool is old, or somebody must visit an address first."""
+        if error.code == types.HEADER_MISMATCH:
+            await self._connection.refreshed()
+            self._refuse_if_changed()
+            return await self._rounds(client, arguments, context)
+        if error.code != types.URL_ELICITATION_REQUIRED:
+            raise error
+        wanted = types.ElicitationRequiredErrorData.model_validate(error.data)
+        for elicitation in wanted.elicitations:
+            reply = await ask_person(elicitation, context, self._answerer)
+            if reply.action != "accept":
+                raise ToolFailed(f"{error.message}: somebody must visit {elicitation.url} first")
+        return await self._rounds(client, arguments, context)
+
+    @cached_property
+    def _promised(self) -> Any:
+        """Checks structured results, where the server says what they look like."""
+        import jsonschema_rs
+
+        if self.spec.output_schema is None:
+            return None
+        try:
+            return jsonschema_rs.validator_for(thaw(self.spec.output_schema), retriever=_retrieve_nothing)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            reason = str(error).splitlines()[0]
+            raise ToolFailed(f"its output schema is no JSON Schema: {reason}") from error
+
+    def _verify(self, result: types.CallToolResult) -> None:
+        """A result that breaks the server's own promise is not passed on as if it kept it."""
+        if result.is_error or self._promised is None:
+            return
+        if result.structured_content is None and "structured_content" not in result.model_fields_set:
+            raise ToolFailed("the server promised structured content and sent none")
+        for error in self._promised.iter_errors(result.structured_content):
+            raise ToolFailed(f"the server sent a result that breaks its own schema: {str(error.message)[:300]}")
+
+
+def _retrieve_nothing(uri: str) -> Any:
+    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere")
+
+
+async def answered(
+    send: Callable[[types.InputResponses | None, str | None], Awaitable[Any]],
+    connection: Connection,
+    context: ToolContext,
+) -> Any:
+    """Repeat a request with what the server asked for, until it stops asking."""
+    result = await send(None, None)
+    for number in range(_MOST_ROUNDS):
+        if not isinstance(result, types.InputRequiredResult):
+            return result
+        given = None
+        if result.input_requests:
+            given = await connection.responses(result.input_requests, context)
+        else:
+            await asyncio.sleep(min(0.05 * 2**number, 1.0))
+        result = await send(given, result.request_state)
+    if isinstance(result, types.InputRequiredResult):
+        raise ToolFailed(f"{connection.config.name} asked for input more than {_MOST_ROUNDS} times")
+    return result
+
+
+class _Progress:
+    """Passes progress on, a few times a second at most: a server must not drown whoever watches."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._next = 0.0
+
+    async def reported(self, progress: float, total: float | None, message: str | None) -> None:
+        """The same, as the SDK wants it."""
+        self(progress, total, message)
+
+    def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        now = time.monotonic()
+        if now < self._next and progress != total:
+            return
+        self._next = now + _PROGRESS_SECONDS
+        said: dict[str, Json] = {"progress": progress}
+        said |= {} if total is None else {"total": total}
+        self._context.report(said | ({} if message is None else {"message": message}))
+
+
+def resource_tools(names: Mapping[str, str], connection: Connection) -> list[SchemaTool]:
+    """`list_resources` and `read_resource`, for a server that has something to read."""
+
+    async def listed(arguments: dict[str, Any], context: ToolContext) -> object:
+        async with connection.session(context) as client:
+            return await resources_of(client)
+
+    async def read(arguments: dict[str, Any], context: ToolContext) -> Output:
+        async with connection.session(context) as client:
+
+            async def send(given: types.InputResponses | None, state: str | None) -> Any:
+                return await client.session.read_resource(
+                    arguments["uri"], input_responses=given, request_state=state, allow_input_required=True
+                )
+
+            return contents_of((await answered(send, connection, context)).contents)
+
+    server = connection.config.name
+    uri = {"uri": {"type": "string", "description": "As list_resources gives it, or made from one of its templates."}}
+    return [
+        _served(
+            names["list_resources"], f"List what can be read from the MCP server {server}.", {}, connection, listed
+        ),
+        _served(names["read_resource"], f"Read a resource of the MCP server {server}.", uri, connection, read),
+    ]
+
+
+def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, ...]) -> SchemaTool:
+    """`get_prompt`, for a server that has some."""
+
+    async def get(arguments: dict[str, Any], context: ToolContext) -> Output:
+        async with connection.session(context) as client:
+
+            async def send(given: types.InputResponses | None, state: str | None) -> Any:
+                return await client.session.get_prompt(
+                    arguments["name"],
+                    arguments.get("arguments"),
+                    input_responses=given,
+                    request_state=state,
+                    allow_input_required=True,
+                )
+
+            return messages_of(await answered(send, connection, context))
+
+    known = "; ".join(_prompt_line(prompt) for prompt in prompts)
+    about = described(f"Get a prompt the MCP server {connection.config.name} has prepared: {known}", "")
+    properties: dict[str, Json] = {
+        "name": {"type": "string", "enum": [prompt.name for prompt in prompts]},
+        "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+    return _served(name, about, properties, connection, get, required=("name",))
+
+
+def _prompt_line(prompt: types.Prompt) -> str:
+    takes = ", ".join(f"{item.name}{'' if item.required else '?'}" for item in prompt.arguments or ())
+    return f"{prompt.name}({takes}){f': {prompt.description}' if prompt.description else ''}"
+
+
+def _served(
+    name: str,
+    description: str,
+    properties: JsonObject,
+    connection: Connection,
+    handler: Callable[[dict[str, Any], ToolContext], Awaitable[object]],
+    *,
+    required: tuple[str, ...] | None = None,
+) -> SchemaTool:
+    config = connection.config
+    needed = list(properties) if required is None else list(required)
+    schema: JsonObject = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+    spec = ToolSpec(
+        name,
+        description,
+        schema,
+        annotations=claims_of(_READS, trusted=config.trusted),
+        limits=Limits(config.seconds),
+        group=f"mcp:{config.name}",
+        origin=f"mcp:{config.name}",
+        metadata={"server": config.name},
+    )
+    return SchemaTool(spec, handler)
+
+
+class SignInTool(SchemaTool):
+    """Stands in for the tools of a server that nobody has signed in to yet."""
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        config = connection.config
+        about = f"Sign in to the MCP server {config.name}; its tools can be used after that."
+        group = f"mcp:{config.name}"
+        super().__init__(ToolSpec(name, about, {"type": "object"}, group=group, origin=group), _signed_in)
+        self._connection = connection
+
+    def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        self._connection.check()
+        return super().bind(arguments)
+
+
+async def _signed_in(arguments: dict[str, Any]) -> str:
+    return "signed in; the server's tools are in your list from the next turn on"

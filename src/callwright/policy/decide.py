@@ -1,0 +1,189 @@
+"""How many voices become one decision.
+
+    any deny, from anyone                 deny
+    a guard asks                          ask
+    a rule asks                           ask
+    a rule allows                         allow
+    the mode's default                    as it says; nobody speaks: ask
+    what is still an ask                  the mode may settle it (dontAsk, bypass), unless it is firm
+
+A person's answer settles an ask before this is heard again; it never softens a deny. The strictest voice wins
+inside a tier, so the order of policies never matters. A shell line is decided part by part, each command and each
+thing it touches for itself, and runs only if all of them may.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import ClassVar
+
+from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from callwright.core.call import Approve, Question
+from callwright.core.errors import UsageError
+from callwright.policy.line import PartOfLine, parts_of
+from callwright.policy.subject import Subject
+
+
+class Tier(IntEnum):
+    """Whose voice it is."""
+
+    GUARD = 0
+    RULE = 1
+    MODE = 2
+
+
+class Policy:
+    """A voice in the decision; this one has no opinion."""
+
+    tier: ClassVar[Tier] = Tier.RULE
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        """Say what should happen to one access; None is no opinion. Changes nothing, so it may be asked again."""
+        return None
+
+    @property
+    def standing(self) -> str | None:
+        """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
+        return None
+
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:
+        """Hear of a yes that was given for longer than once, where keeping it is this policy's office."""
+        return None
+
+    def settle(self, ask: Ask) -> Decision:
+        """Answer a question in the person's place, where that is this policy's office (modes only)."""
+        return ask
+
+
+class AllowEverything(Policy):
+    """Allows whatever nobody else forbids: for tests and for people who mean it."""
+
+    tier = Tier.MODE
+
+    @property
+    def standing(self) -> str | None:
+        return "always"
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        return _ALLOWED
+
+
+_ALLOWED = Allow(source="AllowEverything")
+_SHOWN = 3
+_UNDECIDED = Ask("no policy has an opinion", source="default")
+
+
+def _vouches(kind: type[Policy]) -> bool:
+    """Whether a policy's standing speaks for its judgement: one that only inherited it may judge by anything."""
+    names = ("standing", "judge", "settle")
+    standing, *judging = (
+        next(place for place, base in enumerate(kind.__mro__) if name in vars(base)) for name in names
+    )
+    return standing <= min(judging)
+
+
+def _strictest(decisions: Iterable[Decision | None]) -> Decision | None:
+    return max((decision for decision in decisions if decision is not None), key=_rank, default=None)
+
+
+def _rank(decision: object) -> int:
+    match decision:
+        case Deny():
+            return 3
+        case Ask(firm=firm):
+            return 2 if firm else 1
+        case Allow():
+            return 0
+        case _:  # taken for no objection, a policy written with async def would allow everything
+            raise UsageError(f"a policy said {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
+
+
+def _combined(decisions: Iterable[Decision]) -> Decision:
+    """Make one decision of the decisions on a line's parts, none of which is a deny."""
+    asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
+    if not asks:
+        allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
+        return Allow(_listed(allow.reason for allow in allowed), _listed(allow.source for allow in allowed))
+    ordered = sorted(asks, key=_rank, reverse=True)
+    return Ask(
+        _listed(ask.reason for ask in ordered), _listed(ask.source for ask in ordered), any(ask.firm for ask in asks)
+    )
+
+
+def _listed(texts: Iterable[str]) -> str:
+    distinct = [text for text in dict.fromkeys(texts) if text]
+    more = [f"and {len(distinct) - _SHOWN} more"] if len(distinct) > _SHOWN else []
+    return "; ".join(distinct[:_SHOWN] + more)
+
+
+class Policies:
+    """Several policies heard as one."""
+
+    def __init__(self, *policies: Policy) -> None:
+        for policy in list[object](policies):
+            if not isinstance(policy, Policy):
+                raise UsageError(
+                    f'{policy!r} is no policy; write one such as ByMode("auto"), or Policies(one, another)'
+                )
+        self._seat(*policies)
+
+    def _seat(self, *policies: Policy) -> None:
+        self.policies = policies
+        self._tiers = tuple(tuple(policy for policy in policies if policy.tier is tier) for tier in Tier)
+        self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
+        self._steady = self._only if self._only is not None and _vouches(type(self._only)) else None
+
+    @property
+    def standing(self) -> str | None:
+        """As for one policy; several may know each other's minds less well, so they are always asked."""
+        return None if self._steady is None else self._steady.standing
+
+    def decide(self, access: Access, subject: Subject) -> Decision:
+        """Hear everyone on one access. Changes nothing, so it may be asked again."""
+        if isinstance(access, RunCommand) and not isinstance(subject, PartOfLine):
+            return self._decide_line(access, subject)
+        return self._decide_one(access, subject)
+
+    def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
+        """Decide a line part by part, in the order of the line: what the decision on the whole is made of."""
+        from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+        for part, view in parts_of(access, subject, analyse(access.line, access.cwd)):
+            yield part, view, self._decide_one(part, view)
+
+    def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
+        decisions = list[Decision]()
+        for _, _, decision in self.parts(access, subject):
+            if isinstance(decision, Deny):
+                return decision
+            decisions.append(decision)
+        return _combined(decisions)
+
+    def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
+        """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
+        from callwright.policy.grants import Grants  # loaded when somebody says more than yes
+        from callwright.policy.places import Surroundings
+
+        if not any(isinstance(policy, Grants) for policy in self.policies):
+            self._seat(*self.policies, Grants(Surroundings.of(".")))
+        for policy in self.policies:
+            policy.remember(question, answer, session=session)
+
+    def _decide_one(self, access: Access, subject: Subject) -> Decision:
+        if self._only is not None:  # the usual case of a library: one mode, nothing else
+            return self._settled(_strictest((self._only.judge(access, subject),)) or _UNDECIDED)
+        guards, rules, modes = self._tiers
+        guard = _strictest(policy.judge(access, subject) for policy in guards)
+        rule = _strictest(policy.judge(access, subject) for policy in rules)
+        mode = _strictest(policy.judge(access, subject) for policy in modes)
+        for voice in (guard, rule, mode):
+            if isinstance(voice, Deny):
+                return voice
+        if isinstance(guard, Ask):
+            return self._settled(guard)
+        return self._settled(rule or mode or guard or _UNDECIDED)
+
+    def _settled(self, decision: Decision) -> Decision:
+        for policy in self._tiers[Tier.MODE]:
+            if isinstance(decision, Ask):
+                decision = policy.settle(decision)
+        return decision

@@ -1,0 +1,158 @@
+"""Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask."""
+
+import os
+import re
+from functools import lru_cache
+
+from callwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from callwright.policy.decide import Policy, Tier
+from callwright.policy.line import PartOfLine, places_for, shown
+from callwright.policy.names import words
+from callwright.policy.places import Places, Surroundings
+from callwright.policy.repository import program_in_settings
+from callwright.policy.sensitive import comparable, is_environment, is_protected, is_secret
+from callwright.policy.subject import Subject
+from callwright.shell.plan import SimpleCommand, Verdict
+
+_CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
+_VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
+_HOMES = ("/home", "/Users")
+_TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mtime -mmin -newer -size -empty")
+_LOOKS_AT_NAMES = words(
+    "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
+)
+_CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
+
+
+class Guards(Policy):
+    """Stops what destroys a machine, asks before secrets are read and before other programs are reconfigured."""
+
+    tier = Tier.GUARD
+
+    def __init__(self, here: Surroundings) -> None:
+        self.here = here
+        self._vital = _vital(here.home)
+        self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        match access:
+            case RunCommand() if isinstance(subject, PartOfLine):
+                return self._judge_command(subject)
+            case ReadPath(path):
+                return self._judge_read(places_for(path, subject, self.here))
+            case WritePath(path):
+                return self._judge_write(places_for(path, subject, self.here), subject)
+            case DeletePath(path):
+                places = places_for(path, subject, self.here)
+                removal = None if _is_choosy(subject) else self._judge_removal(places, subject)
+                return removal or self._judge_read(places) or self._judge_write(places, subject)
+            case _:
+                return None
+
+    def _judge_command(self, part: PartOfLine) -> Decision | None:
+        if part.plan.dangers and part.command is None:
+            return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
+        if part.command is None:
+            return None
+        if part.verdict is Verdict.READ_ONLY and part.command.words[:1] == ("git",):
+            program = program_in_settings(part.command.cwd or self.here.cwd)
+            if program:
+                return Ask(
+                    f"git would run a program the repository names: {shown(program)}", "guard repository", firm=True
+                )
+        if part.verdict is Verdict.READ_ONLY and _is_told(part.command):
+            return None
+        if unnamed := _removed_variable(part.command):
+            return Ask(f"would remove {shown(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
+        named = next((word for word in part.command.words[1:] if _names_key(word)), "")
+        return Ask(f"is handed {shown(named)}, which may hold a private key", _SECRET, firm=True) if named else None
+
+    def _judge_removal(self, places: Places, subject: Subject) -> Decision | None:
+        own = (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
+        for place in places.all:
+            whole = _whole_folder(place)
+            if whole in self._vital or _is_top_level(whole):
+                return Deny(
+                    f"refused to remove {shown(place)}: the machine or the home folder depends on it",
+                    _CRITICAL,
+                )
+            if any(folder == whole or folder.startswith(whole + "/") for folder in own):
+                return Ask(f"would remove the folder the work is done in: {shown(place)}", _CRITICAL, firm=True)
+        return None
+
+    def _judge_write(self, places: Places, subject: Subject) -> Decision | None:
+        for place in places.all:
+            if is_protected(self._below_root(place)):
+                return Ask(f"would change {shown(place)}, which configures other programs", _PROTECTED)
+            if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
+                return Deny(f"refused to change who may use all of {shown(place)}", _CRITICAL)
+        return None
+
+    def _judge_read(self, places: Places) -> Decision | None:
+        for place in places.all:
+            if is_secret(comparable(place)):
+                return Ask(f"would read {shown(place)}, which may hold a private key or a password", _SECRET, firm=True)
+        return None
+
+    def _below_root(self, place: str) -> str:
+        """Leave out where the workspace itself lies: working inside ~/.config/x is no reason to ask each time."""
+        for root in self.here.roots:
+            if place == root or place.startswith(root.rstrip("/") + "/"):
+                return comparable(place[len(root) :])
+        return comparable(place)
+
+
+def _is_told(command: SimpleCommand) -> bool:
+    """What a harmless command reads is listed with it, or it is known to look at names only."""
+    return bool(command.accesses) or not command.words or command.words[0] in _LOOKS_AT_NAMES
+
+
+def _names_key(word: str) -> bool:
+    """What an unknown program does with a path is unknown; settings in .env are handed around too often to ask."""
+    if "/" not in word:
+        return False
+    path = comparable(word.rpartition("=")[2])
+    return is_secret(path) and not is_environment(path)
+
+
+def _removed_variable(command: SimpleCommand) -> str:
+    """A word that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
+    if not any(isinstance(access, DeletePath) for access in command.accesses):
+        return ""
+    return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
+
+
+def _is_choosy(subject: Subject) -> bool:
+    """`find . -name '*.pyc' -delete` names the folder it looks in, not what it removes."""
+    if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
+        return False
+    return not _TESTS_OF_FIND.isdisjoint(subject.command.words)
+
+
+@lru_cache(maxsize=8)
+def _vital(home: str) -> frozenset[str]:
+    return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
+
+
+def _whole_folder(place: str) -> str:
+    """`/usr/*` is all of /usr: take off components that are nothing but wildcard."""
+    while place.startswith("/") and place != "/":
+        parent, _, last = place.rpartition("/")
+        if last.strip("*?.[]!^") and not last.startswith("["):
+            return place
+        place = parent or "/"
+    return place
+
+
+def _is_top_level(place: str) -> bool:
+    """A folder right below the root, or somebody's home; every file there belongs to the system."""
+    parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
+    return place.startswith("/") and (parent == "/" or parent in _HOMES)
+
+
+def _changes_modes(subject: Subject) -> bool:
+    if not isinstance(subject, PartOfLine) or subject.command is None or not subject.command.words:
+        return False
+    flags = [word for word in subject.command.words[1:] if word.startswith("-")]
+    recursive = any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)
+    return recursive and subject.command.words[0].rpartition("/")[2] in _CHANGES_MODES

@@ -1,0 +1,112 @@
+"""Which names mean the same tool: ours, the other products', groups and MCP spellings."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, WritePath
+from callwright.core.spec import ToolSpec
+
+
+def words(text: str) -> frozenset[str]:
+    """Read a table written as words between spaces."""
+    return frozenset(text.split())
+
+
+# spelled without case, "_" and "-": WebFetch, web_fetch and web-fetch are one name
+_FAMILIES: Mapping[str, frozenset[str]] = {
+    "bash": words(
+        "bash shell runshellcommand executecommand execcommand runcommand runterminalcmd runinterminal localshell"
+        " terminal monitor"
+    ),
+    "read": words("read readfile view viewfile readmanyfiles notebookread openfile"),
+    "edit": words(
+        "edit write editfile writefile replace multiedit notebookedit applypatch createfile strreplace"
+        " strreplaceeditor strreplacebasededittool writetofile"
+    ),
+    "glob": words("glob globsearch findfiles filesearch"),
+    "grep": words("grep grepsearch searchfilecontent searchfiles ripgrep"),
+    "ls": words("ls list listdirectory listfiles listdir"),
+    "webfetch": words("webfetch fetch fetchurl fetchwebpage"),
+    "websearch": words("websearch googlewebsearch"),
+    "agent": words("agent task subagent"),
+    "skill": frozenset(("skill", "activateskill")),
+    "todo": frozenset(("todowrite", "todoread", "updateplan")),
+    "plan": frozenset(("enterplan", "enterplanmode", "exitplan", "exitplanmode")),
+}
+_FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
+_GROUPS: Mapping[str, frozenset[str]] = {
+    "shell": frozenset({"bash"}),
+    "file": frozenset({"read", "edit", "glob", "grep", "ls"}),
+    "web": frozenset({"webfetch", "websearch"}),
+}
+FILE_FAMILIES = frozenset({"read", "edit", "glob", "grep", "ls"})
+
+
+@lru_cache(maxsize=1024)
+def canonical(name: str) -> str:
+    """Return the one spelling rules and tools are compared in: the family, or the squashed name."""
+    lowered = name.strip().casefold()
+    if lowered.startswith(("mcp__", "group:")):
+        return lowered
+    squashed = lowered.replace("_", "").replace("-", "").replace(".exe", "")
+    without_tool = squashed.removesuffix("tool")
+    return _FAMILY_OF.get(squashed) or _FAMILY_OF.get(without_tool) or squashed
+
+
+def is_known(name: str) -> bool:
+    """Whether a rule's tool name means one of the tools every coding agent has, an MCP tool, a group or a glob."""
+    found = canonical(name)
+    return found in _FAMILIES or found.startswith(("mcp__", "group:")) or "*" in found
+
+
+def family_of(access: Access) -> str:
+    """Return the tool family an access belongs to, whichever tool declares it; empty for `UseTool`."""
+    match access:
+        case RunCommand():
+            return "bash"
+        case ReadPath():
+            return "read"
+        case WritePath() | DeletePath():
+            return "edit"
+        case Reach():
+            return "webfetch"
+        case _:
+            return ""
+
+
+def identities(spec: ToolSpec) -> frozenset[str]:
+    """Return every name a rule may call a tool by, in the compared spelling."""
+    return _identities(spec.name, spec.aliases, spec.group)
+
+
+@lru_cache(maxsize=1024)
+def _identities(name: str, aliases: tuple[str, ...], group: str) -> frozenset[str]:
+    server = group.casefold().removeprefix("mcp:") if group.casefold().startswith("mcp:") else ""
+    if server:
+        # a remote server must not borrow the trust given to a local tool by taking its name
+        return frozenset(_mcp_names(server, (name, *aliases)))
+    return frozenset(canonical(each) for each in (name, *aliases))
+
+
+def _mcp_names(server: str, names: Iterable[str]) -> Iterable[str]:
+    for name in names:
+        lowered = name.casefold()
+        if lowered.startswith("mcp__"):
+            yield lowered
+            continue
+        for separator in ("__", "_", "."):
+            lowered = lowered.removeprefix(f"{server}{separator}")
+        yield f"mcp__{server}__{lowered}"
+
+
+def names_tool(pattern: str, names: Iterable[str], group: str) -> bool:
+    """Whether a rule's tool pattern names a tool known by these names and in this group."""
+    if pattern.startswith("group:"):
+        wanted = pattern.removeprefix("group:")
+        return group.casefold() == wanted or not _GROUPS.get(wanted, frozenset[str]()).isdisjoint(names)
+    if pattern.startswith("mcp__") and pattern.count("__") == 1:
+        return any(name.startswith(pattern + "__") for name in names)
+    if "*" in pattern:
+        return any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names)
+    return pattern in names

@@ -1,0 +1,232 @@
+"""Reading JSON Schema by position, so that a keyword and a property of the same name are never confused."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote
+
+from callwright.core.json import Json, JsonObject, compact
+
+Schema: TypeAlias = dict[str, Any]
+"""A schema under construction: ours alone until it is frozen."""
+
+KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
+
+_TOLD = ("title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly")
+ANNOTATIONS = frozenset((*_TOLD, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary", "discriminator"))
+"""Keywords that say something about a value and allow or forbid none."""
+
+COMBINERS = ("allOf", "anyOf", "oneOf")
+
+STRUCTURE = frozenset((*COMBINERS, "type", "enum", "const", "$ref", "properties", "required", "additionalProperties"))
+"""Keywords that every format has some way to say."""
+
+_KIND_OF_KEYWORD = {
+    **dict.fromkeys(("properties", "required", "additionalProperties", "patternProperties", "propertyNames"), "object"),
+    **dict.fromkeys(("minProperties", "maxProperties", "dependentRequired", "dependentSchemas"), "object"),
+    **dict.fromkeys(("unevaluatedProperties", "dependencies"), "object"),
+    **dict.fromkeys(("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"), "array"),
+    **dict.fromkeys(("contains", "minContains", "maxContains", "unevaluatedItems"), "array"),
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), "string"),
+    **dict.fromkeys(("contentEncoding", "contentMediaType", "contentSchema"), "string"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"),
+}
+_ANY_KIND = frozenset(("type", "enum", "const", "not", "if", "then", "else", "$ref", *COMBINERS))
+
+
+def is_object(value: object) -> bool:
+    """Whether a JSON value is an object."""
+    return isinstance(value, Mapping)
+
+
+def as_object(value: object) -> JsonObject:
+    """Read a value as an object; anything else reads as an empty one."""
+    return cast(JsonObject, value) if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> Sequence[Json]:
+    """Read a value as a list; anything else reads as an empty one."""
+    return cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()
+
+
+def without(schema: JsonObject, keyword: str) -> Schema:
+    """Leave a keyword out."""
+    return {key: value for key, value in schema.items() if key != keyword}
+
+
+def names_in(value: object) -> list[str]:
+    """Read a list of names, such as `required`."""
+    return [name for name in as_list(value) if isinstance(name, str)]
+
+
+def is_known(keyword: str) -> bool:
+    """Whether JSON Schema gives the keyword a meaning."""
+    return keyword in ANNOTATIONS or keyword in _ANY_KIND or keyword in _KIND_OF_KEYWORD
+
+
+def belongs(keyword: str, kind: str) -> bool:
+    """Whether a keyword says anything about values of a kind."""
+    return _KIND_OF_KEYWORD.get(keyword) in (None, "number" if kind == "integer" else kind)
+
+
+def constrains(schema: JsonObject) -> bool:
+    """Whether a schema allows less than everything."""
+    return any(key not in ANNOTATIONS and is_known(key) for key in schema)
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a JSON value; a number without a fraction is an integer."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, (int, float)):
+        return "integer" if isinstance(value, int) or value.is_integer() else "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, Mapping) else "array"
+
+
+def is_of(value: object, kind: str) -> bool:
+    """Whether a JSON value is of a kind; every integer is a number."""
+    found = kind_of(value)
+    return found == kind or (found == "integer" and kind == "number")
+
+
+def kinds_of(schema: JsonObject) -> list[str]:
+    """List the kinds of value a schema speaks of, in a fixed order; nothing where it speaks of all."""
+    stated = schema.get("type")
+    if isinstance(stated, str):
+        return [stated]
+    if isinstance(stated, (list, tuple)):
+        found = set(names_in(stated))
+    elif "enum" in schema or "const" in schema:
+        found = {kind_of(value) for value in choices(schema) or ()}
+    else:
+        found = {_KIND_OF_KEYWORD[key] for key in schema if key in _KIND_OF_KEYWORD}
+    if "number" in found:
+        found.discard("integer")
+    return [kind for kind in KINDS if kind in found] + sorted(found.difference(KINDS))
+
+
+def choices(schema: JsonObject) -> list[Json] | None:
+    """List the only values an `enum` or a `const` leaves; None where there is neither."""
+    if "const" in schema:
+        return [schema["const"]]
+    return list(as_list(schema["enum"])) if "enum" in schema else None
+
+
+def same(first: object, second: object) -> bool:
+    """Whether two JSON values are equal, telling true from 1 as JSON does."""
+    return isinstance(first, bool) == isinstance(second, bool) and first == second
+
+
+def resolve(root: JsonObject, reference: object) -> Json:
+    """Follow a reference inside the same document; None where it leads nowhere."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        return None
+    found: Json = root
+    for step in reference.split("/")[1:]:
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, Mapping) and step in found:
+            found = cast(JsonObject, found)[step]
+        elif isinstance(found, (list, tuple)) and step.isdigit() and int(step) < len(found):
+            found = cast(Sequence[Json], found)[int(step)]
+        else:
+            return None
+    return found
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Give the name, numbered if it is taken."""
+    numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+    return next(found for found in (name, *numbered) if found not in taken)
+
+
+def definition_name(reference: str, taken: Collection[str]) -> str:
+    """Name what a reference points at, as providers accept names of definitions."""
+    return unused(re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "arguments", taken)
+
+
+def told(description: object, facts: Iterable[str]) -> str:
+    """Write a description that also tells what the schema can no longer say."""
+    text = description if isinstance(description, str) else ""
+    extra = "; ".join(facts)
+    return f"{text} ({extra})".strip() if text and extra else text or extra
+
+
+def fact(keyword: str, value: object) -> str:
+    """Write one keyword as a description tells it."""
+    return f"{keyword}: {compact(value)}"
+
+
+def mentioned(schema: Json) -> set[str]:
+    """Collect the property names a schema and its alternatives speak of at this level."""
+    node = as_object(schema)
+    found = set(as_object(node.get("properties"))) | set(names_in(node.get("required")))
+    for keyword in COMBINERS:
+        for branch in as_list(node.get(keyword)):
+            found |= mentioned(branch)
+    for keyword in ("if", "then", "else", "not"):
+        found |= mentioned(node[keyword]) if keyword in node else set[str]()
+    for branch in as_object(node.get("dependentSchemas")).values():
+        found |= mentioned(branch)
+    return found
+
+
+def refers(schema: Json) -> bool:
+    """Whether a `$ref` stands anywhere inside; a property of that name may make it say yes too often."""
+    if isinstance(schema, Mapping):
+        return "$ref" in schema or any(refers(value) for value in cast(JsonObject, schema).values())
+    return isinstance(schema, (list, tuple)) and any(refers(item) for item in cast(Sequence[Json], schema))
+
+
+def exclusive(branches: Sequence[Json]) -> bool:
+    """Whether no value can fit two branches: their kinds, or the choices of a property all require, are disjoint."""
+    nodes = [as_object(branch) for branch in branches]
+    if _disjoint([_wide_kinds(node) for node in nodes]):
+        return True
+    shared = set[str].intersection(*[set(names_in(node.get("required"))) for node in nodes]) if nodes else set[str]()
+    return any(_disjoint([_tags(node, name) for node in nodes]) for name in shared)
+
+
+def _wide_kinds(node: JsonObject) -> set[str] | None:
+    stated = set(kinds_of(node)) if "type" in node or "enum" in node or "const" in node else None
+    return {"number" if kind == "integer" else kind for kind in stated} if stated else None
+
+
+def _tags(node: JsonObject, name: str) -> set[str] | None:
+    values = choices(as_object(as_object(node.get("properties")).get(name)))
+    if values is None or set(kinds_of(node)) != {"object"}:
+        return None
+    return {compact(value) for value in values}
+
+
+def _disjoint(groups: Sequence[set[str] | None]) -> bool:
+    known = [group for group in groups if group is not None]
+    return len(known) == len(groups) and sum(map(len, known)) == len(set[str]().union(*known))
+
+
+def within(schema: JsonObject, value: object) -> bool:
+    """Whether a number, or the length of a list, keeps to the bounds of a schema."""
+    if isinstance(value, (list, tuple)):
+        size = len(cast(Sequence[Json], value))
+        return _bound(schema, "minItems", 0) <= size <= _bound(schema, "maxItems", math.inf)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    inside = _bound(schema, "minimum", -math.inf) <= value <= _bound(schema, "maximum", math.inf)
+    between = _bound(schema, "exclusiveMinimum", -math.inf) < value < _bound(schema, "exclusiveMaximum", math.inf)
+    return inside and between and _is_multiple(value, _bound(schema, "multipleOf", 0))
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    if not step or (isinstance(value, int) and isinstance(step, int)):
+        return not step or value % step == 0
+    try:
+        return float(value / step).is_integer()
+    except OverflowError:  # an integer beyond any float
+        return False
+
+
+def _bound(schema: JsonObject, keyword: str, otherwise: float) -> float:
+    found = schema.get(keyword)
+    return otherwise if isinstance(found, bool) or not isinstance(found, (int, float)) else found

@@ -1,0 +1,135 @@
+"""A model that says what it was told to say."""
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias, cast
+
+from callwright.core.call import ToolCall
+from callwright.core.content import Text
+from callwright.core.errors import UsageError
+from callwright.core.message import AssistantMessage
+from callwright.providers.base import CallDelta, MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenOff:
+    """A stream that says something and then fails."""
+
+    text: str
+    error: Exception
+
+
+Line: TypeAlias = AssistantMessage | BrokenOff | ToolCall | str | Exception | Sequence[ToolCall]
+"""One reply: a whole message, or short for one: its text, its calls; an exception is raised instead."""
+Script: TypeAlias = Line | Callable[[ModelRequest], Line]
+
+
+class ScriptedProvider:
+    """Gives its lines in order and remembers what it was asked; in a `with` block it checks that all were used."""
+
+    def __init__(self, *script: Script, model: str = "scripted") -> None:
+        self.model = model
+        self.requests: list[ModelRequest] = []
+        """What it was asked, with the messages as they were then."""
+        self._script: deque[Script] = deque(script)
+        self._always: Callable[[ModelRequest], Line] | None = None
+
+    @classmethod
+    def answering(cls, answer: Callable[[ModelRequest], Line], *, model: str = "scripted") -> "ScriptedProvider":
+        """A model that makes its reply from the request, as often as it is asked."""
+        provider = cls(model=model)
+        provider._always = answer
+        return provider
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "ScriptedProvider":
+        """Read a script from JSON: a list of texts, of `{"text": …, "calls": [{"name": …, "arguments": …}]}`.
+
+        A file named `.yaml` or `.yml` is read as YAML where PyYAML is installed.
+        """
+        lines = _load(Path(path))
+        if not isinstance(lines, list):
+            raise UsageError(f"{path}: a script is a list of replies, not {type(lines).__name__}")
+        return cls(*(_line(number, line, path) for number, line in enumerate(cast("list[Any]", lines), 1)))
+
+    def assert_used_up(self) -> None:
+        """Fail if the model was not asked for everything it had to say."""
+        assert not self._script, f"{len(self._script)} lines of the script were not used: {list(self._script)!r}"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Say the next line."""
+        message = self._next(request)
+        if isinstance(message, BrokenOff):
+            yield TextDelta(message.text)
+            raise message.error
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield TextDelta(part.text)
+            elif isinstance(part, ToolCall):
+                yield CallDelta(part.id, part.name, part.arguments if isinstance(part.arguments, str) else "")
+        yield MessageDone(message)
+
+    def _next(self, request: ModelRequest) -> AssistantMessage | BrokenOff:
+        self.requests.append(replace(request, messages=tuple(request.messages)))
+        if self._always is not None:
+            return _message(self._always(request))
+        if not self._script:
+            raise ProviderError(
+                f"the script is used up: the model was asked {len(self.requests)} times", fault="invalid"
+            )
+        line = self._script.popleft()
+        return _message(line(request) if callable(line) else line)
+
+    def __enter__(self) -> "ScriptedProvider":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.assert_used_up()
+
+
+def _message(line: Line) -> AssistantMessage | BrokenOff:
+    match line:
+        case AssistantMessage() | BrokenOff():
+            return line
+        case Exception():
+            raise line
+        case str():
+            return AssistantMessage((Text(line),))
+        case ToolCall():
+            return AssistantMessage((line,), "calls")
+        case _:
+            return AssistantMessage(tuple(line), "calls")
+
+
+def _load(path: Path) -> object:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix not in {".yaml", ".yml"}:
+        return json.loads(text)
+    try:
+        import yaml  # type: ignore[import-not-found] - optional
+    except ImportError:
+        raise UsageError(f"{path}: reading YAML needs PyYAML; install it or write the script as JSON") from None
+    return cast(Any, yaml).safe_load(text)
+
+
+def _line(number: int, line: object, path: str | PathLike[str]) -> Line:
+    if isinstance(line, str):
+        return line
+    if not isinstance(line, dict) or not set(cast("dict[str, Any]", line)) <= {"text", "calls"}:
+        raise UsageError(f"{path}: reply {number} is neither a text nor an object with text and calls")
+    given = cast("dict[str, Any]", line)
+    calls: Iterable[dict[str, Any]] = given.get("calls", ())
+    parts = [
+        ToolCall(call.get("id", f"call-{number}-{place}"), call["name"], call.get("arguments", {}))
+        for place, call in enumerate(calls, 1)
+    ]
+    said = (Text(given["text"]),) if given.get("text") else ()
+    return AssistantMessage((*said, *parts), "calls" if parts else "end")

@@ -1,0 +1,106 @@
+"""The order of the tools found: BM25 over weighted fields, every sentence heard, then phrases and names.
+
+rarest terms ──► candidates ──► (whole request + best sentence) / 2 + phrases, x the share of the name that was said
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from math import fsum  # its sum does not depend on the order of a set
+from operator import mul
+
+from callwright.registry.postings import Postings
+from callwright.registry.query import Query
+
+_PHRASE = 0.4
+_NAME_SAID = 0.4
+_CANDIDATES = 50
+_POSTINGS_READ = 1_000
+
+
+def rank(postings: Postings, query: Query, k: int) -> list[tuple[str, float]]:
+    """Return the best k names with their scores; tools called by their name come first."""
+    if k < 1:
+        return []
+    weights = _weights(postings, (term for sentence in query.sentences for term in sentence))
+    called = {name for spelling in query.called for name in postings.called(spelling)}
+    candidates = called.union(_promising(postings, weights, max(k, _CANDIDATES)))
+    scores = _heard(postings, query, weights, sorted(candidates))
+    rarities = {term: postings.rarity(term) for term in weights}
+    for name in scores:
+        scores[name] = _refined(postings, query, rarities, name, scores[name])
+    best = max(scores.values(), default=0.0)
+    for name in called:
+        scores[name] += best + 1
+    return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:k]
+
+
+def _weights(postings: Postings, said: Iterable[str]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for term, times in Counter(said).items():
+        for known, certainty in postings.meanings(term):
+            weight = certainty * postings.rarity(known) * 2 * times / (times + 1)
+            if weight > weights.get(known, 0.0):
+                weights[known] = weight
+    return weights
+
+
+def _promising(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[str]:
+    """Pick candidates by the weightiest terms: the common ones cost most to read and say least."""
+    sums: dict[str, float] = {}
+    unread = max(_POSTINGS_READ, len(postings.tools) // 3)
+    for term in sorted(weights, key=lambda term: (-weights[term], term)):
+        weight = weights[term]
+        impacts = postings.impacts(term)
+        unread -= len(impacts)
+        if unread < 0 and len(sums) >= count:
+            break
+        for name, impact in impacts.items():
+            if name in sums:
+                sums[name] += weight * impact
+            else:
+                sums[name] = weight * impact
+    if len(sums) <= count:
+        return sums
+    floor = nlargest(count, sums.values())[-1]
+    return [name for name, total in sums.items() if total >= floor]
+
+
+def _heard(postings: Postings, query: Query, weights: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """Score by the whole request and by the best sentence, so that no part of a long request drowns the others."""
+    impacts = {name: postings.said(name) for name in names}
+    shared = {name: sorted(weights.keys() & said.keys()) for name, said in impacts.items()}
+    totals = {name: sum([weights[term] * impacts[name][term] for term in found]) for name, found in shared.items()}
+    if len(query.sentences) == 1:
+        return totals
+    places = _places(postings, query)
+    rows: dict[str, list[float]] = {}
+    for name, found in shared.items():
+        said, row = impacts[name], [0.0] * len(query.sentences)
+        for term in found:
+            for sentence, weight in places[term]:
+                row[sentence] += weight * said[term]
+        rows[name] = row
+    scales = _scales([max(column) for column in zip(*rows.values(), strict=True)])
+    return {name: (totals[name] + max(map(mul, row, scales), default=0.0)) / 2 for name, row in rows.items()}
+
+
+def _places(postings: Postings, query: Query) -> dict[str, list[tuple[int, float]]]:
+    places: dict[str, list[tuple[int, float]]] = {}
+    for number, sentence in enumerate(query.sentences):
+        for term, weight in _weights(postings, sentence).items():
+            places.setdefault(term, []).append((number, weight))
+    return places
+
+
+def _scales(heights: list[float]) -> list[float]:
+    """Lift terse sentences half-way to the fullest one: they ask for a tool as much as it does."""
+    return [(max(heights) / height) ** 0.5 if height else 0.0 for height in heights]
+
+
+def _refined(postings: Postings, query: Query, rarities: Mapping[str, float], name: str, score: float) -> float:
+    phrases = postings.phrases(name)
+    for first, second in () if phrases.isdisjoint(query.phrases) else sorted(query.phrases & phrases):
+        score += _PHRASE * max(postings.rarity(first), postings.rarity(second))
+    said = [rarities[term] for term in postings.tools[name].name if term in rarities]
+    return score * (1 + _NAME_SAID * fsum(said) / postings.name_rarity(name)) if said else score

@@ -1,0 +1,118 @@
+"""`MemoryStore`: sessions as long as the process lives, for tests and for programs that need no more."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from callwright.sessions.base import (
+    SessionBusy,
+    SessionEntry,
+    SessionError,
+    SessionHit,
+    check_session_id,
+    no_such_session,
+)
+from callwright.sessions.codec import to_text
+from callwright.sessions.excerpt import excerpt, needle
+from callwright.sessions.records import Record, first_prompt, settled_length
+
+_TITLE_CHARS = 80
+
+
+@dataclass(slots=True)
+class _Session:
+    records: list[Record] = field(default_factory=list[Record])
+    title: str = ""
+    created_at: float = field(default_factory=time.time)
+    updated_at: float = field(default_factory=time.time)
+    held: bool = False
+
+
+class MemoryStore:
+    """Keeps records as they are; nothing is encoded, nothing survives the process."""
+
+    durable = False
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+
+    async def hold(self, session_id: str) -> "MemoryHold":
+        session = self._sessions.get(session_id)
+        if session is None:
+            session = self._sessions[check_session_id(session_id)] = _Session()
+        if session.held:
+            raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
+        session.held = True
+        return MemoryHold(session_id, session, self._sessions)
+
+    async def read(self, session_id: str) -> Sequence[Record]:
+        return tuple(self._found(session_id).records)
+
+    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
+        return [
+            SessionEntry(
+                key,
+                session.title or first_prompt(session.records)[:_TITLE_CHARS],
+                session.created_at,
+                session.updated_at,
+                len(session.records),
+            )
+            for key, session in self._recent()[:limit]
+        ]
+
+    async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
+        wanted = needle(text).lower()
+        hits: list[SessionHit] = []
+        for key, session in self._recent():
+            for position, record in enumerate(session.records):
+                body = to_text(record)
+                if wanted in body.lower():
+                    hits.append(SessionHit(key, position, excerpt(body, wanted)))
+        return hits[:limit]
+
+    async def fork(self, session_id: str, new_id: str) -> None:
+        records = self._found(session_id).records
+        if check_session_id(new_id) in self._sessions:
+            raise SessionError(f"there is a session {new_id!r} already; choose another id")
+        self._sessions[new_id] = _Session(records[: settled_length(records)], self._found(session_id).title)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        self._found(session_id).title = title
+
+    async def delete(self, session_id: str) -> None:
+        if self._found(session_id).held:
+            raise SessionBusy(f"session {session_id!r} is being written; end that run first")
+        del self._sessions[session_id]
+
+    def _found(self, session_id: str) -> _Session:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise no_such_session(session_id)
+        return session
+
+    def _recent(self) -> Sequence[tuple[str, _Session]]:
+        return sorted(self._sessions.items(), key=lambda item: item[1].updated_at, reverse=True)
+
+
+class MemoryHold:
+    """The one writer of a session in memory."""
+
+    __slots__ = ("_session", "_sessions", "records", "session_id")
+
+    def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session]) -> None:
+        self.session_id = session_id
+        self.records: Sequence[Record] = tuple(session.records)
+        self._session = session
+        self._sessions = sessions
+
+    async def append(self, *records: Record) -> None:
+        self._session.records.extend(records)
+        self._session.updated_at = time.time()
+
+    def note(self, record: Record) -> None:
+        self._session.records.append(record)
+
+    async def release(self) -> None:
+        self._session.held = False
+        if not self._session.records:  # it was never begun
+            self._sessions.pop(self.session_id, None)

@@ -1,0 +1,203 @@
+"""`SqliteStore`: sessions in one SQLite file, safe against `kill -9`, power cuts and a second process."""
+
+import asyncio
+import os
+import sqlite3
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from callwright.sessions.base import SessionEntry, SessionError, SessionHit, check_session_id
+from callwright.sessions.codec import to_text
+from callwright.sessions.file import SessionFile
+from callwright.sessions.lease import Lease
+from callwright.sessions.records import Record, first_prompt
+from callwright.sessions.schema import explained
+
+Value = TypeVar("Value")
+Redact = Callable[[str], str]
+_TITLE_CHARS = 80
+
+
+class SqliteStore:
+    """One file, one writing thread, one commit and one fsync per `append`.
+
+    `redact` is shown every text before it is written. A waiting call whose arguments it changed is no longer the
+    call that was asked about, so its approval will not fit it after a restart.
+    """
+
+    durable = True
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, redact: Redact | None = None, wait_seconds: float = 5.0
+    ) -> None:
+        self.path = Path(path).absolute()
+        self._redact = redact
+        self._file = SessionFile(self.path, wait_seconds=wait_seconds)
+        self._thread = ThreadPoolExecutor(1, "callwright-sessions")
+        self._finalizer = weakref.finalize(self, _shut, self._thread, self._file)
+
+    async def hold(self, session_id: str) -> "SqliteHold":
+        check_session_id(session_id)
+        taken = self._submit(lambda: self._hold(session_id))
+        try:
+            return await asyncio.shield(asyncio.wrap_future(taken))
+        except asyncio.CancelledError:
+            taken.add_done_callback(_let_go)
+            raise
+
+    async def read(self, session_id: str) -> Sequence[Record]:
+        return (await self.do(lambda: self._file.read(session_id)))[1]
+
+    async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
+        return await self.do(lambda: self._file.entries(limit))
+
+    async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
+        return await self.do(lambda: self._file.search(text, limit))
+
+    async def fork(self, session_id: str, new_id: str) -> None:
+        check_session_id(new_id)
+        await self.do(lambda: self._file.fork(session_id, new_id))
+
+    async def rename(self, session_id: str, title: str) -> None:
+        await self.do(lambda: self._file.rename(session_id, title))
+
+    async def delete(self, session_id: str) -> None:
+        await self.do(lambda: self._file.delete(session_id))
+
+    def close(self) -> None:
+        """Write what was noted and close the file; the store cannot be used after."""
+        self._finalizer()
+
+    async def __aenter__(self) -> "SqliteStore":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def do(self, action: Callable[[], Value]) -> Value:
+        """Run an action on the writing thread, after everything that was handed to it before."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Value] = loop.create_future()
+
+        def work() -> None:
+            try:
+                value = self._guarded(action)
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                loop.call_soon_threadsafe(_fail, waiting, error)
+            else:
+                loop.call_soon_threadsafe(_give, waiting, value)
+
+        # not chained to the job: a cancelled wait must not take back what the caller believes was handed over
+        self._submit(work)
+        return await waiting
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Hand an action to the writing thread without waiting."""
+        self._submit(action)
+
+    def _submit(self, action: Callable[[], Value]) -> "Future[Value]":
+        if not self._finalizer.alive:
+            raise SessionError(f"the session file {self.path} was closed; open another SqliteStore")
+        return self._thread.submit(self._guarded, action)
+
+    def encode(self, record: Record) -> str:
+        """A record as it is stored."""
+        return to_text(record, self._redact)
+
+    def redacted(self, text: str) -> str:
+        """A text as it is stored."""
+        shown = text if self._redact is None else self._redact(text)
+        return shown.encode(errors="replace").decode()  # a lone surrogate has no place in a column of text
+
+    def _guarded(self, action: Callable[[], Value]) -> Value:
+        try:
+            return action()
+        except (sqlite3.Error, OSError) as error:
+            raise explained(error, self.path) from error
+
+    def _hold(self, session_id: str) -> "SqliteHold":
+        lease = Lease.take(self._file.locks, session_id)
+        try:
+            key, records = self._file.find(session_id)
+        except BaseException:
+            lease.release()
+            raise
+        return SqliteHold(self, self._file, lease, session_id, (key, records))
+
+
+class SqliteHold:
+    """The one writer of a session in a file."""
+
+    def __init__(
+        self, store: SqliteStore, file: SessionFile, lease: Lease, session_id: str, found: tuple[int, list[Record]]
+    ) -> None:
+        self.session_id = session_id
+        self.records: Sequence[Record]
+        self._key, self.records = found
+        self._position = len(self.records)
+        self._store = store
+        self._file = file
+        self._lease = lease
+        self._failure: SessionError | None = None
+
+    async def append(self, *records: Record) -> None:
+        bodies = [self._store.encode(record) for record in records]
+        title = "" if self._key else self._store.redacted(first_prompt(records))[:_TITLE_CHARS]
+        await self._store.do(lambda: self._write(bodies, title))
+
+    def note(self, record: Record) -> None:
+        body = self._store.encode(record)
+        self._store.later(lambda: self._jot(body))
+
+    async def release(self) -> None:
+        await self._store.do(self.let_go)
+
+    def let_go(self) -> None:
+        """Give up the lease, on the writing thread."""
+        self._lease.release()
+
+    def _write(self, bodies: Sequence[str], title: str) -> None:
+        if self._failure is not None:  # a gap in the record would be worse than no record
+            raise self._failure
+        if self._key:
+            self._file.append(self._key, self._position, bodies, synced=True)
+        else:
+            self._key = self._file.create(self.session_id, title, bodies)
+        self._position += len(bodies)
+
+    def _jot(self, body: str) -> None:
+        try:
+            self._file.append(self._key, self._position, [body], synced=False)
+        except SessionError as error:
+            self._failure = error
+        except (sqlite3.Error, OSError) as error:
+            self._failure = explained(error, self._file.path)
+        else:
+            self._position += 1
+
+
+def _shut(thread: ThreadPoolExecutor, file: SessionFile) -> None:
+    thread.shutdown()
+    file.close()
+
+
+def _give(waiting: "asyncio.Future[Value]", value: Value) -> None:
+    if not waiting.done():
+        waiting.set_result(value)
+
+
+def _fail(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)
+
+
+def _let_go(taken: "Future[SqliteHold]") -> None:
+    """Nobody is there any more to take what was taken."""
+    if not taken.cancelled() and taken.exception() is None:
+        taken.result().let_go()

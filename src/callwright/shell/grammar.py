@@ -1,0 +1,301 @@
+"""The table language that says which calls of a program only look.
+
+    sort: reads; not -o --output --compress-program
+    kubectl: network; values -n --namespace; not --kubeconfig
+      get|describe|logs
+      config view|get-contexts
+
+A line names programs and clauses, an indented line a sub-command of the program above; a line indented by six goes on
+with the one above. The clauses:
+
+    reads        operands are files            network   reads over a network, not only locally
+    pattern      but the first is not          local     takes `network` back
+    here         no operand: this folder       operands N  at most N operands
+    not F…       flags refused                 like RE   every operand matches
+    only F…      the sole flags allowed        single    long options begin with one dash
+    values F…    flags that take a word        exact     long options cannot be abbreviated
+    needs F…     one of these must be there    bare      the program alone only looks too
+    help         so does `[sub] --help`        secret    never: shadows a wider line
+    last         no option behind an operand
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from callwright.shell.words import ANYTHING, Word
+
+_ABBREVIATION = 3  # "--" and one letter: GNU programs accept any unambiguous start of a long option
+_NUMBER = re.compile(r"[-+]?\d+[a-zA-Z]?$")
+_CONTINUES = " " * 6
+_HELP = frozenset(("--help", "--version"))
+
+
+@dataclass
+class Rule:
+    """What a program, or one of its sub-commands, may be given and still only look."""
+
+    refused: frozenset[str] = frozenset()
+    allowed: frozenset[str] | None = None
+    values: frozenset[str] = frozenset()
+    reads: bool = False
+    pattern: bool = False
+    here: bool = False
+    network: bool = False
+    single: bool = False
+    exact: bool = False
+    last: bool = False
+    bare: bool = False
+    help: bool = False
+    secret: bool = False
+    needs: frozenset[str] = frozenset()
+    operands: int | None = None
+    like: re.Pattern[str] | None = None
+    subcommands: dict[str, "Rule"] = field(default_factory=dict[str, "Rule"])
+
+    @cached_property
+    def free(self) -> bool:
+        """Whether no word whatever could make it do more than look."""
+        if self.refused or self.subcommands or self.like or self.needs:
+            return False
+        return self.allowed is None and self.operands is None
+
+    def objection(self, words: Sequence[Word]) -> str:
+        """Return why these arguments may do more than look, or an empty string."""
+        if self.secret:
+            return "reveals or changes more than it shows"
+        if self.free and not self.network:
+            return ""
+        for word in words:
+            if word.certainty is ANYTHING or (self.network and not word.literal):
+                return f"{word.text} may become an option"
+        if self.needs and not any(self._needed(word.text) for word in words):
+            return f"without {' or '.join(sorted(self.needs))} it does more than look"
+        return self.flag_objection(words) or self._operand_objection(words)
+
+    def _needed(self, text: str) -> bool:
+        name = text.partition("=")[0]
+        if name in self.needs or any(fnmatchcase(name, need) for need in self.needs if need[-1] == "*"):
+            return True
+        cluster = text[1:] if text[:1] == "-" and text[1:2] != "-" and not self.single else ""
+        return any(f"-{letter}" in self.needs for letter in cluster)
+
+    def flag_objection(self, words: Sequence[Word]) -> str:
+        """Return which option may make it do more than look, or an empty string."""
+        previous = ""
+        for word in words:
+            text = word.text
+            # after an option "--" may be that option's value, and options go on
+            if text == "--" and previous[:1] != "-" and not self.single:
+                return ""
+            if text[:1] == "-" and len(text) > 1 and (" " in text.partition("=")[0] or not self._harmless(text)):
+                return f"{text} may do more than look"
+            previous = text
+        return ""
+
+    def _harmless(self, flag: str) -> bool:
+        if self.allowed is not None:
+            return self._allowed(flag)
+        return not self._refused(flag)
+
+    def _allowed(self, flag: str) -> bool:
+        allowed = self.allowed or frozenset()
+        name = flag.partition("=")[0]
+        if name in allowed or flag == "--" or any(fnmatchcase(name, known) for known in allowed if known[-1] == "*"):
+            return True
+        if flag.startswith("--") or self.single:
+            return False
+        if _NUMBER.match(flag):
+            return "-#" in allowed
+        return self._allowed_cluster(flag, allowed)
+
+    def _allowed_cluster(self, flag: str, allowed: frozenset[str]) -> bool:
+        for letter in flag[1:]:
+            if f"-{letter}" not in allowed:
+                return False
+            if f"-{letter}" in self.values:
+                return True
+        return True
+
+    def _refused(self, flag: str) -> bool:
+        name = flag.partition("=")[0]
+        if self.single:
+            stem = "-" + name.lstrip("-")
+            return any(stem == refused or f"-{stem}" == refused for refused in self.refused)
+        if self.exact:
+            short = flag[1:2] != "-" and any(f"-{letter}" in self.refused for letter in flag[1:])
+            return name in self.refused or short
+        if flag.startswith("--"):
+            return any(refused.startswith(name) for refused in self.refused) if len(name) >= _ABBREVIATION else False
+        return any(f"-{letter}" in self.refused for letter in flag[1:])
+
+    def _operand_objection(self, words: Sequence[Word]) -> str:
+        if self.operands is None and self.like is None:
+            return ""
+        operands = self.operand_words(words)
+        if self.last and operands and words[-1] is not operands[-1]:
+            return f"{words[-1].text} stands behind an operand, where some programs take it for another"
+        if self.operands is not None:
+            if len(operands) > self.operands:
+                return f"{operands[self.operands].text} is one operand too many"
+            if any(not word.literal for word in operands):
+                return "the number of operands is not known"
+        wrong = next((word.text for word in operands if self.like and not self.like.fullmatch(word.text)), None)
+        return f"{wrong} is not what it takes to only look" if wrong is not None else ""
+
+    def operand_words(self, words: Sequence[Word]) -> list[Word]:
+        """Return the words that are neither options nor values of options."""
+        return self.split(words)[0]
+
+    def split(self, words: Sequence[Word]) -> tuple[list[Word], list[str]]:
+        """Tell operands from options; a value in the next word belongs to neither."""
+        operands: list[Word] = []
+        flags: list[str] = []
+        skip = closed = False
+        for word in words:
+            text = word[0]
+            if skip:
+                skip = False
+            elif closed or text[:1] != "-" or text == "-":
+                operands.append(word)
+            elif text == "--":
+                closed = True
+            else:
+                flags.append(text)
+                skip = bool(self.values) and self._takes_next(text)
+        return operands, flags
+
+    def _takes_next(self, flag: str) -> bool:
+        if "=" in flag:
+            return False
+        if flag in self.values:
+            return True
+        if flag.startswith("--") or self.single:
+            return False
+        # in -rn5 the rest of the cluster is the value, in -rn it is the next word
+        return f"-{flag[-1]}" in self.values and not any(f"-{letter}" in self.values for letter in flag[1:-1])
+
+    def descend(self, words: Sequence[Word]) -> tuple["Rule | None", int]:
+        """Find the sub-command the words name: its rule, and how many words lead to it."""
+        rule, place, end = self, 0, 0
+        while rule.subcommands and place < len(words):
+            word = words[place]
+            if word.text[:1] == "-" and word.text not in rule.subcommands:
+                place += 2 if self._takes_next(word.text) else 1
+                continue
+            below = rule.subcommand(word)
+            if below is None:
+                return (rule, end) if rule.bare and rule is not self else (None, end)
+            rule, place = below, place + 1
+            end = place
+        if rule is self or (rule.subcommands and not rule.bare):
+            return None, end
+        return rule, end
+
+    def subcommand(self, word: Word) -> "Rule | None":
+        """Return the rule for a sub-command's name."""
+        if not word.literal:
+            return None
+        exact = self.subcommands.get(word.text)
+        if exact is not None:
+            return exact
+        return next((rule for name, rule in self.subcommands.items() if fnmatchcase(word.text, name)), None)
+
+    def shows_help(self, words: Sequence[Word]) -> bool:
+        """Whether the words only ask for help or the version."""
+        if not self.help or not words or not all(word.literal for word in words):
+            return False
+        last = words[-1].text
+        if len(words) == 1:
+            return last in _HELP or last in ("-h", "-V", "help", "version")
+        if words[0].text == "help":
+            return all(word.text[:1] != "-" for word in words)
+        return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # [sub] --help
+
+
+def table(text: str) -> dict[str, Rule]:
+    """Read a table; see the module for its language."""
+    rules: dict[str, Rule] = {}
+    parents: list[Rule] = []
+    for line in _joined(text):
+        names, _, clauses = line.strip().partition(":")
+        if line[0] != " ":
+            rule = _rule(clauses, Rule())
+            parents = [rule]
+            rules.update(dict.fromkeys(names.split(), rule))
+        else:
+            for parent in parents:
+                _grow(parent, names.split(), clauses)
+    return rules
+
+
+def _joined(text: str) -> list[str]:
+    """Join lines with those that continue them; after a bar nothing comes between."""
+    lines: list[str] = []
+    for line in filter(str.strip, text.splitlines()):
+        if line.startswith(_CONTINUES):
+            lines[-1] += ("" if lines[-1][-1] == "|" else " ") + line.strip()
+        else:
+            lines.append(line)
+    return lines
+
+
+def _grow(parent: Rule, path: Sequence[str], clauses: str) -> None:
+    """Add a sub-command; each step of its path may offer alternatives."""
+    rules = [parent]
+    for step in path:
+        below: list[Rule] = []
+        for rule in rules:
+            for name in step.split("|"):
+                below.append(rule.subcommands.setdefault(name, _inherit(parent)))
+        rules = below
+    for rule in rules:
+        _rule(clauses, rule, leaf=True)
+
+
+def _inherit(parent: Rule) -> Rule:
+    return Rule(
+        refused=parent.refused,
+        allowed=parent.allowed,
+        values=parent.values,
+        network=parent.network,
+        single=parent.single,
+        exact=parent.exact,
+        reads=parent.reads,
+    )
+
+
+def _rule(clauses: str, rule: Rule, *, leaf: bool = False) -> Rule:
+    for clause in filter(None, map(str.strip, clauses.split(";"))):
+        word, _, rest = clause.partition(" ")
+        _apply(rule, word, rest)
+    if leaf:
+        rule.bare = True
+    return rule
+
+
+def _apply(rule: Rule, word: str, rest: str) -> None:
+    flags = frozenset(rest.split())
+    match word:
+        case "not":
+            rule.refused |= flags
+        case "only":
+            rule.allowed = (rule.allowed or frozenset()) | flags
+        case "values":
+            rule.values |= flags
+            if rule.allowed is not None:
+                rule.allowed |= flags
+        case "needs":
+            rule.needs = flags
+        case "operands":
+            rule.operands = int(rest)
+        case "like":
+            rule.like = re.compile(rest)
+        case "local":
+            rule.network = False
+        case "reads" | "pattern" | "here" | "network" | "single" | "exact" | "last" | "bare" | "help" | "secret":
+            setattr(rule, word, True)
+        case _:
+            raise AssertionError(f"no such clause: {word}")

@@ -1,0 +1,120 @@
+"""Judges one program call: what it would do with these words."""
+
+from collections.abc import Sequence
+
+from callwright.core.access import Access, Reach, ReadPath
+from callwright.shell import tables
+from callwright.shell.folders import Folders, places
+from callwright.shell.grammar import Rule
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import ANYTHING, LITERAL, Word
+
+_READ_ONLY = Verdict.READ_ONLY
+_SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
+_FILE_FLAGS = frozenset(
+    ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
+)
+_PATTERN_FLAGS = ("-e", "-f", "--regexp", "--file")
+
+
+def program_name(word: Word) -> str | None:
+    """Return the plain name of a program, or None for one that may not be what its name says."""
+    text, certainty, _ = word
+    if certainty is not LITERAL:
+        return None
+    if "/" not in text:
+        return text
+    folder, _, name = text.rpartition("/")
+    return name if folder in _SYSTEM_FOLDERS else None
+
+
+def judge(words: Sequence[Word], folders: Folders) -> Judgement:
+    """Say what a call would do; anything not known is unknown."""
+    name = program_name(words[0])
+    if name is None:
+        return unknown(f"{words[0].text} could be any program")
+    arguments = words[1:]
+    special = tables.special(name)
+    if special is not None:
+        return special(name, arguments, folders)
+    rule = tables.rule(name)
+    if rule is None:
+        return unknown(f"nothing is known about {name}")
+    return by_rule(name, rule, arguments, folders)
+
+
+def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a call by its line in a table."""
+    if rule.help and rule.shows_help(arguments):
+        return Judgement(Verdict.READ_ONLY, f"{name} shows its help")
+    title = name
+    if rule.subcommands:
+        if not arguments and rule.bare:
+            return Judgement(Verdict.READ_ONLY, f"{name} alone only shows something")
+        below, count = rule.descend(arguments)
+        if below is None:
+            return unknown(f"it is not known that this call of {name} only looks")
+        title = " ".join([name, *(word.text for word in arguments[:count] if word.text[:1] != "-")])
+        leading, known, arguments, rule = arguments[:count], rule.subcommands, arguments[count:], below
+        if objection := rule.flag_objection([word for word in leading if word.text not in known]):
+            return unknown(f"{title}: {objection}")
+    if objection := rule.objection(arguments):
+        return unknown(f"{title}: {objection}")
+    if rule.network:
+        return Judgement(
+            Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_address(name, arguments)),)
+        )
+    accesses = tuple(read_paths(rule, arguments, folders)) if rule.reads else ()
+    return Judgement(_READ_ONLY, f"{title} only looks", accesses)
+
+
+def _address(name: str, arguments: Sequence[Word]) -> str:
+    return next((word.text for word in arguments if "://" in word.text), f"{name}:")
+
+
+def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[Access]:
+    """Return what the operands name, and what hides in options that look like paths."""
+    found: list[Access] = []
+    operands, flags = rule.split(arguments)
+    if rule.pattern and not (flags and any(text.startswith(_PATTERN_FLAGS) for text in flags)):
+        operands = operands[1:]
+    for word in dict.fromkeys(operands):  # a hostile line names the same file ten thousand times
+        found.extend(paths(ReadPath, word, folders))
+    if not operands and (rule.here or (rule.pattern and any(map(_recurses, flags)))):
+        found.extend([ReadPath(path) for path in places(".", folders)])
+    if flags:
+        for value in _file_values(arguments):
+            found.extend(paths(ReadPath, Word(value), folders))
+    return found
+
+
+def _recurses(flag: str) -> bool:
+    return flag == "--recursive" or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
+
+
+def _file_values(arguments: Sequence[Word]) -> list[str]:
+    """Return the files that options name: grep -f, --files0-from, and whatever holds a slash."""
+    values: list[str] = []
+    previous = ""
+    for word in arguments:
+        text = word[0]
+        if previous in _FILE_FLAGS and text[:1] != "-":
+            values.append(text)
+        elif text[:1] == "-" and "=" in text:
+            name, _, value = text.partition("=")
+            values.extend([value] if "/" in value or "file" in name or "from" in name else [])
+        elif text[:1] == "-" and len(text) > 2 and ("/" in text or text[:2] == "-f"):  # an attached value
+            values.append(text[text.find("/") :] if "/" in text else text[2:])
+        previous = text
+    return values
+
+
+def paths(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
+    """Return the accesses a word stands for; one that cannot be known stays as written."""
+    text, certainty, named = word
+    if named or text == "-" or not text or text.startswith("/dev/fd/"):
+        return []
+    if certainty is ANYTHING and not any(letter in text for letter in "*?["):
+        return [kind(text.lstrip("/") or "?")]
+    return [kind(path) for path in places(text, folders)]

@@ -1,0 +1,94 @@
+"""Reads tar and unzip calls: listing looks, everything else writes."""
+
+import re
+from collections.abc import Sequence
+
+from callwright.core.access import Access, ReadPath, WritePath
+from callwright.shell.folders import Folders, places
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import Certainty, Word
+
+_TAR_LETTERS = frozenset("tvzjJafk")
+_TAR_LONG = frozenset(
+    "--list --verbose --gzip --bzip2 --xz --zstd --file --auto-compress --wildcards --no-wildcards --exclude "
+    "--strip-components --full-time --numeric-owner --utc --version --help".split()
+)
+_UNZIP_LISTS = re.compile(r"-[a-zA-Z]*[lvtZ][a-zA-Z0-9]*\Z")
+_UNZIP_LETTERS = frozenset("lvtqZ1shmzCMT2")
+
+
+def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a tar call: only -t with known options looks."""
+    words = [word.text for word in arguments]
+    if words in (["--version"], ["--help"]):
+        return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
+    letters, problem = _tar_letters(words)
+    archive = _value(words, "f", "--file")
+    files = tuple(places(archive, folders)) if archive and archive != "-" else ()
+    if any(word.certainty is Certainty.ANYTHING for word in arguments):
+        problem = problem or "a word of the tar call may become an option"
+    if ":" in archive or (archive.startswith("/dev/") and archive != "/dev/stdin"):
+        problem = problem or f"{archive} may be a machine or a device"
+    if letters & set("xcruAd") or any(
+        re.match(r"--(?:ext|get|cre|app|upd|cat|con|del|dif|com)", word) for word in words
+    ):
+        return _writes(name, words, files, folders, problem)
+    lists = "t" in letters or "--list" in words
+    if problem or not lists:
+        return unknown(f"{name}: {problem or 'it does not list'}")
+    return Judgement(Verdict.READ_ONLY, f"{name} lists an archive", tuple(ReadPath(path) for path in files))
+
+
+def _tar_letters(words: Sequence[str]) -> tuple[set[str], str]:
+    letters, problem = set[str](), ""
+    for place, word in enumerate(words):
+        if word.startswith("--"):
+            if word.partition("=")[0] not in _TAR_LONG:
+                problem = problem or f"{word} may do more than list"
+        elif word[:1] == "-" or place == 0:
+            cluster, _, attached = word.lstrip("-").partition("f") if word[:1] == "-" else (word, "", "")
+            letters |= set(cluster) | ({"f"} if "f" in word else set())
+            strange = set(cluster) - _TAR_LETTERS - {"f"}
+            problem = problem or (f"{word} may do more than list" if strange else "")
+            if attached and set(attached) & set("I") and "/" not in attached and "." not in attached:
+                problem = problem or f"{word} is not clear"
+    return letters, problem
+
+
+def _value(words: Sequence[str], letter: str, long: str) -> str:
+    for place, word in enumerate(words):
+        if word.startswith(f"{long}="):
+            return word.partition("=")[2]
+        following = words[place + 1] if place + 1 < len(words) else ""
+        if word == long:
+            return following
+        if letter in word and not word.startswith("--") and (word[:1] == "-" or place == 0):
+            attached = word.partition(letter)[2] if word[:1] == "-" else ""
+            return attached or following
+    return ""
+
+
+def _writes(name: str, words: Sequence[str], files: Sequence[str], folders: Folders, problem: str) -> Judgement:
+    target = _value(words, "C", "--directory") or "."
+    touched: tuple[Access, ...] = tuple(WritePath(path) for path in (*places(target, folders), *files))
+    runs = any(re.match(r"--(?:to-|ch|us|rsh|inf|new-vol|I)|-[a-zA-Z]*[IF]", word) for word in words)
+    if runs or "literal" in problem:
+        return unknown(f"{name} may run a program", touched)
+    return Judgement(Verdict.WRITES, f"{name} packs or unpacks", touched)
+
+
+def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge an unzip call: -l, -v, -t and -Z look."""
+    flags = [word.text for word in arguments if word.text[:1] == "-"]
+    files = [word for word in arguments if word.text[:1] != "-"]
+    touched: tuple[Access, ...] = tuple(ReadPath(path) for word in files[:1] for path in places(word.text, folders))
+    known = all(set(flag[1:]) <= _UNZIP_LETTERS for flag in flags)
+    loose = any(word.certainty is Certainty.ANYTHING for word in arguments)
+    if known and not loose and flags and any(map(_UNZIP_LISTS.match, flags)):
+        return Judgement(Verdict.READ_ONLY, f"{name} lists or tests an archive", touched)
+    target = _value([word.text for word in arguments], "d", "--unused-long") or "."
+    written: tuple[Access, ...] = tuple(WritePath(path) for path in places(target, folders))
+    if loose:
+        return unknown("a word of the unzip call may become an option", written)
+    return Judgement(Verdict.WRITES, f"{name} unpacks", (*touched, *written))

@@ -1,0 +1,128 @@
+"""Reads awk calls: a program is harmless when it neither runs, reads nor writes anything but its input and output."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from callwright.core.access import Access, ReadPath
+from callwright.shell.folders import Folders, places
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import Certainty, Word
+
+_TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n/]|\\.)*\])*/", re.DOTALL)
+_BANNED = frozenset(("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include"))
+_BEFORE_REGEX = frozenset(
+    ("", "(", ",", "{", "}", ";", "!", "~", "&&", "||", "==", "!=", "?", ":", "=", "\n", "print", "return")
+)
+_SUSPECT = re.compile(r"system|getline|print|[|>]\s*\"")
+_QUIET_TARGETS = frozenset(('"/dev/null"', '"/dev/stderr"', '"/dev/stdout"'))
+_HELP = frozenset(("--version", "--help", "-V"))
+
+
+def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge an awk call by its options and its program."""
+    program, files, objection = _split(arguments)
+    touched = _touched(files, folders)
+    if program is None and not objection and arguments and arguments[0].text in (*_HELP, "-W"):
+        return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
+    objection = objection or ("it has no program" if program is None else program_problem(program))
+    return unknown(objection, touched) if objection else Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)
+
+
+def _touched(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    named = (word for word in files if "=" not in word.text and word.text != "-")
+    return tuple(ReadPath(path) for word in named for path in places(word.text, folders))
+
+
+def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:
+    place, program, objection = 0, None, ""
+    while place < len(arguments) and arguments[place].text[:1] == "-" and arguments[place].text != "-":
+        word, place = arguments[place], place + 1
+        text = word.text
+        if text == "--":
+            break
+        if text in ("-F", "-v", "--field-separator", "--assign"):
+            objection = objection or _value_problem(text, arguments[place : place + 1])
+            place += 1
+        elif (text.startswith(("-F", "-v", "--field-separator=", "--assign=")) and word.literal) or text in (
+            "-S",
+            "--sandbox",
+            "--posix",
+            "--re-interval",
+            "-n",
+            "--non-decimal-data",
+        ):
+            continue
+        elif text in _HELP or (text == "-W" and [word.text for word in arguments[place:]] == ["version"]):
+            return None, [], "" if len(arguments) == 1 or text == "-W" else "too many words"
+        else:
+            return None, [], f"{text} may load or write a file"
+    rest = list(arguments[place:])
+    if rest:
+        first = rest.pop(0)
+        program = first.text
+        objection = objection or ("" if first.literal else "the awk program is not literal")
+    if any(word.text.startswith(("/inet", "-")) or word.certainty is Certainty.ANYTHING for word in rest):
+        objection = objection or "an operand of awk is not a plain file"
+    return program, rest, objection
+
+
+def _value_problem(flag: str, words: Sequence[Word]) -> str:
+    return "" if words and words[0].literal else f"the value of {flag} is not literal"
+
+
+def program_problem(program: str) -> str:
+    """Return what in an awk program reaches outside its input and output, or an empty string."""
+    printing, depth, target = False, 0, False
+    for token in _tokens(program):
+        if target and token not in _QUIET_TARGETS:
+            return "it writes to a file"
+        target = False
+        if token in _BANNED or token in ("|", "|&", "@", "`", '"', "\\"):
+            return f"{token} may run or read something"
+        if token in ("print", "printf"):
+            printing, depth = True, 0
+        elif token in (";", "}", "\n"):
+            printing = False
+        elif token in "([":
+            depth += 1
+        elif token in ")]":
+            depth -= 1
+        elif printing and token in (">", ">>") and depth <= 0:
+            target = True
+    return "it writes to a file" if target else ""
+
+
+def _tokens(program: str) -> Iterator[str]:
+    place, previous = 0, ""
+    while place < len(program):
+        match = _special(program, place, previous) or _TOKEN.match(program, place)
+        if match is None:
+            return
+        place, token = match.end(), match[0]
+        if token.isspace():
+            if "\n" not in token:
+                continue
+            token = "\n"
+        if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
+            yield "|"  # a regex that reads like a program: somebody may see a division here
+        if token == "#":
+            place = _line_end(program, place)
+            continue
+        yield token
+        previous = token
+
+
+def _special(program: str, place: int, previous: str) -> re.Match[str] | None:
+    if program[place] == '"':
+        return _STRING.match(program, place)
+    if program[place] == "/" and previous in _BEFORE_REGEX:
+        return _REGEX.match(program, place)
+    return None
+
+
+def _line_end(program: str, place: int) -> int:
+    end = program.find("\n", place)
+    return len(program) if end < 0 else end

@@ -1,0 +1,96 @@
+"""Reads bash's own commands, some of which set variables or evaluate their arguments."""
+
+import re
+from collections.abc import Sequence
+
+from callwright.shell.folders import Folders
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.variables import harmless, is_name
+from callwright.shell.words import Certainty, Word
+
+_READ_FLAGS = re.compile(r"-[rsed]*\Z")
+_READ_VALUES = frozenset(("-p", "-t", "-n", "-N", "-d", "-u"))
+_OPTIONS = re.compile(r"[-+][euxofvn]+\Z|pipefail\Z|errexit\Z|nounset\Z|xtrace\Z")
+_PROBES = re.compile(r"\A-(?:[vV])\Z")
+_NAME = re.compile(r"[\w.+-]+\Z")
+
+
+def printf(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge printf: -v sets a variable and evaluates its subscript."""
+    first = arguments[0] if arguments else Word("")
+    if (first.text[:1] == "-" and first.text not in ("-", "--")) or first.certainty is Certainty.ANYTHING:
+        return unknown("printf may set a variable")
+    if len(arguments) > 1 and first.text == "--" and arguments[1].certainty is Certainty.ANYTHING:
+        return unknown("the format of printf is not literal")
+    return Judgement(Verdict.READ_ONLY, "printf only prints")
+
+
+def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a condition: -v and -R evaluate subscripts, the rest only looks."""
+    if any(word.text in ("-v", "-R") for word in arguments):
+        return unknown(f"{name} -v evaluates subscripts")
+    if name == "test" and len(arguments) == 2 and not arguments[0].literal:  # operator and operand
+        return unknown("the operator of the condition is not literal")
+    if name == "test" and any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
+        return unknown("a word of the condition may become an operator")
+    return Judgement(Verdict.READ_ONLY, "a condition only looks")
+
+
+def read(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge read: harmless into variables of the script's own."""
+    place = 0
+    while place < len(arguments) and arguments[place].text[:1] == "-":
+        if not arguments[place].literal:
+            return unknown("an option of read is not literal")
+        text = arguments[place].text
+        if text in _READ_VALUES:
+            place += 1
+        elif not _READ_FLAGS.match(text):
+            return unknown(f"read {text} is not known")
+        place += 1
+    for word in arguments[place:]:
+        if not word.literal or not is_name(word.text) or not harmless(word.text, None):
+            return unknown(f"read sets {word.text}")
+    return Judgement(Verdict.READ_ONLY, "read only fills variables of the script")
+
+
+def command(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge `command -v`, which asks where programs are."""
+    words = [word.text for word in arguments]
+    if words and _PROBES.match(words[0]) and all(map(_NAME.match, words[1:])) and not _options(words[1:]):
+        return Judgement(Verdict.READ_ONLY, "command -v only asks where a program is")
+    return unknown("command in a form that is not known")
+
+
+def _options(words: Sequence[str]) -> bool:
+    return any(word[:1] == "-" for word in words)
+
+
+def options(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge set: strictness is harmless, positional parameters and other options are not followed."""
+    if arguments and all(_OPTIONS.match(word.text) for word in arguments):
+        return Judgement(Verdict.READ_ONLY, "set only makes the shell stricter")
+    return unknown("set changes the shell")
+
+
+def env(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge env without a command, which prints the environment."""
+    if all(word.text in ("-0", "--null", "--version", "--help") for word in arguments):
+        return Judgement(Verdict.READ_ONLY, "env prints the environment")
+    return unknown("env in a form that is not known")
+
+
+def history(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge history: showing it is harmless."""
+    if all(word.text.isdigit() for word in arguments):
+        return Judgement(Verdict.READ_ONLY, "history only shows")
+    return unknown("history may write or run something")
+
+
+def kill(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge kill: -l lists signals, 0 only asks, everything else ends processes."""
+    words = [word.text for word in arguments]
+    if words[:1] in (["-l"], ["-L"]) and all(word.literal for word in arguments):
+        return Judgement(Verdict.READ_ONLY, "kill -l lists signals")
+    return Judgement(Verdict.DESTRUCTIVE, "it ends processes")

@@ -1,0 +1,183 @@
+"""Reads calls of the cloud vendors' programs, whose verbs say whether they only read."""
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from callwright.core.access import Reach
+from callwright.shell.folders import Folders
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.programs.sql import sql_problem
+from callwright.shell.words import Word
+
+_AWS_VALUES = frozenset(
+    "--region --profile --output --query --endpoint-url --color --ca-bundle --cli-read-timeout "
+    "--cli-connect-timeout".split()
+)
+_AWS_READS = (
+    "describe-* list-* get-* head-* batch-get-* search-* lookup-* query scan filter-log-events tail help "
+    "validate-template admin-list-* admin-get-* preview-* estimate-* count-* check-* batch-describe-* start-query"
+).split()
+_AWS_SECRETS = frozenset(
+    "get-secret-value get-session-token get-federation-token get-login-password get-login get-authorization-token "
+    "get-random-password get-password-data get-credentials-for-identity get-role-credentials get-id "
+    "get-open-id-token get-caller-token get-object get-object-torrent select-object-content get-job-output "
+    "get-export get-sdk get-media get-clip get-raw-message-content get-snapshot-block get-package-version-asset "
+    "get-read-set get-reference get-chunk get-image-frame get-configuration get-latest-configuration "
+    "get-thing-shadow get-cluster-credentials get-cluster-credentials-with-iam get-token "
+    "get-workload-access-token get-resource-oauth2-token test-invoke-method test-invoke-authorizer test-function "
+    "test-state test-render-template test-failover batch-get-secret-value".split()
+)
+_AWS_REFUSED = (
+    "--cli-input",
+    "--debug",
+    "--with-decryption",
+    "--generate-cli-skeleton",
+    "--ca-bundle",
+    "--cli-auto-prompt",
+)
+_READ_SQL = re.compile(r"--query-string(?:=(.*))?\Z", re.DOTALL)
+
+_AZ_READS = (
+    "list show list-* show-* get-* exists check-* version find summarize logs search query list_* what-if validate"
+).split()
+_AZ_REFUSED = frozenset("get-access-token get-credentials check-in get-backend-credential".split())
+_CHANGES = re.compile(
+    r"(?:create|delete|set|update|add|remove|start|stop|restart|run|invoke|import|export|purge|deploy|login|logout|reset|"
+    r"assign|attach|detach|move|copy|upload|upgrade|install|uninstall|enable|disable|approve|reject|scale|rest|rotate|"
+    r"regenerate|send|execute|exec|ssh|configure|clear|cancel|restore|failover|publish|generate|sync|apply|link|unlink|"
+    r"lock|unlock|grant|revoke|renew|redeploy|deallocate|swap|init|up|edit|access|submit|promote|resize|patch|destroy)(?:-.*)?\Z"
+)
+_GROUP = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*\Z")
+_GCLOUD_READS = (
+    "list describe list-* get-iam-policy get-value get read list-tags get-ancestors-iam-policy get-server-config "
+    "describe-* get-health get-status get-serial-port-output search-* lookup get-effective-firewalls "
+    "get-nat-mapping-info get-guest-attributes get-diagnostics"
+).split()
+_GCLOUD_SINGULAR = frozenset(
+    "compute container run app iam kms pubsub sql dns logging monitoring storage config auth iap web tcp beta "
+    "alpha bigtable spanner redis firestore datastore dataflow dataproc composer dataplex ai ml-engine artifacts "
+    "docker npm maven python network-security network-connectivity certificate-manager scheduler tasks workflows "
+    "eventarc deploy build source endpoints asset scc resource-manager org-policies organizations folders "
+    "filestore memcache healthcare life-sciences iot edge-cloud network-management recommender services domains "
+    "essential-contacts identity workspace anthos gke-hub fleet hub memberships access-context-manager "
+    "policy-intelligence privateca apigee api-gateway bms bq cloud-shell debug deployment-manager emulators "
+    "metastore ml notebooks oracle-database pam publicca quotas tpus transcoder transfer vmware workbench".split()
+)
+_GCLOUD_NESTED = frozenset(
+    "web tcp docker npm maven python apt yum generic iam os-config sole-tenancy vpc-access hub fleet".split()
+)
+_GCLOUD_VALUES = frozenset(
+    "--project --account --configuration --format --verbosity --region --zone --billing-project "
+    "--impersonate-service-account --location".split()
+)
+
+
+def aws(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge an aws call by the operation it names."""
+    words = [word.text for word in arguments]
+    if not all(word.literal for word in arguments):
+        return unknown("a word of the aws call is not literal")
+    path = _leading(words, _AWS_VALUES)
+    if (
+        words in (["--version"], ["help"])
+        or path[:2] == ["configure", "list"]
+        or path[:2] == ["configure", "list-profiles"]
+    ):
+        return Judgement(Verdict.READ_ONLY, "aws shows its own settings")
+    if len(path) < 2:  # service and operation
+        return unknown("it is not known what this aws call does")
+    service, operation = path[:2]
+    refused = next((word for word in words if word.startswith(_AWS_REFUSED)), None)
+    if refused or operation in _AWS_SECRETS or not _aws_reads(service, operation, words):
+        return unknown(f"aws {service} {operation} may do more than read")
+    return Judgement(Verdict.READS_NETWORK, f"aws {service} {operation} only reads", (Reach(_endpoint(words, name)),))
+
+
+def _aws_reads(service: str, operation: str, words: Sequence[str]) -> bool:
+    if service == "s3":
+        return operation in ("ls", "help")
+    if operation == "start-query-execution":
+        query = _query(words)
+        return service == "athena" and query is not None and not sql_problem(query)
+    if service in ("configure", "sso", "ssm-sap") or (service == "sts" and operation != "get-caller-identity"):
+        return False
+    return any(fnmatchcase(operation, pattern) for pattern in _AWS_READS)
+
+
+def _query(words: Sequence[str]) -> str | None:
+    for place, word in enumerate(words):
+        match = _READ_SQL.match(word)
+        if match:
+            return match[1] if match[1] is not None else "".join(words[place + 1 : place + 2])
+    return None
+
+
+def _endpoint(words: Sequence[str], name: str) -> str:
+    return next((word.partition("=")[2] or word for word in words if "://" in word), f"{name}:")
+
+
+def _leading(words: Sequence[str], values: frozenset[str]) -> list[str]:
+    """Return the words that name groups and verb: those before the first option after them."""
+    path: list[str] = []
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if word[:1] != "-":
+            path.append(word)
+        elif path:
+            break
+        elif word in values:
+            place += 1
+        place += 1
+    return path
+
+
+def az(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge an az call: groups, then a verb, then options only."""
+    words = [word.text for word in arguments]
+    if not all(word.literal for word in arguments):
+        return unknown("a word of the az call is not literal")
+    if words in (["--version"], ["version"], ["--help"]):
+        return Judgement(Verdict.READ_ONLY, "az shows its version")
+    path = _leading(words, frozenset(("--subscription", "--output", "-o", "--query", "--tenant")))
+    changing = any(_CHANGES.match(word) for word in (path[1:] or path))  # `az lock list` only lists locks
+    if not path or changing or not all(map(_GROUP.match, path[:-1])):
+        return unknown("it is not known that this az call only reads")
+    verb = path[0] if path[0] == "find" else path[-1]
+    reads = any(fnmatchcase(verb, pattern) for pattern in _AZ_READS) and verb not in _AZ_REFUSED
+    if not reads or any(word in ("--file", "-f", "--debug", "--web") for word in words if verb not in ("list-skus",)):
+        return unknown(f"az {' '.join(path)} may do more than read")
+    return Judgement(Verdict.READS_NETWORK, f"az {' '.join(path)} only reads", (Reach("az:"),))
+
+
+def gcloud(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a gcloud call: known groups, then a reading verb, then names and options."""
+    words = [word.text for word in arguments]
+    if not all(word.literal for word in arguments):
+        return unknown("a word of the gcloud call is not literal")
+    path = _leading(words, _GCLOUD_VALUES)
+    if words in (["--version"], ["--help"]) or (path and path[0] in ("version", "info", "topic", "help")):
+        return Judgement(Verdict.READS_NETWORK, "gcloud shows its own settings", (Reach("gcloud:"),))
+    for place, word in enumerate(path):
+        if place and any(fnmatchcase(word, pattern) for pattern in _GCLOUD_READS):
+            return _gcloud_reads(path[: place + 1], words)
+        top = place == 0 or all(before in ("alpha", "beta") for before in path[:place])
+        if not _gcloud_group(word, top=top):
+            break
+    return unknown("it is not known that this gcloud call only reads")
+
+
+def _gcloud_group(word: str, *, top: bool) -> bool:
+    # deeper down "run" and "deploy" are verbs
+    if word in (_GCLOUD_SINGULAR if top else _GCLOUD_NESTED):
+        return True
+    return bool(_GROUP.match(word)) and word.endswith("s") and not _CHANGES.match(word)
+
+
+def _gcloud_reads(path: Sequence[str], words: Sequence[str]) -> Judgement:
+    title = "gcloud " + " ".join(path)
+    if "auth" in path or any(word.startswith(("--flags-file", "--log-http", "--access-token-file")) for word in words):
+        return unknown(f"{title} may do more than read")
+    return Judgement(Verdict.READS_NETWORK, f"{title} only reads", (Reach("gcloud:"),))

@@ -1,0 +1,158 @@
+"""Reads find and fd calls: tests only look, actions may run, write or delete."""
+
+from collections.abc import Sequence
+
+from callwright.core.access import Access, DeletePath, ReadPath, WritePath
+from callwright.shell.folders import Folders, places
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import Certainty, Word
+from callwright.shell.wrappers import Layer
+
+_WITH_VALUE = frozenset(
+    "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size "
+    "-mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user -group -uid -gid -maxdepth "
+    "-mindepth -samefile -fstype -links -inum -used -printf -context -Btime -Bmin -Bnewer -flags -acl -depth".split()
+)
+_ALONE = frozenset(
+    "-print -print0 -ls -prune -quit -true -false -empty -readable -writable -executable -nouser -nogroup -mount "
+    "-xdev -x -d -follow -daystart -noleaf -nowarn -warn -ignore_readdir_race -noignore_readdir_race -a -and -o "
+    "-or -not ! ( ) , -depth -H -L -P -E -X -s --help --version -help -version -sparse".split()
+)
+_RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_WRITE = frozenset(("-fprint", "-fprint0", "-fprintf", "-fls"))
+
+
+def find(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a find call by its starting points and its expression."""
+    split = next((place for place, word in enumerate(arguments) if _starts_expression(word)), len(arguments))
+    starts = [word for word in arguments[:split] if word.text[:1] != "-"] or [Word(".")]
+    touched = tuple(_touched(ReadPath, starts, folders))
+    objection = next(
+        (f"{word.text} may become part of the expression" for word in arguments[:split] if _loose(word)), ""
+    )
+    return _expression(name, arguments[split:], starts, (touched, folders, objection))
+
+
+def _loose(word: Word) -> bool:
+    return word.certainty is Certainty.ANYTHING
+
+
+def _starts_expression(word: Word) -> bool:
+    return word.text[:1] in ("-", "(", ")", "!", ",") and word.text not in (
+        "-H",
+        "-L",
+        "-P",
+        "-E",
+        "-X",
+        "-x",
+        "-d",
+        "-s",
+    )
+
+
+def _touched(kind: type[ReadPath] | type[DeletePath], starts: Sequence[Word], folders: Folders) -> list[Access]:
+    return [kind(path) for word in starts for path in places(word.text, folders)]
+
+
+def _expression(
+    name: str, words: Sequence[Word], starts: Sequence[Word], before: tuple[tuple[Access, ...], Folders, str]
+) -> Judgement:
+    touched, folders, objection = before
+    layers: list[Layer] = []
+    written: list[Access] = []
+    deletes, place = False, 0
+    while place < len(words):
+        text = words[place].text
+        if text in _RUN:
+            layer, place = _run(name, words, place)
+            layers.append(layer)
+            continue
+        if text == "-delete":
+            deletes = True
+        elif text in _WRITE:
+            written.extend(
+                WritePath(path) for word in words[place + 1 : place + 2] for path in places(word.text, folders)
+            )
+            place += 2 if text == "-fprintf" else 1
+        elif text in _WITH_VALUE or (text.startswith("-newer") and len(text) == len("-newerXY")):
+            objection = objection or _value_problem(text, words[place + 1 : place + 2])
+            place += 0 if text == "-depth" and not _number(words[place + 1 : place + 2]) else 1
+        elif text not in _ALONE and not text.startswith(("-O", "-D")):
+            objection = objection or f"{text} is not known"
+        if place < len(words) and _loose(words[place]):
+            objection = objection or f"{words[place].text} may become part of the expression"
+        place += 1
+    layers_found = tuple(layers)
+    if deletes:
+        gone = tuple(_touched(DeletePath, starts, folders))
+        return Judgement(Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone), layers_found)
+    if written:
+        return Judgement(Verdict.WRITES, f"{name} writes a list", (*touched, *written), layers_found)
+    if objection:
+        return unknown(objection, touched, layers_found)
+    return Judgement(Verdict.READ_ONLY, f"{name} only looks", touched, layers_found)
+
+
+def _number(words: Sequence[Word]) -> bool:
+    return bool(words) and words[0].text.lstrip("+-").isdigit()
+
+
+def _value_problem(flag: str, words: Sequence[Word]) -> str:
+    if flag == "-depth":
+        return ""
+    if not words:
+        return f"{flag} has no value"
+    text = words[0].text
+    if not words[0].literal:
+        return f"the value of {flag} is not literal"
+    # -mtime -7 is a number, -name -delete is somebody playing
+    numeric = text[1:2].isdigit() or flag == "-perm"
+    return f"{text} may be an action" if text[:1] == "-" and not numeric else ""
+
+
+def _run(name: str, words: Sequence[Word], place: int) -> tuple[Layer, int]:
+    flag = words[place].text
+    end = place + 1
+    while end < len(words) and words[end].text != ";" and not (words[end].text == "+" and words[end - 1].text == "{}"):
+        end += 1
+    inner = tuple(_found(word) for word in words[place + 1 : end])
+    doubt = "it asks on the terminal" if flag.startswith("-ok") else ""
+    if end >= len(words):
+        doubt = f"{flag} is not closed"
+    folder = Word("?", Certainty.ANYTHING) if flag.endswith("dir") else None
+    return Layer(f"{name} {flag}", inner, doubt=doubt, folder=folder), end + 1
+
+
+def _found(word: Word) -> Word:
+    """Mark what find fills in: a path that begins like its starting point, so never an option."""
+    if "{}" not in word.text or not word.literal:
+        return word
+    return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING, named=True)
+
+
+_FD_RUN = frozenset(("-x", "--exec", "-X", "--exec-batch"))
+
+
+def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge an fd call: like find, with everything after -x a command."""
+    split = next((place for place, word in enumerate(arguments) if word.text in _FD_RUN), len(arguments))
+    touched = tuple(_touched(ReadPath, [Word(".")], folders))
+    inner = tuple(_fd_found(word) for word in arguments[split + 1 :])
+    if inner and all(word.literal for word in inner):
+        inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
+    layers = (Layer(f"{name} -x", inner),) if inner else ()
+    for word in arguments[:split]:
+        if _loose(word):
+            return unknown(f"{word.text} may become an option", touched, layers)
+        text = word.text
+        if text.startswith(("--exec", "--exe")) or (text[:1] == "-" and text[1:2] != "-" and set(text) & {"x", "X"}):
+            return unknown(f"{text} runs a command", touched, layers)
+    if split < len(arguments) and not inner:
+        return unknown("it runs a command that is missing", touched)
+    return Judgement(Verdict.READ_ONLY, f"{name} only looks", touched, layers)
+
+
+def _fd_found(word: Word) -> Word:
+    marked = word.literal and any(mark in word.text for mark in ("{}", "{/}", "{//}", "{.}", "{/.}"))
+    return Word(word.text, Certainty.ANYTHING, named=True) if marked else word

@@ -1,0 +1,181 @@
+"""Reads git calls. What is called read-only here relies on `pins.SAFE_ENVIRONMENT` being set when the line runs."""
+
+from collections.abc import Sequence
+
+from callwright.core.access import Access, Reach, ReadPath, WritePath
+from callwright.shell.folders import Folders, places
+from callwright.shell.grammar import Rule, table
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import Certainty, Word
+
+_TABLE = table(
+    r"""
+git: values
+  --version|-v|version
+  status|diff|show|log|whatchanged|shortlog|blame|annotate|diff-tree|diff-index|diff-files|range-diff|cherry|
+      describe|rev-list
+  ls-files|ls-tree|merge-base|name-rev|for-each-ref|show-ref|show-branch|count-objects|verify-pack|patch-id|
+      check-ref-format
+  rev-parse|check-ignore|check-attr|check-mailmap|var|stripspace|get-tar-commit-id|cherry
+  grep: not -O --open-files-in-pager --ext-grep
+  cat-file: not --filters --textconv
+  fsck: not --lost-found
+  hash-object: not -w --stdin-paths
+  format-patch: needs --stdout; not -o --output-directory
+  archive: needs --list -l; not -o --exec --remote
+  apply: needs --check --stat --numstat --summary; not --index --cached --3way -3 --apply --reject
+  fetch: network; needs --dry-run; not --upload-pack
+  push: network; needs --dry-run -n; not --receive-pack --exec
+  ls-remote: network; not --upload-pack --exec
+  remote: operands 0; only -v --verbose
+  remote get-url: only --all --push
+  remote show: network
+  stash list|show
+  worktree list
+  notes list|show
+  reflog: operands 0
+  reflog show|list
+  bisect log
+  submodule status|summary
+  bundle verify|list-heads
+  sparse-checkout list
+  lfs ls-files|status|env|version|ls-remote
+  symbolic-ref: operands 1; only -q --quiet --short --recurse
+  config: operands 1; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope
+      --name-only --null -z --local --global --system --worktree --type --includes --no-includes --bool --int --path;
+      values --type
+  config get|list: only --all --regexp --show-origin --show-scope --name-only --null -z --local --global --system
+      --worktree --type --includes --default --value --url; values --type --default --value --url
+  branch: operands 0; only -a -r -v -vv --all --remotes --verbose --list --show-current --contains --no-contains
+      --merged --no-merged --points-at --sort --format --color --no-color --column --no-column --abbrev --no-abbrev
+      -i --ignore-case -q; values --contains --no-contains --merged --no-merged --points-at --sort --format
+  tag: operands 0; only -l --list -n --contains --no-contains --merged --no-merged --points-at --sort --format
+      --color --column -i --ignore-case -#; values --contains --no-contains --merged --no-merged --points-at --sort
+      --format
+"""
+)["git"]
+_LISTED = table("branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#")[
+    "branch"
+]
+_EVERYWHERE = Rule(
+    refused=frozenset(
+        "--output --ext-diff --textconv --show-signature --open-files-in-pager --upload-pack --exec --help".split()
+    )
+)
+_GLOBALS = frozenset(
+    "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --no-lazy-fetch --glob-pathspecs "
+    "--noglob-pathspecs --icase-pathspecs --no-advice".split()
+)
+_DESTROYS = {
+    "reset": ("--hard", "--merge", "--keep"),
+    "clean": (),
+    "push": ("--force", "-f", "--force-with-lease", "--delete", "-d", "--mirror", "--prune"),
+    "checkout": ("--", "-f", "--force", ".", "--pathspec-from-file"),
+    "switch": ("-f", "--force", "--discard-changes", "-C"),
+    "restore": (),
+    "branch": ("-D", "-d", "--delete", "-M", "-f", "--force"),
+    "tag": ("-d", "--delete", "-f"),
+    "stash": ("drop", "clear"),
+    "rm": (),
+    "worktree": ("remove", "prune"),
+    "reflog": ("expire", "delete"),
+    "gc": (),
+    "prune": (),
+    "filter-branch": (),
+    "filter-repo": (),
+    "update-ref": ("-d",),
+    "commit": ("--amend",),
+    "rebase": (),
+    "remote": ("remove", "rm"),
+}
+_WRITES = frozenset(
+    "add commit merge pull fetch checkout switch stash tag branch remote revert cherry-pick am apply init clone mv "
+    "config worktree submodule notes reset push rebase restore symbolic-ref sparse-checkout bisect".split()
+)
+_SPEAKS = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
+
+
+def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a git call by its sub-command and flags."""
+    place = 0
+    while place < len(arguments) and arguments[place].text in _GLOBALS:
+        place += 1
+    words = arguments[place:]
+    if not words:
+        return unknown("git without a sub-command")
+    if any(word.certainty is Certainty.ANYTHING for word in words):
+        return _otherwise(words, folders, "a word of the git call may become an option")
+    if _only_lists(words):
+        return Judgement(Verdict.READ_ONLY, f"git {words[0].text} --list only looks")
+    rule, count = _deepest(words)
+    if rule is None:
+        return _otherwise(words, folders, "it is not known that this call of git only looks")
+    rest = words[count:]
+    objection = rule.objection(rest) or _EVERYWHERE.objection(rest) or _format_problem(rest)
+    if objection:
+        return _otherwise(words, folders, f"git {words[0].text}: {objection}")
+    if rule.network:
+        return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} asks a remote", (Reach(_remote(rest)),))
+    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} only looks", _files(rest, folders))
+
+
+def _files(words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    """Return files that git is told to read beside the repository: --no-index, --contents, grep -f."""
+    loose = any(word.text in ("--no-index", "--contents", "-f", "--file") for word in words)
+    named = [word for word in words if word.text[:1] != "-" and (loose or word.text[:1] == "/" or ".." in word.text)]
+    return tuple([ReadPath(path) for word in named for path in places(word.text, folders)])
+
+
+def _deepest(words: Sequence[Word]) -> tuple[Rule | None, int]:
+    """Find `remote get-url` before `remote`: the sub-command must stand first."""
+    rule = _TABLE.subcommand(words[0])
+    if rule is None:
+        return None, 0
+    below = rule.subcommand(words[1]) if len(words) > 1 and rule.subcommands else None
+    if below is not None:
+        return below, 2
+    return (rule, 1) if rule.bare else (None, 1)
+
+
+def _only_lists(words: Sequence[Word]) -> bool:
+    """Whether a branch or tag call names patterns to list, not something to create."""
+    if words[0].text not in ("branch", "tag"):
+        return False
+    rest = words[1:]
+    return any(word.text in ("-l", "--list") for word in rest) and not _LISTED.objection(rest)
+
+
+def _format_problem(words: Sequence[Word]) -> str:
+    # %G? asks gpg, and which program that is stands in the repository's settings
+    signed = next((word.text for word in words if "%G" in word.text or "signature" in word.text), None)
+    return f"{signed} may run gpg" if signed else ""
+
+
+def _remote(words: Sequence[Word]) -> str:
+    return next((word.text for word in words if word.text[:1] != "-"), "origin")
+
+
+def _otherwise(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
+    """Judge a call that changes something: the whole repository counts as written."""
+    verb = words[0].text
+    texts = [word.text for word in words[1:]]
+    touched: tuple[Access, ...] = tuple(WritePath(path) for path in places(".", folders))
+    if verb in _SPEAKS:
+        touched = (*touched, Reach(_remote(words[1:])))
+    marks = _DESTROYS.get(verb)
+    if marks is not None and (not marks or any(_means(text, marks) for text in texts)):
+        return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
+    if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
+        return unknown(reason, touched if verb in _WRITES else ())
+    return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
+
+
+def _means(text: str, marks: Sequence[str]) -> bool:
+    if text in marks:
+        return True
+    if text.startswith("--"):
+        return any(
+            mark.startswith(text.partition("=")[0]) for mark in marks if mark.startswith("--") and len(text) > 2
+        )  # not "--" itself
+    return text[:1] == "-" and any(f"-{letter}" in marks for letter in text[1:])

@@ -1,0 +1,206 @@
+"""Reads sed calls: a script is harmless when every command in it is one that only edits the stream."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from callwright.core.access import Access, ReadPath, WritePath
+from callwright.shell.folders import Folders, places
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.plan import Verdict
+from callwright.shell.words import Word
+
+_ADDRESS_END = frozenset(" \t!,+~0123456789$")
+_ALONE = frozenset("dDgGhHlnNpPqQxz=F{}")
+_TO_LINE_END = frozenset("aic#")
+_LABELS = frozenset(":btT")
+_LABEL = re.compile(r"[:btT]\s*[A-Za-z0-9_]*[ \t]*(?=[;\n}]|\Z)")
+_SUBSTITUTE_FLAGS = re.compile(r"[gpiImM0-9]*")
+_FLAGS = frozenset(
+    "-n -E -r -s -u -z --quiet --silent --regexp-extended --null-data --separate --unbuffered --posix --debug "
+    "--sandbox --zero-terminated --line-length".split()
+)
+_LETTERS = frozenset("nErsuz")
+
+
+def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a sed call by its options and the script it runs."""
+    scripts, files, objection, in_place = _split(arguments)
+    if in_place:
+        touched = _touched(WritePath, files, folders)
+        script_objection = first_problem(scripts)
+        literal = all(word.literal for word in arguments)
+        if objection or script_objection or not literal:
+            return unknown(objection or script_objection or "sed -i with words that are not literal", touched)
+        return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
+    touched = _touched(ReadPath, files, folders)
+    if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
+        objection = objection or "a word of the sed call is not literal"
+    objection = objection or first_problem(scripts)
+    if objection:
+        return unknown(objection, touched)
+    return Judgement(Verdict.READ_ONLY, "sed prints an edited copy", touched)
+
+
+def _touched(kind: type[ReadPath] | type[WritePath], files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    return tuple(kind(path) for word in files for path in places(word.text, folders))
+
+
+def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]:
+    """Tell scripts from files; a sed script may stand in -e, --expression or the first operand."""
+    scripts: list[str] = []
+    files: list[Word] = []
+    objection, in_place, closed, place = "", False, False, 0
+    while place < len(arguments):
+        word = arguments[place]
+        text = word.text
+        place += 1
+        if closed or text[:1] != "-" or text == "-":
+            files.append(word)
+        elif not word.literal:
+            objection = objection or f"{text} is not literal"
+        elif text == "--":
+            closed = True
+        elif text in ("-e", "--expression"):
+            scripts.append(arguments[place].text if place < len(arguments) else "")
+            objection = objection or (
+                "" if place < len(arguments) and arguments[place].literal else "no literal script"
+            )
+            place += 1
+        elif text.startswith("--expression="):
+            scripts.append(text.partition("=")[2])
+        elif text in ("-l", "--line-length"):
+            place += 1
+        elif text.startswith(("--in-place", "-i", "-I")):
+            in_place = True
+        elif text.partition("=")[0] in _FLAGS:
+            continue
+        else:
+            cluster_scripts, cluster_in_place, problem = _cluster(text)
+            scripts.extend(cluster_scripts)
+            in_place = in_place or cluster_in_place
+            if cluster_scripts == [""] and place < len(arguments):
+                scripts[-1] = arguments[place].text
+                objection = objection or ("" if arguments[place].literal else "no literal script")
+                place += 1
+            objection = objection or problem
+    if not scripts and files:
+        first = files.pop(0)
+        scripts.append(first.text)
+        objection = objection or ("" if first.literal else "the sed script is not literal")
+    return scripts, files, objection, in_place
+
+
+def _cluster(text: str) -> tuple[list[str], bool, str]:
+    if text.startswith("--"):
+        return [], False, f"{text} is not known"
+    for place, letter in enumerate(text[1:], start=1):
+        if letter == "e":
+            return [text[place + 1 :]], False, ""
+        if letter in "iI":
+            return [], True, ""
+        if letter not in _LETTERS:
+            return [], False, f"{text} is not known"
+    return [], False, ""
+
+
+def script_problem(script: str) -> str:
+    """Return what in a sed script reads, writes or runs something, or an empty string."""
+    try:
+        for command in _commands(script):
+            if command:
+                return f"the sed command {command} does more than edit the stream"
+    except (IndexError, ValueError):
+        return "the sed script is not understood"
+    return ""
+
+
+def first_problem(scripts: Sequence[str]) -> str:
+    """Return the first thing wrong with several scripts."""
+    return next((problem for script in scripts if (problem := script_problem(script))), "")
+
+
+def _commands(script: str) -> Iterator[str]:
+    """Walk the script, yielding an offending command or an empty string for each harmless one."""
+    place, end = 0, len(script)
+    while place < end:
+        letter = script[place]
+        if letter in " \t\n;":
+            place += 1
+        elif letter == "/" or letter == "\\" or letter in _ADDRESS_END:
+            place = _after_address(script, place)
+        elif letter in "sy":
+            place, flags = _after_substitution(script, place)
+            yield flags
+        elif letter in _TO_LINE_END:
+            # one-line text is an extension: without the backslash some programs read the rest as commands
+            yield "" if letter == "#" or "}" not in script[place:] else letter
+            place = _after_text(script, place)
+        elif letter in _LABELS:
+            label = _LABEL.match(script, place)
+            yield "" if label else letter
+            place = label.end() if label else end
+        elif letter in _ALONE:
+            place = _after_number(script, place + 1)
+            yield ""
+        else:
+            yield letter
+            return
+
+
+def _after_address(script: str, place: int) -> int:
+    letter = script[place]
+    if letter == "/":
+        return _after_regex_flags(script, _after_delimited(script, place + 1, "/"))
+    if letter == "\\":
+        return _after_regex_flags(script, _after_delimited(script, place + 2, script[place + 1]))
+    return place + 1
+
+
+def _after_regex_flags(script: str, place: int) -> int:
+    while place < len(script) and script[place] in "IM":
+        place += 1
+    return place
+
+
+def _after_delimited(script: str, place: int, delimiter: str) -> int:
+    if delimiter in "\n\\":
+        raise ValueError("no such delimiter")
+    while script[place] != delimiter:
+        if script[place] == "\n":
+            raise ValueError("a pattern over several lines")
+        # a delimiter inside [...] ends the pattern in some programs and not in others
+        if script[place] == "[" and delimiter in script[place : script.find("]", place + 2) + 1]:
+            raise ValueError("a delimiter inside brackets")
+        place += 2 if script[place] == "\\" else 1
+    return place + 1
+
+
+def _after_substitution(script: str, place: int) -> tuple[int, str]:
+    kind, delimiter = script[place], script[place + 1]
+    place = _after_delimited(script, place + 2, delimiter)
+    place = _after_delimited_replacement(script, place, delimiter)
+    flags = _SUBSTITUTE_FLAGS.match(script, place)
+    place = flags.end() if flags else place
+    rest = script[place : place + 1]
+    if rest not in ("", " ", "\t", "\n", ";", "}", "#"):
+        return place, f"{kind} with {rest}"
+    return place, ""
+
+
+def _after_delimited_replacement(script: str, place: int, delimiter: str) -> int:
+    while script[place] != delimiter:
+        place += 2 if script[place] == "\\" else 1
+    return place + 1
+
+
+def _after_text(script: str, place: int) -> int:
+    """Skip text up to the end of its line; a backslash carries it over to the next."""
+    while place < len(script) and script[place] != "\n":
+        place += 2 if script[place] == "\\" else 1
+    return place
+
+
+def _after_number(script: str, place: int) -> int:
+    while place < len(script) and script[place] in " \t0123456789":
+        place += 1
+    return place

@@ -1,0 +1,26 @@
+"""Reads yq calls, whose expression may follow a sub-command."""
+
+from collections.abc import Sequence
+
+from callwright.shell.folders import Folders
+from callwright.shell.grammar import table
+from callwright.shell.judge import by_rule
+from callwright.shell.judgement import Judgement, unknown
+from callwright.shell.words import Word
+
+_YQ = table(
+    r"""
+yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable
+      --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
+"""
+)["yq"]
+_EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
+
+
+def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a yq call by its flags; an expression reaches outside its files only by loading."""
+    if arguments and arguments[0].text in _EVALUATES:
+        arguments = arguments[1:]
+    if any("load" in word.text for word in arguments):
+        return unknown("the yq expression loads another file")
+    return by_rule(name, _YQ, arguments, folders)

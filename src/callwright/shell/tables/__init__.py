@@ -1,0 +1,80 @@
+"""The tables of known programs, built when first asked for."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import TypeAlias
+
+from callwright.shell.folders import Folders
+from callwright.shell.grammar import Rule, table
+from callwright.shell.judgement import Judgement
+from callwright.shell.words import Word
+
+Special: TypeAlias = Callable[[str, Sequence[Word], Folders], Judgement]
+
+_FAMILIES = ("files", "text", "system", "development", "network")
+_SPECIAL = {
+    "sed": "sed:sed",
+    "gsed": "sed:sed",
+    "awk": "awk:awk",
+    "gawk": "awk:awk",
+    "mawk": "awk:awk",
+    "nawk": "awk:awk",
+    "find": "find:find",
+    "gfind": "find:find",
+    "fd": "find:fd",
+    "fdfind": "find:fd",
+    "git": "git:git",
+    "curl": "fetch:curl",
+    "wget": "fetch:wget",
+    "aws": "cloud:aws",
+    "az": "cloud:az",
+    "gcloud": "cloud:gcloud",
+    "gh": "forge:gh",
+    "kubectl": "cluster:kubectl",
+    "yq": "yaml:yq",
+    "psql": "databases:psql",
+    "mysql": "databases:mysql",
+    "mariadb": "databases:mysql",
+    "sqlite3": "databases:sqlite",
+    "duckdb": "databases:sqlite",
+    "sqlcmd": "databases:sqlcmd",
+    "tar": "archives:tar",
+    "bsdtar": "archives:tar",
+    "gtar": "archives:tar",
+    "unzip": "archives:unzip",
+    "printf": "builtins:printf",
+    "test": "builtins:test",
+    "[": "builtins:test",
+    "[[": "builtins:test",
+    "read": "builtins:read",
+    "command": "builtins:command",
+    "set": "builtins:options",
+    "env": "builtins:env",
+    "history": "builtins:history",
+    "kill": "builtins:kill",
+}
+
+
+@cache
+def _rules() -> dict[str, Rule]:
+    rules: dict[str, Rule] = {}
+    for family in _FAMILIES:
+        rules.update(table(import_module(f"{__name__}.{family}").TABLE))
+    return rules
+
+
+def rule(name: str) -> Rule | None:
+    """Return a program's line in the tables."""
+    return _rules().get("true" if name == ":" else name)
+
+
+@cache
+def special(name: str) -> Special | None:
+    """Return the reader of a program whose arguments are a language of their own, or whose effects are known."""
+    place = _SPECIAL.get(name)
+    if place is None:
+        writers = import_module("callwright.shell.programs.writers")
+        return writers.WRITERS.get(name)
+    module, _, function = place.partition(":")
+    return getattr(import_module(f"callwright.shell.programs.{module}"), function)

@@ -1,0 +1,388 @@
+"""Programs that run another program: what stands in front, and what really runs."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from callwright.shell.variables import harmless
+from callwright.shell.words import Certainty, Word
+
+
+class Layer(NamedTuple):
+    """One wrapper taken off: a command or a script comes to light."""
+
+    name: str
+    inner: tuple[Word, ...] = ()
+    script: Word | None = None
+    doubt: str = ""
+    """Why the wrapper itself keeps the command from being called harmless."""
+    assignments: tuple[tuple[str, str | None], ...] = ()
+    folder: Word | None = None
+    """Where the command will run instead."""
+
+
+class _Wrapper(NamedTuple):
+    values: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    operands: int = 0
+    doubt: str = ""
+
+
+def _wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "") -> _Wrapper:
+    return _Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
+
+
+SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash".split())
+_PLAIN_SHELLS = frozenset(("sh", "bash", "dash"))
+_PLAIN_SHELL_FLAGS = frozenset("ceux")
+_PLAIN_SHELL_OPTIONS = frozenset(("pipefail", "errexit", "nounset", "xtrace"))
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
+_OTHER_USER = "it runs as another user"
+_KEEPS_RUNNING = "it starts something that keeps running"
+_ELSEWHERE = "it changes where or how the program runs"
+_DOWNLOADS = "it may download and run a package"
+
+_WRAPPERS = {
+    "timeout": _wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
+    "gtimeout": _wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
+    "nice": _wrapper("-n --adjustment", "-#"),
+    "ionice": _wrapper("-c -n --class --classdata", "-t"),
+    "stdbuf": _wrapper("-i -o -e --input --output --error"),
+    "time": _wrapper("", "-p"),
+    "builtin": _wrapper(),
+    "command": _wrapper("", "-p"),
+    "arch": _wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
+    "nohup": _wrapper(doubt="it may write nohup.out"),
+    "exec": _wrapper("-a", "-c -l", doubt="it replaces the shell"),
+    "coproc": _wrapper(doubt=_KEEPS_RUNNING),
+    "setsid": _wrapper("", "-f -w -c", doubt=_KEEPS_RUNNING),
+    "disown": _wrapper(doubt=_KEEPS_RUNNING),
+    "noglob": _wrapper(doubt=_ELSEWHERE),
+    "nocorrect": _wrapper(doubt=_ELSEWHERE),
+    "sudo": _wrapper(
+        "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot --role --type",
+        doubt=_OTHER_USER,
+    ),
+    "doas": _wrapper("-u -C", doubt=_OTHER_USER),
+    "pkexec": _wrapper("--user", doubt=_OTHER_USER),
+    "gosu": _wrapper("", "", 1, doubt=_OTHER_USER),
+    "runuser": _wrapper("-u -g -G", doubt=_OTHER_USER),
+    "chroot": _wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
+    "taskset": _wrapper("", "", 1, doubt=_ELSEWHERE),
+    "chrt": _wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
+    "unshare": _wrapper("-S -G -R -w", doubt=_ELSEWHERE),
+    "nsenter": _wrapper("-t -S -G", doubt=_ELSEWHERE),
+    "setarch": _wrapper("", "", 1, doubt=_ELSEWHERE),
+    "prlimit": _wrapper("-p", doubt=_ELSEWHERE),
+    "cpulimit": _wrapper("-l -p -e", doubt=_ELSEWHERE),
+    "systemd-run": _wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
+    "systemd-inhibit": _wrapper(doubt=_ELSEWHERE),
+    "strace": _wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
+    "ltrace": _wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
+    "valgrind": _wrapper(doubt="it writes reports"),
+    "unbuffer": _wrapper(doubt=_ELSEWHERE),
+    "rlwrap": _wrapper(doubt=_ELSEWHERE),
+    "torsocks": _wrapper(doubt=_ELSEWHERE),
+    "proxychains": _wrapper("-f", doubt=_ELSEWHERE),
+    "proxychains4": _wrapper("-f", doubt=_ELSEWHERE),
+    "caffeinate": _wrapper("-t -w", doubt=_KEEPS_RUNNING),
+    "busybox": _wrapper(doubt="its programs differ from the ones known here"),
+    "toybox": _wrapper(doubt="its programs differ from the ones known here"),
+    "npx": _wrapper("-p --package -c --call", doubt=_DOWNLOADS),
+    "bunx": _wrapper(doubt=_DOWNLOADS),
+    "pipx": _wrapper("--spec", "", 1, doubt=_DOWNLOADS),
+    "uvx": _wrapper("--from --with -p", doubt=_DOWNLOADS),
+    "direnv": _wrapper("", "", 2, doubt=_ELSEWHERE),
+    "dotenv": _wrapper("-f", doubt=_ELSEWHERE),
+    "xvfb-run": _wrapper("-n -s -e", doubt=_ELSEWHERE),
+    "fakeroot": _wrapper("-l -s -i", doubt=_ELSEWHERE),
+}
+_FLOCK = _wrapper("-w -E -T -O -B -I -s -u -g")
+_WATCH = _wrapper("-n -q -s --interval --equexit")
+_PARALLEL = _wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
+_RUN_VERBS = {
+    "uv": ("run",),
+    "poetry": ("run",),
+    "pipenv": ("run",),
+    "pdm": ("run",),
+    "hatch": ("run",),
+    "rye": ("run",),
+    "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "dlx"),
+    "npm": ("exec", "x"),
+    "bundle": ("exec",),
+    "mise": ("exec", "x"),
+    "asdf": ("exec",),
+    "conda": ("run",),
+    "docker": ("exec",),
+    "podman": ("exec",),
+    "kubectl": ("exec",),
+    "cargo": (),
+}
+
+
+def unwrap(words: Sequence[Word]) -> Layer | None:
+    """Take the outermost wrapper off; None when the first word is the program that runs."""
+    name = words[0].text
+    if "/" in name:
+        name = name.rpartition("/")[2]
+    if name not in _ALL or not words[0].literal:
+        return None
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(name, words[1:])
+    wrapper = _WRAPPERS.get(name)
+    if wrapper is not None:
+        return _plain(name, wrapper, words[1:])
+    if name in SHELLS:
+        return _shell(name, words[1:])
+    return _runner(name, words[1:]) if name in _RUN_VERBS else None
+
+
+def _plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> Layer | None:
+    place, doubt = _options(words, wrapper)
+    inner = tuple(words[place + wrapper.operands :])
+    if any(not word.literal for word in words[:place]):
+        doubt = doubt or "an option is not literal"
+    if not inner:
+        return None
+    return Layer(name, inner, doubt=doubt or wrapper.doubt)
+
+
+def _options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
+    """Count the leading options; unknown ones raise a doubt."""
+    place, doubt, values, flags = 0, "", wrapper.values, wrapper.flags
+    while place < len(words):
+        text = words[place].text
+        if text == "--":
+            return place + 1, doubt
+        if text[:1] != "-" or text == "-":
+            break
+        if text in values:
+            place += 2
+            continue
+        name = text.partition("=")[0]
+        known = name in flags or name in values or text[:2] in values or ("-#" in flags and text[1:].isdigit())
+        doubt = doubt or ("" if known else f"{text} is not known")
+        place += 1
+    return place, doubt
+
+
+def _command(name: str, words: Sequence[Word]) -> Layer | None:
+    if words and re.match(r"-p*[vV]", words[0].text):
+        return None
+    return _plain(name, _WRAPPERS["command"], words)
+
+
+def _env(name: str, words: Sequence[Word]) -> Layer | None:
+    place, doubt, folder = 0, "", None
+    assignments: list[tuple[str, str | None]] = []
+    while place < len(words):
+        text = words[place].text
+        if text in ("-S", "--split-string") or text.startswith(("-S", "--split-string=", "-vS")):
+            return _split_string(words[place:], text)
+        if text in ("-C", "--chdir") and place + 1 < len(words):
+            folder, place = words[place + 1], place + 1
+        elif text.startswith("--chdir="):
+            folder = Word(text.partition("=")[2], words[place].certainty)
+        elif text in ("-u", "--unset", "-P"):
+            doubt, place = doubt or "it changes the environment", place + 1
+        elif assignment := _ASSIGNMENT.match(text):
+            value = assignment[2] if words[place].literal else None
+            assignments.append((assignment[1], value))
+            if not harmless(assignment[1], value):
+                doubt = doubt or f"it sets {assignment[1]}, which may change what programs do"
+        elif text[:1] != "-":
+            break
+        elif text not in ("-i", "-", "--", "--ignore-environment", "-0", "--null", "-v", "--debug"):
+            doubt = doubt or f"{text} is not known"
+        place += 1
+    inner = tuple(words[place:])
+    return Layer(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder) if inner else None
+
+
+def _split_string(words: Sequence[Word], text: str) -> Layer:
+    attached = text.partition("=")[2] if text.startswith("--") else text.partition("S")[2]
+    rest = words[1:] if attached else words[2:]
+    first = attached or (words[1].text if len(words) > 1 else "")
+    script = Word(" ".join([first, *(word.text for word in rest)]))
+    return Layer("env", script=script, doubt="env splits a text into a command")
+
+
+# --replace, --eof and --max-lines take a value only after "="
+_XARGS = _wrapper(
+    "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
+    "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
+)
+_XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
+
+
+def _xargs(name: str, words: Sequence[Word]) -> Layer | None:
+    place, doubt = _options(words, _XARGS)
+    flags = words[:place]
+    doubt = _xargs_doubt(flags) if doubt else ""
+    mark = _replacement(flags)
+    inner = tuple(_filled(word, mark) for word in words[place:])
+    if not inner:
+        return None
+    if mark is None or not any(not word.literal for word in inner):
+        inner = (*inner, Word("{}", Certainty.ANYTHING))
+    return Layer(name, inner, doubt=doubt)
+
+
+def _xargs_doubt(flags: Sequence[Word]) -> str:
+    for word in flags:
+        text = word.text
+        if text[:1] != "-" or text.partition("=")[0] in _XARGS_FLAGS or text[:2] in _XARGS.values:
+            continue
+        # -i, -e and -l take an optional value, attached
+        if text[1:2] not in ("i", "e", "l") and not set(text[1:]) <= set("0rtx"):
+            return f"{text} is not known"
+    return ""
+
+
+def _replacement(flags: Sequence[Word]) -> str | None:
+    """Return the text that xargs replaces by what it reads."""
+    for place, word in enumerate(flags):
+        text = word.text
+        if text in ("-I", "-J"):
+            return flags[place + 1].text if place + 1 < len(flags) else "{}"
+        if text.startswith(("-I", "-J")):
+            return text[2:]
+        if text.startswith("--replace") or (text.startswith("-i") and text[1:2] == "i"):
+            return text.partition("=")[2] or (text[2:] if not text.startswith("--") else "") or "{}"
+    return None
+
+
+def _filled(word: Word, mark: str | None) -> Word:
+    return Word(word.text, Certainty.ANYTHING) if mark and mark in word.text else word
+
+
+def _shell(name: str, words: Sequence[Word]) -> Layer | None:
+    place, script, doubt = 0, False, "" if name in _PLAIN_SHELLS else f"{name} reads its scripts differently"
+    while place < len(words):
+        text = words[place].text
+        if text[:1] not in ("-", "+") or text in ("-", "--"):
+            break
+        if text in ("--rcfile", "--init-file"):
+            place, doubt = place + 1, doubt or f"{text} runs a file first"
+        elif text[:2] == "--":
+            doubt = doubt or ("" if text in ("--norc", "--noprofile", "--posix") else f"{text} is not known")
+        else:
+            script = script or (text[0] == "-" and "c" in text)
+            place, doubt = _shell_letters(words, place, doubt)
+        place += 1
+    place += place < len(words) and words[place].text in ("-", "--")
+    if not script or place >= len(words):
+        return None
+    return Layer(f"{name} -c", script=words[place], doubt=doubt)
+
+
+def _shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, str]:
+    letters = words[place].text[1:]
+    if letters[-1:] in ("o", "O") and place + 1 < len(words):
+        plain = words[place].text[0] == "-" and words[place + 1].text in _PLAIN_SHELL_OPTIONS
+        return place + 1, doubt or (
+            "" if plain and set(letters[:-1]) <= _PLAIN_SHELL_FLAGS else "it sets shell options"
+        )
+    return place, doubt or ("" if set(letters) <= _PLAIN_SHELL_FLAGS else f"-{letters} changes how the shell starts")
+
+
+def _eval(name: str, words: Sequence[Word]) -> Layer | None:
+    first = next((place for place, word in enumerate(words) if word.text not in ("--", "eval")), len(words))
+    words = words[first:]
+    if not words:
+        return None
+    literal = all(word.literal for word in words)
+    script = Word(" ".join(word.text for word in words), Certainty.LITERAL if literal else Certainty.ANYTHING)
+    return Layer(name, script=script, doubt="it evaluates a text")
+
+
+def _trap(name: str, words: Sequence[Word]) -> Layer | None:
+    words = [word for word in words if word.text not in ("--", "-p", "-l")]
+    if not words or words[0].text == "-":
+        return None
+    return Layer(name, script=words[0], doubt="it leaves a command behind")
+
+
+def _dash_c(name: str, words: Sequence[Word]) -> Layer | None:
+    """Read programs that take a script after -c: su, script, flock."""
+    for place, word in enumerate(words):
+        if word.text in ("-c", "--command") and place + 1 < len(words):
+            return Layer(name, script=words[place + 1], doubt=f"{name} runs a text")
+        if word.text.startswith("--command="):
+            return Layer(name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a text")
+    inner = tuple(words[_options(words, _FLOCK)[0] + 1 :]) if name == "flock" else ()
+    return Layer(name, inner, doubt="it waits for a lock") if inner else None
+
+
+def _watch(name: str, words: Sequence[Word]) -> Layer | None:
+    place, _ = _options(words, _WATCH)
+    text = " ".join(word.text for word in words[place:])
+    return Layer(name, script=Word(text), doubt="it runs a text again and again") if text else None
+
+
+def _parallel(name: str, words: Sequence[Word]) -> Layer | None:
+    place, _ = _options(words, _PARALLEL)
+    command: list[str] = []
+    inputs: list[str] = []
+    target = command
+    for word in words[place:]:
+        if re.fullmatch(r":::\+?|::::\+?", word.text):
+            target = inputs
+        else:
+            target.append(word.text)
+    line = " ".join(command)
+    lines = [line.replace("{}", text) if "{}" in line else f"{line} {text}" for text in inputs] or [line or "true"]
+    return Layer(name, script=Word("\n".join(lines)), doubt="it runs texts made from its input")
+
+
+def _runner(name: str, words: Sequence[Word]) -> Layer | None:
+    verb = len(words) - len(_after_options(words, skip=False))
+    if verb >= len(words) or words[verb].text not in _RUN_VERBS[name]:
+        return None
+    rest = words[verb + 1 :]
+    marks = [place for place, word in enumerate(rest) if word.text == "--"]
+    inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in ("docker", "podman", "kubectl"))
+    doubt = f"{name} {words[verb].text} prepares what it runs"
+    return Layer(f"{name} {words[verb].text}", tuple(inner), doubt=doubt) if inner else None
+
+
+def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
+    place = 0
+    values = (
+        "--context",
+        "--cluster",
+        "-e",
+        "--env",
+        "-u",
+        "--user",
+        "-w",
+        "--workdir",
+        "-n",
+        "--namespace",
+        "-c",
+        "--with",
+        "-p",
+        "--python",
+        "--extra",
+    )
+    while place < len(words) and words[place].text[:1] == "-":
+        place += 2 if words[place].text in values else 1
+    return words[place + skip :]
+
+
+_SPECIAL: dict[str, Callable[[str, Sequence[Word]], Layer | None]] = {
+    "env": _env,
+    "command": _command,
+    "xargs": _xargs,
+    "gxargs": _xargs,
+    "eval": _eval,
+    "trap": _trap,
+    "su": _dash_c,
+    "script": _dash_c,
+    "flock": _dash_c,
+    "watch": _watch,
+    "parallel": _parallel,
+}
+_ALL = frozenset((*_SPECIAL, *_WRAPPERS, *SHELLS, *_RUN_VERBS))

@@ -1,0 +1,140 @@
+"""What each tool was used for and what it cost: cheap enough to be always on."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from callwright.core.call import Completed, Interrupted, Outcome
+from callwright.core.json import Json
+from callwright.core.tokens import tokens_for
+
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStats:
+    """One tool's figures so far."""
+
+    name: str
+    calls: int
+    outcomes: Mapping[str, int]
+    """How often each ending happened: `completed`, `interrupted` or an error's code."""
+    attempts: int
+    seconds_total: float
+    seconds_p50: float
+    seconds_p95: float
+    seconds_max: float
+    chars_in: int
+    chars_out: int
+
+    @property
+    def tokens_out(self) -> int:
+        """About how many tokens its results cost the conversation."""
+        return tokens_for(self.chars_out)
+
+    def to_json(self) -> dict[str, Json]:
+        """The figures as JSON, for status lines and exports."""
+        return {
+            "name": self.name,
+            "calls": self.calls,
+            "outcomes": dict(self.outcomes),
+            "attempts": self.attempts,
+            "seconds": {
+                "total": self.seconds_total,
+                "p50": self.seconds_p50,
+                "p95": self.seconds_p95,
+                "max": self.seconds_max,
+            },
+            "chars_in": self.chars_in,
+            "chars_out": self.chars_out,
+            "tokens_out": self.tokens_out,
+        }
+
+
+class Tally:
+    """Running figures of one tool. Calls are noted as they come and added up in one go, which is cheaper."""
+
+    __slots__ = ("_durations", "_noted", "attempts", "calls", "chars_in", "chars_out", "longest", "outcomes", "seconds")
+
+    def __init__(self) -> None:
+        self.calls = self.attempts = self.chars_in = self.chars_out = 0
+        self.seconds = self.longest = 0.0
+        self.outcomes: dict[str, int] = {}
+        self._noted: list[tuple[str, int, float, int, int]] = []
+        self._durations: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def note(self, ending: str, attempts: int, seconds: float, chars_in: int, chars_out: int) -> None:
+        """Count one call."""
+        self._noted.append((ending, attempts, seconds, chars_in, chars_out))
+        if len(self._noted) >= _REMEMBERED:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        if not self._noted:
+            return
+        endings, attempts, seconds, chars_in, chars_out = zip(*self._noted, strict=True)
+        self._noted.clear()
+        self.calls += len(endings)
+        self.attempts += sum(attempts)
+        self.seconds += sum(seconds)
+        self.longest = max(self.longest, *seconds)
+        self.chars_in += sum(chars_in)
+        self.chars_out += sum(chars_out)
+        self._durations.extend(seconds)
+        for ending in set(endings):
+            self.outcomes[ending] = self.outcomes.get(ending, 0) + endings.count(ending)
+
+    def figures(self, name: str) -> ToolStats:
+        """What has come together so far; durations of the last thousand calls give the percentiles."""
+        self._add_up()
+        ordered = sorted(self._durations)
+        return ToolStats(
+            name,
+            self.calls,
+            dict(self.outcomes),
+            self.attempts,
+            self.seconds,
+            _quantile(ordered, 0.5),
+            _quantile(ordered, 0.95),
+            self.longest,
+            self.chars_in,
+            self.chars_out,
+        )
+
+
+class Stats:
+    """Counts calls by tool name."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, Tally] = {}
+
+    def tally(self, name: str) -> Tally:
+        """The running figures of a tool, to be noted in directly."""
+        found = self._tallies.get(name)
+        if found is None:
+            found = self._tallies[name] = Tally()
+        return found
+
+    def record(self, name: str, outcome: Outcome) -> None:
+        """Count one outcome."""
+        arguments = outcome.call.arguments
+        chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
+        if isinstance(outcome, Interrupted):
+            self.tally(name).note("interrupted", 0, 0.0, chars_in, 0)
+            return
+        ending = "completed" if isinstance(outcome, Completed) else outcome.error.code
+        self.tally(name).note(ending, outcome.attempts, outcome.seconds, chars_in, len(outcome.text))
+
+    def __getitem__(self, name: str) -> ToolStats:
+        return (self._tallies.get(name) or Tally()).figures(name)
+
+    def __iter__(self) -> Iterator[ToolStats]:
+        return (self[name] for name in sorted(self._tallies))
+
+    def to_json(self) -> list[Json]:
+        """Every tool's figures, by name."""
+        return [entry.to_json() for entry in self]
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0.0

@@ -1,0 +1,177 @@
+"""Where a path leads, whether that is inside the workspace, and opening it without being led elsewhere."""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from callwright.core.errors import Unsafe, UsageError
+
+Reads: TypeAlias = Literal["inside", "anywhere"]
+Outside: TypeAlias = Literal["refuse", "ask"]
+
+# bidirectional overrides make a prompt show another path than the one that is opened
+_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNPRINTABLE = frozenset({"Cc", "Zl", "Zp"})
+# a folder is passed through, not listed: where the system offers it, that needs no permission to read it
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+_MAYBE_A_LINK = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Workspace:
+    """The folders an agent works in, and what becomes of paths outside of them."""
+
+    roots: tuple[Path, ...]
+    reads: Reads
+    """`inside`: reading outside is treated like writing outside; `anywhere`: only writes are fenced."""
+    outside: Outside
+    """`refuse`: the tools themselves raise `Unsafe`; `ask`: the policy's fence asks a person first."""
+
+    def __init__(
+        self,
+        root: str | PathLike[str],
+        *more: str | PathLike[str],
+        reads: Reads = "inside",
+        outside: Outside = "refuse",
+    ) -> None:
+        object.__setattr__(self, "roots", tuple(_real_root(each) for each in (root, *more)))
+        object.__setattr__(self, "reads", reads)
+        object.__setattr__(self, "outside", outside)
+
+    @classmethod
+    def of(cls, value: "Workspace | str | PathLike[str]") -> "Workspace":
+        """Take a workspace as it is and a folder as a workspace of one root."""
+        return value if isinstance(value, Workspace) else cls(value)
+
+    @property
+    def root(self) -> Path:
+        """The first root: what relative paths start from."""
+        return self.roots[0]
+
+    def resolve(self, path: str, *, base: Path | None = None) -> Path:
+        """Say where a path really leads, links followed, also when its end does not exist yet.
+
+        `~` and `~/…` mean the home folder, as they would in a shell; nothing else is expanded or decoded.
+        """
+        _refuse_tricks(path)
+        if path == "~" or path.startswith("~/"):
+            path = os.path.expanduser(path)  # noqa: PTH111 - pathlib would drop a trailing slash and a dot
+        return Path(os.path.realpath(os.path.join(base or self.root, path)))  # noqa: PTH118 - realpath wants the raw text
+
+    def contains(self, path: str | PathLike[str]) -> bool:
+        """Whether a path leads to a root or below one, compared by components after links are followed."""
+        return self._holds(self.resolve(os.fspath(path)))
+
+    def check_read(self, path: str) -> Path:
+        """Resolve a path that is about to be read; outside it is `Unsafe` unless reads or questions allow it."""
+        resolved = self.resolve(path)
+        if self.reads == "inside" and self.outside == "refuse":
+            self._refuse_outside(path, resolved, "read")
+        return resolved
+
+    def check_write(self, path: str) -> Path:
+        """Resolve a path that is about to be changed; outside it is `Unsafe` unless the policy asks about it."""
+        resolved = self.resolve(path)
+        if self.outside == "refuse":
+            self._refuse_outside(path, resolved, "write")
+        return resolved
+
+    def _holds(self, resolved: Path) -> bool:
+        return any(resolved.is_relative_to(root) for root in self.roots)
+
+    def _refuse_outside(self, path: str, resolved: Path, verb: str) -> None:
+        if self._holds(resolved):
+            return
+        leads = "" if path == str(resolved) else f", which leads to {str(resolved)!r}"
+        roots = " or ".join(str(root) for root in self.roots)
+        raise Unsafe(f"refused to {verb} {path!r}{leads}: it is outside the workspace {roots}; use a path inside it")
+
+
+def _real_root(root: str | PathLike[str]) -> Path:
+    name = os.fspath(root)
+    if not name or "\0" in name:  # an unset variable must not become the current folder
+        raise UsageError(f"{name!r} is not a folder a workspace can have as its root")
+    real = Path(os.path.realpath(name))
+    if real.is_file():  # a folder may still be made, a file never becomes one
+        raise UsageError(f"{name!r} is a file; give the folder to work in, such as {str(real.parent)!r}")
+    return real
+
+
+def _refuse_tricks(path: str) -> None:
+    if not path:
+        raise Unsafe("the path is empty; give one relative to the workspace, such as '.'")
+    if path[:7].lower() == "file://":
+        raise Unsafe(f"{path!r} is a URL; give a plain path")
+    if path.isascii() and path.isprintable():
+        return
+    for character in path:
+        if character in _BIDIRECTIONAL or unicodedata.category(character) in _UNPRINTABLE:
+            raise Unsafe(f"the path {path!r} contains the control character {character!r}; leave it out")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise Unsafe(f"the path {path!r} contains half a character; no file can have that name") from None
+
+
+def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
+    """Open a resolved absolute path, following no link on the way: what was checked is what is opened."""
+    with parent_folder(path) as folder:
+        return open_beneath(folder, path.name or ".", flags, mode)
+
+
+@contextmanager
+def parent_folder(path: Path, *, create: bool = False) -> Generator[int, None, None]:
+    """Lend a descriptor of the folder a resolved path lies in; rename, link and unlink go through it."""
+    folder = open_folder(path.parent, create=create)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def open_folder(path: Path, *, create: bool = False) -> int:
+    """Open a resolved folder for use as `dir_fd`, following no link, making missing folders where told to."""
+    folder = os.open("/", _FOLDER | os.O_CLOEXEC)
+    for name in path.parts[1:]:
+        above = folder
+        try:
+            folder = _step(above, name, create=create)
+        finally:
+            os.close(above)
+    return folder
+
+
+def open_beneath(folder: int, name: str, flags: int, mode: int = 0o666) -> int:
+    """Open one name in an open folder; a link in its place is `Unsafe`."""
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _MAYBE_A_LINK and _is_link(folder, name):
+            raise Unsafe(
+                f"{name!r} is a link that appeared after the path was checked, or that leads in a circle"
+            ) from None
+        raise
+
+
+def _step(folder: int, name: str, *, create: bool) -> int:
+    try:
+        return open_beneath(folder, name, _FOLDER)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with suppress(FileExistsError):  # somebody else may make it first; what it is, the open says
+        os.mkdir(name, dir_fd=folder)
+    return open_beneath(folder, name, _FOLDER)
+
+
+def _is_link(folder: int, name: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False

@@ -1,0 +1,103 @@
+"""The contract of a provider as a function: run it on your own."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+
+from callwright.core.call import Completed, ToolCall
+from callwright.core.content import Output
+from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.spec import Annotations, Effect, ToolSpec
+from callwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    TextDelta,
+    ThinkingDelta,
+)
+
+_TOOL = ToolSpec(
+    "check.add",
+    "Add two whole numbers.",
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    },
+    annotations=Annotations(Effect.READ),
+)
+_WIRE = {"check.add": "check_add"}
+_ASKED = UserMessage("What is 17 + 25? Use the tool.")
+_CALLED = ToolCall("call_1", "check.add", '{"a": 17, "b": 25}')
+
+
+async def check_provider(provider: Provider) -> list[AssistantMessage]:
+    """Check that a provider keeps the contract; returns the messages it gave.
+
+    It is asked a plain question, offered a tool, shown an outcome, and left in the middle of a stream. Every stream
+    ends with the whole message, its deltas are what the message says, and its calls have unique ids, known names and
+    arguments that are JSON.
+    """
+    assert provider.model, "a provider must name its model"
+    plain: tuple[Message, ...] = (UserMessage("Say hello."),)
+    told: tuple[Message, ...] = (
+        _ASKED,
+        AssistantMessage((_CALLED,), "calls"),
+        ToolMessage((Completed(_CALLED, Output("42")),)),
+    )
+    requests = [
+        ModelRequest(plain, system="Answer in one word."),
+        ModelRequest((_ASKED,), tools=(_TOOL,), wire_names=_WIRE),
+        ModelRequest(told, tools=(_TOOL,), wire_names=_WIRE),
+    ]
+    messages = [_checked([event async for event in provider.stream(request)]) for request in requests]
+    await _check_leaving(provider, requests[0])
+    return messages
+
+
+def _checked(events: Sequence[ModelEvent]) -> AssistantMessage:
+    assert events, "a stream must have events"
+    last = events[-1]
+    assert isinstance(last, MessageDone), f"the last event must be the whole message, not {last!r}"
+    ends = [event for event in events if isinstance(event, MessageDone)]
+    assert len(ends) == 1, f"a stream has one message, not {len(ends)}"
+    message = last.message
+    _check_deltas(events, message)
+    _check_calls(message)
+    usage = message.usage
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    assert min(counts) >= 0, f"usage must not be negative: {usage}"
+    return message
+
+
+def _check_deltas(events: Sequence[ModelEvent], message: AssistantMessage) -> None:
+    heard = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert heard == message.text, f"the text deltas say {heard!r}, the message {message.text!r}"
+    named = {event.call_id for event in events if isinstance(event, CallDelta)}
+    known = {call.id for call in message.calls}
+    assert named <= known, f"deltas of calls the message does not have: {sorted(named - known)}"
+    assert all(event.text for event in events if isinstance(event, ThinkingDelta)), "a delta must say something"
+
+
+def _check_calls(message: AssistantMessage) -> None:
+    calls = message.calls
+    assert len({call.id for call in calls}) == len(calls), "calls must have ids of their own"
+    if calls:
+        assert message.stop in ("calls", "length"), f"a message with calls stops for them, not for {message.stop!r}"
+    for call in calls:
+        assert call.id, f"{call.name}: a call must have an id"
+        assert call.name in (*_WIRE, *_WIRE.values()), f"{call.name!r} was not offered"
+        if isinstance(call.arguments, (str, bytes)) and message.stop != "length":
+            json.loads(call.arguments)
+
+
+async def _check_leaving(provider: Provider, request: ModelRequest) -> None:
+    """Whoever leaves a stream early closes it, and the next request works."""
+    stream = provider.stream(request)
+    async for _ in stream:
+        break
+    if isinstance(stream, AsyncGenerator):
+        await stream.aclose()
+    _checked([event async for event in provider.stream(request)])

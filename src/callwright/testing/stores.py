@@ -1,0 +1,133 @@
+"""The contract of a session store as a function: run it on your own."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from callwright.core.access import ReadPath, RunCommand, UseTool
+from callwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
+from callwright.core.content import File, Image, Output, Text
+from callwright.core.errors import Cancelled, Halted, Transient, UnknownTool
+from callwright.core.message import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
+from callwright.core.spec import Effect
+from callwright.sessions.base import SessionBusy, SessionError, SessionStore
+from callwright.sessions.codec import to_text
+from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said
+
+_CALLS = (
+    ToolCall("c1", "fs.read", '{"path": "a"}'),
+    ToolCall("c2", "fs.read", {"path": "b", "deep": [1, None, 2.5]}),
+    ToolCall("c.3", "raed", b'{"raw": 1}'),
+)
+_QUESTION = Question(
+    "c1", "fs.read", {"path": "a"}, "digest", "Allow fs.read: a?", "because", (ReadPath("a"), RunCommand("ls", "/"))
+)
+_OUTCOMES = (
+    Completed(_CALLS[0], Output((Text("two\nlines"), Image(b"\x00\xff"), File(b"%PDF", "application/pdf", "x.pdf")))),
+    Completed(_CALLS[1], Output('{"a":1}', {"a": 1}), 0.25, 2),
+    Failed(_CALLS[2], UnknownTool("raed", ["fs.read"]), started=False, attempts=1),
+)
+_RECORDS: tuple[Record, ...] = (
+    Said(UserMessage('what is in ünïcode \ud800 100%_sure "quoted"?')),
+    Said(
+        AssistantMessage(
+            (Thinking("hm", {"signature": "s"}), Text("I look"), *_CALLS), "calls", Usage(1, 2, 3, 4), "m"
+        ),
+        "t1",
+    ),
+    Asked(
+        (_QUESTION, Question("c2", "x", {}, "d2", "s", accesses=(UseTool("x", Effect.WRITE),), kind="auth", url="u"))
+    ),
+    Answered({_QUESTION.id: Approve({"path": "z"}, "session"), "other": Decline("no")}),
+    Began({"c1": "d1", "c2": "d2"}),
+    Ended(Failed(_CALLS[0], Transient("later", retry_after=1.5), started=True, seconds=1.0, attempts=3)),
+    Said(ToolMessage(_OUTCOMES)),
+    Said(ToolMessage((Failed(_CALLS[0], Halted("stop")), Failed(_CALLS[1], Cancelled("cut"), started=True)))),
+    Compacted((UserMessage((Text("so far"),)),), Usage(9, 9)),
+    Checkpoint("verify", {"tried": 2, "notes": ["a"]}, "go on?"),
+)
+
+
+async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
+    """Check that a store keeps the contract: the store, or what opens it, each time on the same sessions if durable.
+
+    Records come back as they were put in, in order; one writer at a time; forks, titles, deletion and search do
+    what they say; a durable store has it all after it was opened again.
+    """
+    make = made if callable(made) else lambda: made
+    store = make()
+    await _check_round_trip(store)
+    await _check_writers(store)
+    await _check_lists(store)
+    await _check_forks(store)
+    if store.durable:
+        again = make()
+        assert _texts(await again.read("check-1")) == _texts(_RECORDS), "records must be there after a restart"
+    await store.delete("check-1")
+    with suppress(SessionError):
+        await store.read("check-1")
+        raise AssertionError("a deleted session must be gone")
+
+
+def _texts(records: object) -> list[str]:
+    return [to_text(record) for record in records]  # type: ignore[union-attr] - a sequence of records
+
+
+async def _check_round_trip(store: SessionStore) -> None:
+    with suppress(SessionError):
+        await store.read("check-1")
+        raise AssertionError("reading a session that is not there must raise SessionError")
+    hold = await store.hold("check-1")
+    assert list(hold.records) == [], "a new session has no records"
+    await hold.append(*_RECORDS[:2])
+    await hold.append(_RECORDS[2])
+    hold.note(_RECORDS[3])
+    await hold.append(*_RECORDS[4:])
+    await hold.release()
+    assert _texts(await store.read("check-1")) == _texts(_RECORDS), "records must come back as they were put in"
+    hold = await store.hold("check-1")
+    assert _texts(hold.records) == _texts(_RECORDS), "a hold must show what the session holds"
+    await hold.release()
+
+
+async def _check_writers(store: SessionStore) -> None:
+    taken = await asyncio.gather(*(store.hold("check-2") for _ in range(8)), return_exceptions=True)
+    holds = [hold for hold in taken if not isinstance(hold, BaseException)]
+    assert len(holds) == 1, f"exactly one of eight writers must win, not {len(holds)}"
+    losers = [error for error in taken if isinstance(error, BaseException)]
+    assert all(isinstance(error, SessionBusy) for error in losers), f"the others must be told SessionBusy: {losers}"
+    await holds[0].append(Said(UserMessage("needle in a haystack")))
+    with suppress(SessionBusy):
+        await store.delete("check-2")
+        raise AssertionError("a session that is being written must not be deleted")
+    await holds[0].release()
+    await (await store.hold("check-2")).release()
+    await (await store.hold("check-5")).release()
+    known = {entry.session_id for entry in await store.list()}
+    assert "check-5" not in known, "a session that was held and not written must not come to be"
+
+
+async def _check_lists(store: SessionStore) -> None:
+    await store.rename("check-2", "a title")
+    listed = {entry.session_id: entry for entry in await store.list()}
+    assert listed["check-2"].title == "a title", "rename must show in the list"
+    assert listed["check-1"].records == len(_RECORDS), "the list must count records"
+    for wanted, where in (("NEEDLE in", "check-2"), ('"quoted"', "check-1"), ("100%_s", "check-1")):
+        found = {hit.session_id for hit in await store.search(wanted)}
+        assert found == {where}, f"searching {wanted!r} must find {where} only, not {found}"
+    assert not await store.search("100x_s"), "a search must take % and _ literally"
+
+
+async def _check_forks(store: SessionStore) -> None:
+    hold = await store.hold("check-3")
+    await hold.append(_RECORDS[0], _RECORDS[1], _RECORDS[4])
+    await hold.release()
+    await store.fork("check-3", "check-4")
+    assert _texts(await store.read("check-4")) == _texts(_RECORDS[:1]), "a fork must leave the open turn behind"
+    with suppress(SessionError):
+        await store.fork("check-3", "check-4")
+        raise AssertionError("a fork must not overwrite a session")
+    await store.delete("check-3")
+    assert _texts(await store.read("check-4")) == _texts(_RECORDS[:1]), "a fork must live on its own"
+    await store.delete("check-4")
+    await store.delete("check-2")

@@ -1,0 +1,196 @@
+"""The contract: a tool is a spec and a `bind` that turns arguments into an invocation."""
+
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from hashlib import sha256
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from callwright.core.access import Access
+from callwright.core.call import Outcome, ToolCall
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject
+from callwright.core.spec import ToolSpec
+
+Kept = TypeVar("Kept")
+
+
+class State:
+    """Values the tools of one session share, one per type."""
+
+    __slots__ = ("_lock", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[type, object] = {}
+        self._lock = threading.Lock()
+
+    def copy(self) -> "State":
+        """Another state that begins with the same values."""
+        other = State()
+        other._values.update(self._values)
+        return other
+
+    def put(self, value: object) -> None:
+        """Keep a value under its type."""
+        self._values[type(value)] = value
+
+    def get(self, kind: Callable[[], Kept]) -> Kept:
+        """Return the session's value of that class, made by calling the class on first use."""
+        if not isinstance(kind, type):
+            raise UsageError(f"state is kept by class; {kind!r} is not one")
+        with self._lock:  # two tools in two threads must not make two
+            found = self._values.get(kind)
+            if found is None:
+                found = self._values[kind] = kind()
+        return found  # type: ignore[return-value] - stored under its own class
+
+
+class Cancellation:
+    """A switch that stops a turn; every call still gets its outcome."""
+
+    __slots__ = ("_listeners", "reason", "requested")
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason = ""
+        self._listeners: list[Callable[[], None]] = []
+
+    def cancel(self, reason: str = "") -> None:
+        """Ask for the stop; asking twice changes nothing."""
+        if self.requested:
+            return
+        self.requested, self.reason = True, reason
+        for listener in list(self._listeners):
+            listener()
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` on cancellation, at once if it has happened; returns the way to stop listening."""
+        self._listeners.append(listener)
+        if self.requested:
+            listener()
+        return lambda: self._listeners.remove(listener)
+
+
+class Scope(Protocol):
+    """What the executor lends a running tool, shared by the calls of one turn."""
+
+    session_id: str
+    turn_id: str
+    state: State
+
+    @property
+    def cancelled(self) -> bool: ...
+
+    def report(self, call: ToolCall, progress: object) -> None: ...
+
+    def execute(self, context: "ToolContext", calls: Sequence[ToolCall]) -> Awaitable[list[Outcome]]: ...
+
+
+class ToolContext:
+    """What a running tool may know and do. It never exposes the loop."""
+
+    __slots__ = ("_scope", "attempt", "call", "deadline", "parent")
+
+    def __init__(
+        self,
+        call: ToolCall,
+        scope: Scope,
+        attempt: int = 1,
+        deadline: float | None = None,
+        parent: "ToolContext | None" = None,
+    ) -> None:
+        self.call = call
+        self.attempt = attempt
+        self.deadline = deadline
+        """Event-loop time by which this call must be done."""
+        self.parent = parent
+        """The call this one was made from, for a tool that calls tools."""
+        self._scope = scope
+
+    @property
+    def depth(self) -> int:
+        """How many tools are between the model and this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def call_id(self) -> str:
+        """The id the model gave the call."""
+        return self.call.id
+
+    @property
+    def session_id(self) -> str:
+        """The conversation this call belongs to; empty outside of one."""
+        return self._scope.session_id
+
+    @property
+    def turn_id(self) -> str:
+        """The model message this call came with; empty outside of one."""
+        return self._scope.turn_id
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this call, also after a restart: hand it to services that deduplicate."""
+        return sha256(f"{self.session_id}\0{self.turn_id}\0{self.call_id}".encode()).hexdigest()[:32]
+
+    @property
+    def state(self) -> State:
+        """Values shared by the tools of this session, by type."""
+        return self._scope.state
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the turn is being stopped: long synchronous work should look now and then."""
+        return self._scope.cancelled
+
+    def report(self, progress: object) -> None:
+        """Tell observers how far the work is; safe from any thread."""
+        self._scope.report(self.call, progress)
+
+    async def execute(self, *calls: ToolCall) -> list[Outcome]:
+        """Call other tools through the same executor, hooks, policies and deadline."""
+        return await self._scope.execute(self, calls)
+
+
+@runtime_checkable
+class Invocation(Protocol):
+    """One call, validated and ready to run."""
+
+    @property
+    def arguments(self) -> JsonObject:
+        """As they will run, defaults filled in."""
+        ...
+
+    def accesses(self) -> Sequence[Access]:
+        """Say what a run would touch. Changes nothing, so it may be asked again."""
+        ...
+
+    def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
+        """Do it; raise a `ToolError` where it cannot be done."""
+        ...
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """A spec and a way to bind arguments to it."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model and the policies are told."""
+        ...
+
+    def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
+        """Check arguments and make them an invocation. Pure; raises `InvalidArguments`."""
+        ...
+
+
+class LazyTool:
+    """A tool that can name itself before its schema has been derived."""
+
+    name: str
+    aliases: tuple[str, ...]
+
+
+def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
+    """Name and aliases of a tool, without deriving its schema where that can wait."""
+    if isinstance(tool, LazyTool):
+        return tool.name, tool.aliases
+    return tool.spec.name, tool.spec.aliases

@@ -1,0 +1,179 @@
+"""Common annotations straight to a validator and a JSON Schema, without importing pydantic.
+
+Only what is proven equal to pydantic's own answer is compiled here (a test compares the two); for everything else
+`compile_annotation` returns None and the annotation goes through the door in `schema.py`.
+"""
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from inspect import cleandoc
+from typing import Any, Literal, TypeGuard, Union, cast, get_args, get_origin
+
+from pydantic_core import CoreSchema, core_schema
+
+from callwright.tool.compact import compact_schema
+
+INTEGER_RANGE = (-(2**63), 2**64 - 1)
+"""What fits 64 bits, signed or not: a model that writes a longer integer has made a slip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """How one annotation is validated."""
+
+    core: CoreSchema
+    plain: bool = True
+    """Valid values are JSON as they stand."""
+    tight: bool = True
+    """NaN and overlong integers cannot pass."""
+
+
+_SCALARS: dict[object, Compiled] = {
+    str: Compiled(core_schema.str_schema()),
+    int: Compiled(core_schema.int_schema(ge=INTEGER_RANGE[0], le=INTEGER_RANGE[1])),
+    float: Compiled(core_schema.float_schema(allow_inf_nan=False)),
+    bool: Compiled(core_schema.bool_schema()),
+    None: Compiled(core_schema.none_schema()),
+    type(None): Compiled(core_schema.none_schema()),
+    Any: Compiled(core_schema.any_schema(), tight=False),
+    object: Compiled(core_schema.any_schema(), tight=False),
+    list: Compiled(core_schema.list_schema(), tight=False),
+    dict: Compiled(core_schema.dict_schema(core_schema.str_schema()), tight=False),
+}
+_SCHEMAS: dict[object, Mapping[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    None: {"type": "null"},
+    type(None): {"type": "null"},
+    Any: {},
+    object: {},
+    list: {"type": "array", "items": {}},
+    dict: {"type": "object", "additionalProperties": True},
+}
+
+
+_NO_RESCUE = cast(Any, Enum)._missing_.__func__
+
+
+def compile_annotation(annotation: object) -> Compiled | None:
+    """Compile an annotation, or return None where only pydantic knows the answer."""
+    try:
+        known = _SCALARS.get(annotation)
+    except TypeError:  # unhashable, as Literal of a list would be
+        return None
+    if known is not None:
+        return known
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return Compiled(core_schema.literal_schema(list(arguments))) if _same_scalar(arguments) else None
+    if _is_union(origin):
+        return _union(arguments)
+    if _is_array(origin, arguments):
+        return _around(arguments[0], core_schema.list_schema)
+    if _is_map(origin, arguments):
+        return _around(arguments[1], partial(core_schema.dict_schema, core_schema.str_schema()))
+    if _is_enum(annotation):
+        return _enum(annotation)
+    if _is_model(annotation):
+        return Compiled(cast(CoreSchema, cast(Any, annotation).__pydantic_core_schema__), plain=False, tight=False)
+    return None
+
+
+def schema_of(annotation: object) -> dict[str, Any]:
+    """The JSON Schema of an annotation that `compile_annotation` knows."""
+    if annotation in _SCHEMAS:
+        return dict(_SCHEMAS[annotation])
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return _choice(arguments)
+    if _is_union(origin):
+        return _any_of(arguments)
+    if _is_array(origin, arguments):
+        return {"type": "array", "items": schema_of(arguments[0])}
+    if _is_map(origin, arguments):
+        return {"type": "object", "additionalProperties": schema_of(arguments[1]) or True}
+    if _is_enum(annotation):
+        words = cleandoc(annotation.__doc__ or "")
+        about = {"description": words} if words and words != "An enumeration." else {}
+        values = [member.value for member in annotation]
+        return {**about, "enum": values, "type": _scalar_name(values)}
+    return compact_schema(cast(Any, annotation).model_json_schema())
+
+
+def _any_of(arguments: Sequence[object]) -> dict[str, Any]:
+    members = [schema_of(argument) for argument in arguments if not _is_none(argument)]
+    if len(members) < len(arguments):
+        members.append({"type": "null"})
+    different = [member for at, member in enumerate(members) if member not in members[:at]]
+    return different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _around(item: object, wrap: Any) -> Compiled | None:
+    inner = compile_annotation(item)
+    return None if inner is None else Compiled(wrap(inner.core), inner.plain, inner.tight)
+
+
+def _union(arguments: Sequence[object]) -> Compiled | None:
+    members = [compile_annotation(argument) for argument in arguments if not _is_none(argument)]
+    known = [member for member in members if member is not None]
+    if len(known) != len(members):
+        return None
+    core = known[0].core if len(known) == 1 else core_schema.union_schema([member.core for member in known])
+    if len(members) < len(arguments):
+        core = core_schema.nullable_schema(core)
+    return Compiled(core, all(member.plain for member in known), all(member.tight for member in known))
+
+
+def _enum(kind: type[Enum]) -> Compiled | None:
+    members = list(kind)
+    rescue = cast(Any, kind)._missing_.__func__
+    if not _same_scalar([member.value for member in members]) or rescue is not _NO_RESCUE:
+        return None
+    sub: Literal["str", "int"] | None = "str" if issubclass(kind, str) else "int" if issubclass(kind, int) else None
+    return Compiled(core_schema.enum_schema(kind, cast("list[Any]", members), sub_type=sub), plain=False)
+
+
+def _choice(values: Sequence[Any]) -> dict[str, Any]:
+    kind = _scalar_name(values)
+    return {"const": values[0], "type": kind} if len(values) == 1 else {"enum": list(values), "type": kind}
+
+
+def _scalar_name(values: Sequence[Any]) -> str:
+    return "string" if isinstance(values[0], str) else "integer"
+
+
+def _same_scalar(values: Sequence[object]) -> bool:
+    """Mixed literals are rare, and pydantic's answer for them has many cases."""
+    return {type(value) for value in values} in ({str}, {int})
+
+
+def _is_none(annotation: object) -> bool:
+    return annotation is None or annotation is type(None)
+
+
+def _is_union(origin: object) -> bool:
+    return origin is Union or origin is types.UnionType
+
+
+def _is_array(origin: object, arguments: Sequence[object]) -> bool:
+    return (origin is list or origin is Sequence) and len(arguments) == 1
+
+
+def _is_map(origin: object, arguments: Sequence[object]) -> bool:
+    return (origin is dict or origin is Mapping) and len(arguments) == 2 and arguments[0] is str
+
+
+def _is_enum(annotation: object) -> TypeGuard[type[Enum]]:
+    own = hasattr(annotation, "__get_pydantic_core_schema__") or hasattr(annotation, "__get_pydantic_json_schema__")
+    return isinstance(annotation, type) and issubclass(annotation, Enum) and not own
+
+
+def _is_model(annotation: object) -> bool:
+    """A pydantic model brings its own validator; one that refers to itself needs pydantic to place it."""
+    core = vars(annotation).get("__pydantic_core_schema__") if isinstance(annotation, type) else None
+    return isinstance(core, dict) and cast("dict[str, Any]", core).get("type") == "model"

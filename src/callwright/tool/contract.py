@@ -1,0 +1,161 @@
+"""A function's parameters as a parser and a JSON Schema; what cannot be sent as JSON is refused at definition."""
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from copy import deepcopy
+from functools import partial
+from typing import Annotated, Any, cast, get_args, get_origin
+
+from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_jsonable_python
+
+from callwright.core.json import JsonObject, freeze
+from callwright.tool.compact import compact_arguments, in_stable_order
+from callwright.tool.compile import Compiled, compile_annotation, schema_of
+from callwright.tool.parse import Parser
+from callwright.tool.signature import MISSING, Parameter, Shape
+
+
+class Contract:
+    """A function's arguments as parser and schema, each built when first needed."""
+
+    __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "shape")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self._parser: Parser[dict[str, Any]] | None = None
+        self._defaults: dict[str, Any] | None = None
+        self._adapters: dict[str, Any] = {}
+        self._compiled: dict[str, Compiled] = {}
+        for parameter in shape.parameters:
+            self._examine(parameter)
+
+    def _examine(self, parameter: Parameter) -> None:
+        compiled = compile_annotation(parameter.annotation)
+        if compiled is not None and not _is_field(parameter.default):
+            self._compiled[parameter.name] = compiled
+            return
+        from callwright.tool.schema import adapter_for, read_field
+
+        traits = read_field(parameter.annotation, parameter.default)
+        parameter.default, parameter.factory = traits.default, traits.factory
+        parameter.filled, parameter.aliases = parameter.filled or traits.filled, traits.aliases
+        about = f"{self.shape.function}: parameter {parameter.name!r}"
+        self._adapters[parameter.name] = adapter_for(traits.annotation, about=about)
+
+    @property
+    def parser(self) -> Parser[dict[str, Any]]:
+        """Turns argument text into keyword arguments."""
+        if self._parser is None:
+            self._parser = self._build_parser()
+        return self._parser
+
+    @property
+    def plain(self) -> bool:
+        """Whether validated values are JSON as they stand."""
+        return not self._adapters and all(part.plain for part in self._compiled.values())
+
+    @property
+    def tight(self) -> bool:
+        """Whether NaN and overlong integers cannot pass the validator."""
+        return not self._adapters and all(part.tight for part in self._compiled.values())
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """What the function itself fills in, as JSON."""
+        known = self._defaults
+        if known is None:
+            filling = (each for each in self.shape.parameters if each.default is not MISSING and not each.filled)
+            own = {parameter.name: parameter.default for parameter in filling}
+            known = self._defaults = cast("dict[str, Any]", _as_json(own))
+        return known
+
+    def _build_parser(self) -> Parser[dict[str, Any]]:
+        shared: dict[str, CoreSchema] = {}
+        fields = {parameter.name: self._field(parameter, shared) for parameter in self.shape.parameters}
+        root: CoreSchema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        if shared:
+            root = core_schema.definitions_schema(root, list(shared.values()))
+        options: dict[str, Any] = {}
+        if not self.plain and not self.tight:
+            from callwright.tool.schema import parse_options
+
+            options = parse_options(root)
+        return Parser(SchemaValidator(root).validate_json, list(fields), tight=self.tight, options=options)
+
+    def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> core_schema.TypedDictField:
+        core = self._core(parameter.name, shared)
+        if parameter.filled:
+            core = _filling(core, parameter)
+        names: Any = [[parameter.name], *([name] for name in parameter.aliases)] if parameter.aliases else None
+        return core_schema.typed_dict_field(core, required=parameter.required, validation_alias=names)
+
+    def _core(self, name: str, shared: dict[str, CoreSchema]) -> CoreSchema:
+        if name in self._compiled:
+            return self._compiled[name].core
+        from callwright.tool.schema import split_definitions
+
+        core, definitions = split_definitions(self._adapters[name].core_schema)
+        shared.update({cast(str, cast(Any, part)["ref"]): part for part in definitions})
+        return core
+
+    def schema(self, described: Mapping[str, str]) -> JsonObject:
+        """The JSON Schema of the arguments, compact and frozen, with what the docstring says about each."""
+        annotations = {parameter.name: parameter.annotation for parameter in self.shape.parameters}
+        properties = {name: schema_of(annotations[name]) for name in self._compiled}
+        properties = {name: _described(part, described.get(name)) for name, part in properties.items()}
+        definitions: dict[str, Any] = {}
+        if self._adapters:
+            from callwright.tool.schema import argument_schemas
+
+            extra, definitions = argument_schemas(list(self._adapters.items()), about=self.shape.function)
+            # what Field(description=…) or Annotated says of a parameter is closer to it than the docstring
+            properties |= {
+                name: _described(part, part.get("description") or _noted(annotations[name]) or described.get(name))
+                for name, part in extra.items()
+            }
+        whole = {each.name: _with_default(each, properties[each.name]) for each in self.shape.parameters}
+        schema: dict[str, Any] = {"type": "object", "properties": whole}
+        required = [parameter.name for parameter in self.shape.parameters if parameter.required]
+        if required:
+            schema["required"] = required
+        return freeze(compact_arguments({**schema, "$defs": definitions}) if self._adapters else schema)
+
+
+def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
+    """Let the parser fill in the default; one that could be changed is copied for every call."""
+    factory, default = parameter.factory, parameter.default
+    if factory is None and isinstance(default, (list, dict, set)):
+        factory = partial(deepcopy, cast(Any, default))
+    if factory is not None:
+        return core_schema.with_default_schema(core, default_factory=factory)
+    return core_schema.with_default_schema(core, default=default)
+
+
+def _noted(annotation: object) -> str | None:
+    """The plain words in `Annotated[str, "City name"]`."""
+    notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return next((note for note in notes if isinstance(note, str)), None)
+
+
+def _described(schema: Mapping[str, Any], words: str | None) -> dict[str, Any]:
+    return {**schema, "description": words} if words else dict(schema)
+
+
+def _with_default(parameter: Parameter, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter's schema and its default, unless that is the null that absence already means."""
+    own = {key: value for key, value in schema.items() if key != "default"}
+    if parameter.default is MISSING or parameter.default is None:
+        return own
+    with suppress(ValueError):  # the function knows what to do without it; the model cannot be told
+        own["default"] = to_jsonable_python(in_stable_order(parameter.default), inf_nan_mode="null")
+    return own
+
+
+def _is_field(default: object) -> bool:
+    fields = sys.modules.get("pydantic.fields")  # whoever wrote Field(...) has imported it
+    return fields is not None and isinstance(default, fields.FieldInfo)
+
+
+def _as_json(value: object) -> object:
+    return to_jsonable_python(value, serialize_unknown=True, inf_nan_mode="null")

@@ -1,0 +1,269 @@
+"""`@tool`: a typed function as a tool."""
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MethodType
+from typing import Any, Literal, TypeAlias, cast, get_args, overload
+
+from pydantic_core import to_jsonable_python
+
+from callwright.core.access import Access
+from callwright.core.errors import UsageError
+from callwright.core.json import FrozenDict, Json, JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
+from callwright.tool.base import LazyTool, ToolContext
+from callwright.tool.contract import Contract
+from callwright.tool.docstring import has_description, read_docstring
+from callwright.tool.returns import output_schema_of
+from callwright.tool.signature import innermost, read_signature
+from callwright.tool.stream import exhaust, settle
+from callwright.tool.threads import threads
+
+Isolation: TypeAlias = Literal["thread", "process", "inline"]
+AccessesOf: TypeAlias = Callable[[JsonObject], Iterable[Access]]
+_NO_METADATA: Mapping[str, Json] = FrozenDict()
+_OPTIONS = frozenset("description aliases group deferred search_hint metadata accesses isolation".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Everything about a function tool that its signature does not say."""
+
+    name: str
+    description: str = ""
+    annotations: Annotations = Annotations()
+    limits: Limits = Limits()
+    aliases: tuple[str, ...] = ()
+    group: str = ""
+    deferred: bool = False
+    search_hint: str = ""
+    metadata: Mapping[str, Json] = _NO_METADATA
+    accesses: AccessesOf | None = None
+    isolation: Isolation = "thread"
+
+
+class FunctionTool(LazyTool):
+    """A function a model can call. Calling it directly is calling the function."""
+
+    def __init__(self, function: Callable[..., Any], traits: Traits) -> None:
+        self.function = function
+        self.traits = traits
+        self.name = check_name(traits.name)
+        self.aliases = tuple(check_name(alias) for alias in traits.aliases)
+        self.contract = Contract(read_signature(function))
+        """What the signature says, as parser and schema."""
+        shape = self.contract.shape
+        self._template: FunctionTool | None = None
+        self._spec: ToolSpec | None = None
+        self._async = _is_async(function)
+        self._inline = traits.isolation == "inline" or inspect.isasyncgenfunction(innermost(function))
+        self._simple = not (shape.context or shape.positional)
+        self.direct = function if self._simple and self._async else None
+        """The function itself, where calling it is all there is to do."""
+        if traits.isolation == "process":
+            _check_isolable(self, function)
+        if not traits.description and not has_description(_docstring(function)):
+            raise UsageError(f"{self.name}: no description; write a docstring, the model chooses tools by it")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+    def __get__(self, instance: object, owner: type | None = None) -> "FunctionTool":
+        """Taken from an instance, a tool defined in a class is bound to it like a method."""
+        if instance is None or not self.contract.shape.method:
+            return self
+        bound = copy(self)
+        bound.function = MethodType(self.function, instance)
+        bound.direct = None if self.direct is None else bound.function
+        bound._template = self._template or self  # noqa: SLF001 - its own class
+        return bound
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told; derived once, when first needed, and shared by all instances of a method's class."""
+        if self._spec is None:
+            self._spec = self._derived() if self._template is None else self._template.spec
+        return self._spec
+
+    def _derived(self) -> ToolSpec:
+        traits = self.traits
+        words, described = read_docstring(_docstring(self.function))
+        return ToolSpec(
+            name=self.name,
+            description=traits.description or words,
+            input_schema=self.contract.schema(described),
+            output_schema=output_schema_of(innermost(self.function), self.contract.shape.returns),
+            annotations=traits.annotations,
+            limits=traits.limits,
+            aliases=self.aliases,
+            group=traits.group,
+            deferred=traits.deferred,
+            search_hint=traits.search_hint,
+            metadata=traits.metadata,
+        )
+
+    @cached_property
+    def _parse(self) -> Callable[[JsonObject | str | bytes], dict[str, Any]]:
+        if self.contract.shape.method and self._template is None:
+            name = self.contract.shape.function
+            raise UsageError(f"{name} is a method; take the tool from an instance, as in {name.split('.')[-2]}().…")
+        return self.contract.parser.parse
+
+    def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
+        """Check arguments and make them an invocation."""
+        return Bound(self, self._parse(arguments))
+
+    def complete(self, values: Mapping[str, Any]) -> JsonObject:
+        """The arguments as JSON, defaults filled in."""
+        given = values if self.contract.plain else to_jsonable_python(values, serialize_unknown=True)
+        return {**given, **{name: value for name, value in self.contract.defaults.items() if name not in given}}
+
+    def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
+        """Run the function the way its kind wants to be run."""
+        given, named = self._placed(values, context)
+        if self._async:
+            return self.function(*given, **named)
+        return self._elsewhere(given, named, context)
+
+    def _placed(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
+        """The values by position and by name; a copy, because a call may be tried again."""
+        shape, named = self.contract.shape, dict(values)
+        if shape.context:
+            named[shape.context] = context
+        return [named.pop(name) for name in shape.positional], named
+
+    async def _elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
+        if self.traits.isolation == "process":
+            from callwright.tool.isolate import run_isolated
+
+            return await run_isolated(self.function, given, named)
+        if self._inline:
+            return await settle(exhaust(self.function(*given, **named), context), context)
+        return await settle(await threads.run(lambda: exhaust(self.function(*given, **named), context)), context)
+
+
+class Bound:
+    """One call of a function tool, validated and ready to run."""
+
+    __slots__ = ("_arguments", "tool", "values")
+
+    def __init__(self, tool: FunctionTool, values: dict[str, Any]) -> None:
+        self.tool = tool
+        self.values = values
+        self._arguments: JsonObject | None = None
+
+    @property
+    def arguments(self) -> JsonObject:
+        if self._arguments is None:
+            self._arguments = self.tool.complete(self.values)
+        return self._arguments
+
+    def accesses(self) -> Sequence[Access]:
+        declare = self.tool.traits.accesses
+        return () if declare is None else tuple(declare(self.arguments))
+
+    def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
+        """The function's own coroutine where it is async: a layer between would cost each call."""
+        direct = self.tool.direct
+        return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives a coroutine; asked of the outermost function, since wrappers may change that."""
+    target: Any = function
+    while isinstance(target, partial):
+        target = cast("partial[Any]", target).func
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+
+
+def _docstring(function: Callable[..., Any]) -> str | None:
+    """What the author wrote about it; an object that is called is described by its `__call__` or its class."""
+    target = innermost(function)
+    return target.__doc__ or (None if isinstance(function, partial) else function.__doc__)
+
+
+def _check_isolable(made: FunctionTool, function: Callable[..., Any]) -> None:
+    from callwright.tool.isolate import check_importable
+
+    reason = ""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        reason = "is for synchronous functions; this one is async"
+    elif inspect.isgeneratorfunction(function):
+        reason = "cannot carry progress; return the value instead of yielding"
+    elif made.contract.shape.context:
+        reason = f"cannot carry the context; leave out {made.contract.shape.context!r}"
+    if reason:
+        raise UsageError(f"{made.name}: isolation='process' {reason}")
+    check_importable(function)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str = ...,
+    description: str = ...,
+    effect: Effect = ...,
+    annotations: Annotations | None = ...,
+    limits: Limits = ...,
+    seconds: float | None = ...,
+    aliases: Sequence[str] = ...,
+    group: str = ...,
+    deferred: bool = ...,
+    search_hint: str = ...,
+    metadata: Mapping[str, Json] = ...,
+    accesses: AccessesOf | None = ...,
+    isolation: Isolation = ...,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(function: Callable[..., Any] | None = None, /, **traits: Any) -> Any:
+    """Make a typed function a tool: `@tool` or `@tool(effect=Effect.READ, …)`.
+
+    The name and description come from the function and its docstring, the schema from its annotations. `effect`
+    is short for `annotations=Annotations(effect)`, `seconds` for `limits=Limits(seconds)`. Mistakes in the
+    definition raise `UsageError` here, not when a model calls the tool.
+    """
+    if function is None:
+        return partial(_define, **traits)
+    return _define(function, **traits)
+
+
+def _define(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    effect: Effect = Effect.WRITE,
+    annotations: Annotations | None = None,
+    limits: Limits = Limits(),
+    seconds: float | None = None,
+    **rest: Any,
+) -> FunctionTool:
+    if not callable(function) or isinstance(function, (FunctionTool, type)):
+        raise UsageError(f"@tool needs a function, not {function!r}")
+    _check_options(rest)
+    if not isinstance(cast(object, effect), Effect):
+        raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, not {effect!r}")
+    own = name or str(getattr(innermost(function), "__name__", ""))
+    if own == "__call__":
+        own = type(function).__name__.lower()
+    if own == "<lambda>":
+        raise UsageError("@tool: a lambda has no name and no annotations; write a function with def")
+    if seconds is not None:
+        limits = Limits(seconds, limits.output_chars, limits.concurrency)
+    return FunctionTool(function, Traits(own, annotations=annotations or Annotations(effect), limits=limits, **rest))
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    for unknown in sorted(options.keys() - _OPTIONS):
+        known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
+        raise UsageError(f"@tool has no option {unknown!r}; it knows {', '.join(sorted(known))}")
+    aliases = options.get("aliases", ())
+    if isinstance(aliases, str):
+        raise UsageError(f"@tool: aliases must be several names, as in aliases=[{aliases!r}]")
+    options["aliases"] = tuple(aliases)
+    isolation = options.get("isolation", "thread")
+    if isolation not in get_args(Isolation):
+        raise UsageError(f"@tool: isolation must be one of {', '.join(get_args(Isolation))}, not {isolation!r}")

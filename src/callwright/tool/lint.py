@@ -1,0 +1,92 @@
+"""What a careful reviewer would say about a tool's definition."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal, TypeAlias, cast
+
+from callwright.core.spec import Effect, ToolSpec
+from callwright.tool.base import Tool
+
+LintCode: TypeAlias = Literal["DESCRIPTION", "PARAMETER", "NESTED", "ATOMIC", "EFFECT", "HINT"]
+_LONGEST_DESCRIPTION = 1024
+_SHORTEST_DESCRIPTION = 12
+_DEEPEST = 3
+_CHANGING = frozenset(
+    "write delete remove run exec execute create update set put post send drop kill move rename edit install".split()
+)
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to mend, with a code to filter by."""
+
+    code: LintCode
+    message: str
+
+
+def lint_tool(tool: Tool | ToolSpec) -> list[Finding]:
+    """List what will make a model use this tool badly; an empty list is praise."""
+    spec = tool if isinstance(tool, ToolSpec) else tool.spec
+    return [*_about_description(spec), *_about_name(spec), *_about_parameters(spec), *_about_hint(spec)]
+
+
+def _about_description(spec: ToolSpec) -> Iterator[Finding]:
+    length = len(spec.description.strip())
+    if length < _SHORTEST_DESCRIPTION:
+        yield Finding("DESCRIPTION", f"{spec.name}: the description says too little: {spec.description!r}")
+    if length > _LONGEST_DESCRIPTION:
+        yield Finding(
+            "DESCRIPTION",
+            f"{spec.name}: the description has {length} characters; above {_LONGEST_DESCRIPTION} it costs every turn",
+        )
+
+
+def _about_name(spec: ToolSpec) -> Iterator[Finding]:
+    words = [word.lower() for word in _WORDS.findall(spec.name)]
+    if "and" in words:
+        yield Finding("ATOMIC", f"{spec.name}: a tool does one thing; split what 'and' joins")
+    changing = sorted(_CHANGING.intersection(words))
+    if spec.annotations.effect is Effect.READ and changing:
+        yield Finding("EFFECT", f"{spec.name}: claims to only READ, but its name says {changing[0]}")
+
+
+def _about_parameters(spec: ToolSpec) -> Iterator[Finding]:
+    properties = cast("Mapping[str, Any]", spec.input_schema.get("properties", {}))
+    for name, schema in properties.items():
+        if not isinstance(schema, Mapping) or not cast("Mapping[str, Any]", schema).get("description"):
+            yield Finding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
+    depth = _depth(spec.input_schema, spec.input_schema, ())
+    if depth > _DEEPEST:
+        deep = "without end" if depth == inf else f"{depth:g} deep"
+        yield Finding("NESTED", f"{spec.name}: arguments are nested {deep}; models get more than {_DEEPEST} wrong")
+
+
+def _about_hint(spec: ToolSpec) -> Iterator[Finding]:
+    words = spec.search_hint.split()
+    if spec.search_hint and (not 3 <= len(words) <= 10 or spec.search_hint.endswith(".")):
+        yield Finding("HINT", f"{spec.name}: search_hint wants three to ten words and no period: {spec.search_hint!r}")
+
+
+def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> float:
+    """How many objects and arrays stand inside each other; endless for a schema that refers to itself."""
+    if not isinstance(schema, Mapping):
+        return 0
+    node = cast("Mapping[str, Any]", schema)
+    target = node.get("$ref")
+    if isinstance(target, str):
+        return inf if target in above else _depth(_resolved(target, root), root, (*above, target))
+    inner = [part for key in ("properties", "patternProperties") for part in node.get(key, {}).values()]
+    inner += [node[key] for key in ("items", "additionalProperties") if key in node]
+    here = 1 if inner or "prefixItems" in node else 0
+    inner += [part for key in ("anyOf", "oneOf", "allOf", "prefixItems") for part in node.get(key, ())]
+    return here + max((_depth(part, root, above) for part in inner), default=0)
+
+
+def _resolved(target: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    for step in filter(None, target.removeprefix("#").split("/")):
+        found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None
+    return found

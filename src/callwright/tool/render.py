@@ -1,0 +1,66 @@
+"""What a tool returned to what the model reads."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from pydantic_core import from_json, to_json
+
+from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.errors import ToolFailed
+from callwright.tool.explain import clip_value
+
+_NOTHING = Output("(no output)")
+
+
+def render(value: object) -> Output:
+    """Make an output of any return value; raise `ToolFailed` where it cannot be written as JSON."""
+    if isinstance(value, str):
+        return Output(_whole(str.__str__(value)))  # of a string enum its value, not its name
+    if value is None:
+        return _NOTHING
+    if isinstance(value, Output):
+        return value
+    if isinstance(value, (Text, Image, File)):
+        return Output((value,))
+    if _is_parts(value):
+        parts = cast("Sequence[Part | str]", value)
+        return Output(tuple(Text(_whole(part)) if isinstance(part, str) else part for part in parts))
+    if isinstance(value, bytes):
+        return _text(value)
+    return _structured(value)
+
+
+def _whole(text: str) -> str:
+    """Text that can be sent: a lone surrogate, as in an undecodable file name, becomes a question mark."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _is_parts(value: object) -> bool:
+    """A list with at least one part in it, the rest parts or text: a mixed answer, not data."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    items = cast("Sequence[object]", value)
+    return any(isinstance(item, (Text, Image, File)) for item in items) and all(
+        isinstance(item, (Text, Image, File, str)) for item in items
+    )
+
+
+def _text(value: bytes) -> Output:
+    try:
+        return Output(value.decode())
+    except UnicodeDecodeError as error:
+        raise ToolFailed("output serialize: bytes that are not text; return File(data) or Image(data)") from error
+
+
+def _structured(value: object) -> Output:
+    """Data as compact JSON, for the model as text and for programs as it is; NaN, which JSON lacks, becomes null."""
+    try:
+        written = to_json(value, inf_nan_mode="null")
+        return Output(written.decode(), from_json(written))
+    except Exception as error:  # whatever a value's own serialiser raised, it is the output that failed
+        reason = clip_value(str(error))
+        raise ToolFailed(f"output serialize: {type(value).__name__} is not JSON: {reason}") from error

@@ -1,0 +1,164 @@
+"""The one door to pydantic: argument models, and annotations the direct compiler does not know."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic.fields import FieldInfo
+from pydantic.warnings import UnsupportedFieldAttributeWarning
+from pydantic_core import CoreSchema
+
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject, freeze
+from callwright.tool.compact import compact_arguments, compact_schema
+from callwright.tool.modern import modern
+from callwright.tool.parse import Parser
+
+AnyAdapter = TypeAdapter[Any]
+_UNSET = inspect.Parameter.empty
+_NOT_JSON = frozenset({"callable", "is-instance", "is-subclass", "generator"})
+_NOT_SEEN = frozenset({"metadata", "serialization", "python_schema", "strict_schema"})
+
+
+class Arguments(BaseModel):
+    """Base of a tool's arguments: closed, frozen, and the string under a field is what the model reads about it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
+    """Return pydantic's view of an annotation; `about` names the place for the error."""
+    try:
+        with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
+            warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+            adapter: AnyAdapter = TypeAdapter(cast(Any, modern(annotation)))
+        if _holds(adapter.core_schema, "type", _NOT_JSON):  # some of these have a JSON form all the same
+            adapter.json_schema()
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
+        raise _unfit(annotation, about, error) from error
+    return adapter
+
+
+def _unfit(annotation: object, about: str, error: Exception) -> UsageError:
+    shown = getattr(annotation, "__name__", repr(annotation))
+    return UsageError(
+        f"{about}: the type {shown} cannot be sent as JSON; use JSON types, a dataclass, a TypedDict or a pydantic "
+        f"model ({str(error).splitlines()[0]})"
+    )
+
+
+def _holds(core: Any, key: str, values: frozenset[str]) -> bool:
+    """Whether any part of a core schema that JSON passes through says one of these values under a key."""
+    if isinstance(core, dict):
+        parts = cast("dict[str, Any]", core)
+        own = parts.get(key)
+        if isinstance(own, str) and own in values:
+            return True
+        return any(_holds(part, key, values) for name, part in parts.items() if name not in _NOT_SEEN)
+    return isinstance(core, (list, tuple)) and any(_holds(part, key, values) for part in cast("Sequence[Any]", core))
+
+
+def parse_options(core: Any) -> dict[str, Any]:
+    """How text is validated where models are inside: names and aliases both count, unknown fields do not.
+
+    A model that says what becomes of unknown fields (`extra=…`) is left to its word.
+    """
+    # what a TypedDict says is "ignore" even where its author said nothing
+    speaks = _holds(core, "extra_fields_behavior", frozenset({"allow", "ignore"}))
+    speaks = speaks or _holds(core, "extra_behavior", frozenset({"allow"}))
+    names: dict[str, Any] = {"by_alias": True, "by_name": True}
+    return names if speaks else {**names, "extra": "forbid"}
+
+
+def split_definitions(core: CoreSchema) -> tuple[CoreSchema, list[CoreSchema]]:
+    """Part a core schema from its own default and the definitions it carries, so that several can share one list."""
+    inner, definitions = cast(Any, core), cast("list[CoreSchema]", [])
+    if inner["type"] == "definitions":
+        inner, definitions = inner["schema"], list(inner["definitions"])
+    while inner["type"] == "default":
+        inner = inner["schema"]
+    return inner, definitions
+
+
+def argument_schemas(
+    adapters: Sequence[tuple[str, AnyAdapter]], *, about: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """JSON Schemas of several arguments by name, and the definitions they share."""
+    inputs = [(name, "validation", adapter) for name, adapter in adapters]
+    try:
+        by_name, shared = TypeAdapter.json_schemas(cast("Any", inputs))
+    except PydanticUserError as error:
+        raise UsageError(f"{about}: {str(error).splitlines()[0]}") from error
+    return {name: by_name[name, "validation"] for name, _ in adapters}, shared.get("$defs", {})
+
+
+def model_schema(kind: Any, *, about: str) -> tuple[Parser[Any], JsonObject, AnyAdapter]:
+    """Parser, compact JSON Schema and adapter of an arguments class."""
+    adapter = adapter_for(kind, about=about)
+    try:
+        schema = compact_arguments(adapter.json_schema())
+    except PydanticUserError as error:
+        raise _unfit(kind, about, error) from error
+    if schema.get("type") != "object":
+        raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
+    parser = Parser(
+        adapter.validator.validate_json, tuple(schema["properties"]), options=parse_options(adapter.core_schema)
+    )
+    return parser, freeze(schema), adapter
+
+
+def output_schema(annotation: object) -> JsonObject | None:
+    """JSON Schema of what a tool returns, where it returns data."""
+    try:
+        schema = compact_schema(adapter_for(annotation, about="return value").json_schema(mode="serialization"))
+    except Exception:  # noqa: BLE001 - a return type pydantic cannot describe simply has no schema
+        return None
+    return freeze(schema) if schema else None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTraits:
+    """What `Field(…)` says about a parameter beyond its type."""
+
+    annotation: object
+    default: object = _UNSET
+    factory: Callable[[], object] | None = None
+    filled: bool = False
+    """The default is pydantic's to fill in, because the function does not have it."""
+    aliases: tuple[str, ...] = ()
+
+
+def read_field(annotation: object, default: object) -> FieldTraits:
+    """Read `Annotated[…, Field(…)]` and `= Field(…)`; a plain default of the function beats one in `Field`."""
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[cast(Any, annotation), default], _UNSET
+    metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    infos = [item for item in metadata if isinstance(item, FieldInfo)]
+    aliases = field_names(infos)
+    if default is not _UNSET:
+        return FieldTraits(annotation, default, aliases=aliases)
+    for info in reversed(infos):
+        if info.default_factory is not None:
+            return FieldTraits(annotation, _UNSET, _factory(info), filled=True, aliases=aliases)
+        if not info.is_required():
+            return FieldTraits(annotation, info.default, filled=True, aliases=aliases)
+    return FieldTraits(annotation, aliases=aliases)
+
+
+def _factory(info: FieldInfo) -> Callable[[], object]:
+    if info.default_factory_takes_validated_data:
+        raise UsageError("a default_factory that takes the other arguments has none here; make it take nothing")
+    return cast("Callable[[], object]", info.default_factory)
+
+
+def field_names(infos: Sequence[FieldInfo]) -> tuple[str, ...]:
+    """The other names `Field(alias=…, validation_alias=…)` gives an argument."""
+    names: list[str] = []
+    for info in infos:
+        choices = getattr(info.validation_alias, "choices", [info.validation_alias])
+        names += [name for name in (*choices, info.alias) if isinstance(name, str)]
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,162 @@
+"""What a function's signature says about the arguments of the tool made of it."""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from callwright.core.errors import UsageError
+from callwright.tool.base import ToolContext
+
+MISSING = inspect.Parameter.empty
+
+
+@dataclass(slots=True)
+class Parameter:
+    """One argument of a function tool."""
+
+    name: str
+    annotation: object
+    default: object = MISSING
+    factory: Callable[[], object] | None = None
+    filled: bool = False
+    """The parser fills in the default, because the function cannot."""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING and self.factory is None
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a function wants: its arguments, where the context goes, and what it returns."""
+
+    function: str
+    parameters: list[Parameter] = field(default_factory=list[Parameter])
+    positional: tuple[str, ...] = ()
+    """Names that cannot be given by name, in order; the context may be among them."""
+    context: str = ""
+    method: bool = False
+    """Decorated inside a class: bound when it is taken from an instance."""
+    returns: object = MISSING
+
+
+def innermost(function: Callable[..., object]) -> Any:
+    """The function written in source: under partials, and `__call__` of an object that is called."""
+    target: Any = function
+    while isinstance(target, partial):
+        target = cast("partial[Any]", target).func
+    target = inspect.unwrap(target)
+    return target if inspect.isroutine(target) else type(target).__call__
+
+
+def read_signature(function: Callable[..., object]) -> Shape:
+    """Look at a function once; raise `UsageError` for what no model could fill in."""
+    target = innermost(function)
+    name = getattr(target, "__qualname__", type(function).__qualname__)
+    hints = _hints(target, name)
+    shape = Shape(name, returns=hints.get("return", MISSING))
+    fixed = _fixed(function)
+    for at, parameter in enumerate(_parameters(function)):
+        if at == 0 and parameter.name in ("self", "cls") and parameter.name not in hints and _in_class(name):
+            shape.method = True
+        elif parameter.name not in fixed:
+            _add(shape, parameter, hints)
+    return shape
+
+
+def _add(shape: Shape, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
+    name = parameter.name
+    _refuse_variadic(shape.function, parameter)
+    if name not in hints:
+        raise UsageError(f"{shape.function}: parameter {name!r} has no annotation; write {name}: str")
+    positional = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+    if positional:
+        shape.positional = (*shape.positional, name)
+    if _is_context(hints[name]):
+        shape.context = name
+        return
+    # a gap between positional arguments can only be closed by filling in the default
+    filled = positional and parameter.default is not MISSING
+    shape.parameters.append(Parameter(name, hints[name], parameter.default, filled=filled))
+
+
+def _is_context(annotation: object) -> bool:
+    if type(annotation) is type:  # most annotations, and the quickest answer
+        return annotation is ToolContext
+    return get_origin(annotation) in (Union, types.UnionType) and ToolContext in get_args(annotation)
+
+
+def _in_class(name: str) -> bool:
+    outside = name.rpartition(".")[0]
+    return bool(outside) and not outside.endswith("<locals>")
+
+
+def _fixed(function: Callable[..., object]) -> set[str]:
+    """What `functools.partial` has settled by name is not the model's to choose, or to see."""
+    settled: set[str] = set()
+    while isinstance(function, partial):
+        settled |= function.keywords.keys()
+        function = function.func
+    return settled
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{function!r} has no readable signature; wrap it in a function with annotations") from error
+
+
+def _hints(target: Any, name: str) -> Mapping[str, object]:
+    plain = cast("dict[str, object]", getattr(target, "__annotations__", {}))
+    if not any(_unresolved(value) for value in plain.values()):
+        return plain  # nothing to resolve, and resolving costs more than the rest
+    try:
+        try:
+            return get_type_hints(target, include_extras=True)
+        except NameError:  # perhaps a name that is local to where the tool is defined
+            return get_type_hints(target, localns=_surroundings(), include_extras=True)
+    except NameError as error:
+        raise UsageError(
+            f"{name}: annotation {error.name!r} is not defined where the tool is; import it there"
+        ) from error
+    except (SyntaxError, TypeError, AttributeError) as error:
+        raise UsageError(f"{name}: an annotation cannot be read: {error}") from error
+
+
+def _unresolved(annotation: object) -> bool:
+    if type(annotation) is type:  # most annotations, and the quickest answer
+        return False
+    if isinstance(annotation, (str, ForwardRef)):
+        return True
+    if getattr(annotation, "__origin__", None) is Literal:
+        return False
+    return any(_unresolved(part) for part in getattr(annotation, "__args__", ()))
+
+
+def _surroundings() -> dict[str, Any]:
+    """The local names at the place where the tool is being defined, a class body and the function around it."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("callwright.tool."):
+        frame = frame.f_back
+    names: dict[str, Any] = {}
+    while frame is not None:
+        names = {**frame.f_locals, **names}
+        if "__qualname__" not in frame.f_locals:
+            break
+        frame = frame.f_back
+    return names
+
+
+def _refuse_variadic(name: str, parameter: inspect.Parameter) -> None:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        fix = f"write {parameter.name}: list[str]"
+    elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        fix = f"write {parameter.name}: dict[str, str]"
+    else:
+        return
+    raise UsageError(f"{name}: parameter '{parameter}' cannot be described to a model; {fix} instead")

@@ -1,0 +1,144 @@
+"""`TypedTool`: a class as a tool, for tools that have dependencies or declare what they touch."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+
+from callwright.core.access import Access
+from callwright.core.errors import UsageError
+from callwright.core.json import Json, JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.tool.base import ToolContext
+from callwright.tool.parse import Parser
+from callwright.tool.stream import settle
+
+Given = TypeVar("Given")
+
+
+class Described:
+    """A spec in the making: the class it stands in adds the schema of its arguments when it is first read."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __get__(self, instance: object, owner: type["TypedTool[Any]"]) -> ToolSpec:
+        return owner.contract().spec
+
+    def complete(self, input_schema: JsonObject) -> ToolSpec:
+        """Add what only the arguments know."""
+        return ToolSpec(input_schema=input_schema, **self._fields)
+
+
+def describe(
+    name: str,
+    description: str,
+    *,
+    effect: Effect = Effect.WRITE,
+    annotations: Annotations | None = None,
+    limits: Limits = Limits(),
+    aliases: Sequence[str] = (),
+    group: str = "",
+    **rest: Any,
+) -> ToolSpec:
+    """Say what a `TypedTool` is; its arguments class says the rest.
+
+    `effect` is short for `annotations=Annotations(effect)`; further fields of `ToolSpec` are taken by name.
+    """
+    described = Described(
+        name=name,
+        description=description,
+        annotations=annotations or Annotations(effect),
+        limits=limits,
+        aliases=tuple(aliases),
+        group=group,
+        **rest,
+    )
+    return cast(ToolSpec, described)  # read from the class it stands in, it is one
+
+
+@dataclass(frozen=True, slots=True)
+class _Contract:
+    spec: ToolSpec
+    parser: Parser[Any]
+    dump: Any
+
+
+class TypedTool(Generic[Given]):
+    """Subclass with the arguments class in brackets, a `spec = describe(…)` and an async `run`."""
+
+    spec: ClassVar[ToolSpec]
+    _contract: ClassVar[_Contract | None] = None
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        cls._contract = None
+        run = vars(cls).get("run")
+        if run is not None and not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
+            raise UsageError(f"{cls.__name__}.run must be async; write async def run(self, arguments, context)")
+
+    @classmethod
+    def contract(cls) -> _Contract:
+        """Spec and parser of the class, derived once."""
+        if cls._contract is None:
+            cls._contract = cls._derive()
+        return cls._contract
+
+    @classmethod
+    def _derive(cls) -> _Contract:
+        from callwright.tool.schema import model_schema
+
+        described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
+        if not isinstance(described, Described):
+            raise UsageError(
+                f'{cls.__name__} says nothing about itself; write spec = describe("name", "what it is for")'
+            )
+        parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
+        return _Contract(described.complete(schema), parser, adapter.dump_python)
+
+    @classmethod
+    def _arguments_class(cls) -> object:
+        for base in cls.__mro__:
+            for parent in vars(base).get("__orig_bases__", ()):
+                if get_origin(parent) is TypedTool and not isinstance(get_args(parent)[0], TypeVar):
+                    return get_args(parent)[0]
+        raise UsageError(
+            f"{cls.__name__} does not name its arguments; write class {cls.__name__}(TypedTool[MyArguments])"
+        )
+
+    def bind(self, arguments: JsonObject | str | bytes) -> "TypedInvocation[Given]":
+        """Check arguments and make them an invocation."""
+        contract = self.contract()
+        return TypedInvocation(self, contract.parser.parse(arguments), contract.dump)
+
+    def accesses(self, arguments: Given) -> Sequence[Access]:
+        """Say what a run with these arguments would touch; nothing known is judged by the tool's effect."""
+        return ()
+
+    async def run(self, arguments: Given, context: ToolContext) -> object:
+        """Do the work; raise a `ToolError` where it cannot be done."""
+        raise NotImplementedError(f"{type(self).__name__} has no run")
+
+
+class TypedInvocation(Generic[Given]):
+    """One call of a `TypedTool`, validated and ready to run."""
+
+    __slots__ = ("_arguments", "_dump", "given", "tool")
+
+    def __init__(self, tool: TypedTool[Given], given: Given, dump: Any) -> None:
+        self.tool = tool
+        self.given = given
+        self._dump = dump
+        self._arguments: JsonObject | None = None
+
+    @property
+    def arguments(self) -> JsonObject:
+        if self._arguments is None:
+            self._arguments = cast("Mapping[str, Json]", self._dump(self.given, mode="json"))
+        return self._arguments
+
+    def accesses(self) -> Sequence[Access]:
+        return self.tool.accesses(self.given)
+
+    async def run(self, context: ToolContext) -> object:
+        return await settle(self.tool.run(self.given, context), context)

@@ -1,0 +1,30 @@
+"""Built-in tools, one file each; `coding_tools` puts the six of a coding agent together."""
+
+from callwright.toolbox.bash import Bash
+from callwright.toolbox.delete import Delete
+from callwright.toolbox.edit import Edit
+from callwright.toolbox.glob import Glob
+from callwright.toolbox.grep import Grep
+from callwright.toolbox.jobs import BashKill, BashOutput
+from callwright.toolbox.list import List
+from callwright.toolbox.move import Move
+from callwright.toolbox.read import Read
+from callwright.toolbox.suite import coding_tools
+from callwright.toolbox.web_fetch import WebFetch
+from callwright.toolbox.write import Write
+
+__all__ = [
+    "Bash",
+    "BashKill",
+    "BashOutput",
+    "Delete",
+    "Edit",
+    "Glob",
+    "Grep",
+    "List",
+    "Move",
+    "Read",
+    "WebFetch",
+    "Write",
+    "coding_tools",
+]

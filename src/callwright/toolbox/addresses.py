@@ -1,0 +1,111 @@
+"""Which addresses may be fetched: http and https, allowed domains, and hosts on the public network only."""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import SplitResult, urlsplit
+
+from callwright.core.errors import ToolFailed, Unsafe
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_PORTS = {"http": 80, "https": 443}
+# parsers disagree about these, and where they disagree one host is checked and another one reached
+_ODD = re.compile(r"[\x00-\x20\x7f\\]")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_TUNNELS = tuple(
+    ipaddress.ip_network(network) for network in ("::ffff:0:0/96", "::/96", "2002::/16", "2001::/32", "64:ff9b:1::/48")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address taken apart and found well-formed."""
+
+    url: str
+    scheme: str
+    host: str
+    """Lower case, in ASCII, without a final dot."""
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """What the Host header says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse_url(url: str) -> Target:
+    """Take an address apart; anything but plain http and https is `Unsafe`."""
+    if _ODD.search(url):
+        raise Unsafe(f"{url!r} holds white space, a backslash or a control character; write it percent-encoded")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise Unsafe(f"{url!r} is not an address: {error}") from None
+    if parts.scheme not in _PORTS:
+        raise Unsafe(f"{url!r} cannot be fetched: only http:// and https:// can")
+    if "@" in parts.netloc:
+        raise Unsafe(f"{url!r} carries a user name, which can disguise the host; leave out what stands before the @")
+    host = _host(parts, url)
+    query = f"?{parts.query}" if parts.query else ""
+    path = _quoted((parts.path or "/") + query)
+    return Target(url, parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
+
+
+def allows(domains: Sequence[str], host: str) -> bool:
+    """Whether a host is on the list: by whole labels, `*.` for everything below a domain."""
+    for domain in domains:
+        wanted = domain.lower().rstrip(".")
+        if host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:])):
+            return True
+    return False
+
+
+def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
+    """Look a host up and return where to connect; one address inside our networks makes all of them `Unsafe`.
+
+    Connect to what is returned, never to the name: a second look-up may give another answer.
+    """
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ToolFailed(f"cannot find the host {target.host!r}: {error}") from None
+    for _, _, _, _, place in found:
+        address = ipaddress.ip_address(str(place[0]).partition("%")[0])
+        if not (is_public(address) or (loopback and address.is_loopback)):
+            raise Unsafe(f"{target.host} is at {address}, which is not on the public network; it cannot be fetched")
+    return [(family, place) for family, _, _, _, place in found]
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one anybody on the internet could mean: not ours, not special, not a tunnel to such."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address.is_site_local or any(address in network for network in _TUNNELS):
+            return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def _host(parts: SplitResult, url: str) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    try:
+        host = host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        host = ""
+    if not host or "%" in host:
+        raise Unsafe(f"{url!r} names no host that could be looked up")
+    return host
+
+
+def _quoted(text: str) -> str:
+    return "".join(
+        character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "replace"))
+        for character in text
+    )

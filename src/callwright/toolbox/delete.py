@@ -1,0 +1,80 @@
+"""The `delete` tool: remove a file, a link or a folder."""
+
+import asyncio
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from callwright.core.access import Access, DeletePath
+from callwright.core.errors import ToolFailed
+from callwright.core.spec import Effect
+from callwright.system.paths import Workspace, parent_folder
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox.entries import check_entry, entry_path
+
+
+class DeleteArguments(Arguments):
+    """What `delete` takes."""
+
+    path: str = Field(validation_alias=AliasChoices("path", "file_path", "filePath", "filename", "target_file"))
+    """The file, link or folder to remove; of a link, the link itself."""
+    recursive: bool = False
+    """Remove a folder with everything in it."""
+
+
+class Delete(TypedTool[DeleteArguments]):
+    """Removes one entry of the workspace, never what a link leads to."""
+
+    spec = describe(
+        "delete",
+        "Delete a file, a link (not what it leads to), an empty folder, or with recursive=true a whole folder.",
+        effect=Effect.DESTROY,
+        group="file",
+        aliases=("remove_file", "delete_file"),
+        deferred=True,
+        search_hint="remove file rm",
+    )
+
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
+        self._workspace = Workspace.of(workspace)
+
+    def accesses(self, arguments: DeleteArguments) -> Sequence[Access]:
+        """Deleting touches the entry itself."""
+        return [DeletePath(str(entry_path(self._workspace, arguments.path)))]
+
+    async def run(self, arguments: DeleteArguments, context: ToolContext) -> str:
+        """Remove it, in a thread: a folder may hold much."""
+        path = check_entry(self._workspace, arguments.path, "delete")
+        return await asyncio.to_thread(_remove, path, arguments)
+
+
+def _remove(path: Path, arguments: DeleteArguments) -> str:
+    try:
+        with parent_folder(path) as folder:
+            return _remove_entry(folder, path.name, arguments)
+    except FileNotFoundError:
+        raise ToolFailed(f"{arguments.path!r} does not exist; there is nothing to delete") from None
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise ToolFailed(f"the folder {arguments.path!r} is not empty; recursive=true deletes all in it") from None
+        raise ToolFailed(f"cannot delete {arguments.path!r}: {error.strerror}") from None
+
+
+def _remove_entry(folder: int, name: str, arguments: DeleteArguments) -> str:
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if not stat.S_ISDIR(mode):
+        os.unlink(name, dir_fd=folder)
+        return f"Deleted {arguments.path}"
+    if arguments.recursive:
+        shutil.rmtree(name, dir_fd=folder)  # by descriptors: a link swapped in on the way is not followed
+    else:
+        os.rmdir(name, dir_fd=folder)
+    return f"Deleted folder {arguments.path}"

@@ -1,0 +1,218 @@
+"""The `grep` tool: search file contents with ripgrep's expressions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from callwright.core.access import Access, ReadPath
+from callwright.core.content import Output
+from callwright.core.errors import InvalidArguments, ToolFailed
+from callwright.core.spec import Effect
+from callwright.system.globs import BadGlob
+from callwright.system.ignore import Ignored, why_ignored
+from callwright.system.paths import Workspace
+from callwright.system.query import Globs, Mode, Query
+from callwright.system.search import Found, Line, search
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox.looking import Hidden, Lookout, counted
+
+_OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
+
+
+def _known_mode(given: Any) -> Any:
+    return _OTHER_MODES.get(given, given) if isinstance(given, str) else given
+
+
+class GrepArguments(Arguments):
+    """What `grep` takes."""
+
+    pattern: str = Field(min_length=1, validation_alias=AliasChoices("pattern", "query", "regex"))
+    """A regular expression as ripgrep reads it; escape literal braces and brackets."""
+    path: str = Field(default=".", validation_alias=AliasChoices("path", "dir_path", "directory"))
+    """The file or folder to search."""
+    glob: str = Field(default="", validation_alias=AliasChoices("glob", "include", "include_pattern"))
+    """Only files that fit, such as *.py or src/**/*.{ts,tsx}; !*.test.ts leaves files out."""
+    type: str = ""
+    """Only files of a type ripgrep knows, such as py, js, rust."""
+    mode: Annotated[Mode, BeforeValidator(_known_mode)] = Field(
+        default="files", validation_alias=AliasChoices("mode", "output_mode")
+    )
+    """files names files that match, content shows the lines, count counts matching lines per file."""
+    ignore_case: bool = Field(default=False, validation_alias=AliasChoices("ignore_case", "-i", "case_insensitive"))
+    """Take upper and lower case for the same."""
+    context: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("context", "-C"))
+    """Lines to show before and after each match, in content mode."""
+    before: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("before", "-B"))
+    """Lines to show before each match."""
+    after: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("after", "-A"))
+    """Lines to show after each match."""
+    line_numbers: bool = Field(default=True, validation_alias=AliasChoices("line_numbers", "-n"))
+    """Whether content mode numbers the lines."""
+    multiline: bool = False
+    """Let the pattern match over line ends; a dot then matches them too."""
+    ignored: bool = Field(default=False, validation_alias=AliasChoices("ignored", "no_ignore", "include_ignored"))
+    """Include files that .gitignore or .ignore hide."""
+    limit: int = Field(
+        default=100, ge=1, le=10_000, validation_alias=AliasChoices("limit", "head_limit", "max_results")
+    )
+    """How many files or lines to show at most."""
+    offset: int = Field(default=0, ge=0)
+    """How many of them to skip first: the way to the next page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    rows: list[str]
+    total: int
+    noun: str
+    summary: str = ""
+
+
+class Grep(TypedTool[GrepArguments]):
+    """Searches the files at and below a path of the workspace."""
+
+    spec = describe(
+        "grep",
+        "Search file contents with a regular expression (ripgrep). mode files (default) names the files, content shows"
+        " the lines, count counts them. Dotfiles are searched; binary files and files that .gitignore or .ignore hide"
+        " are not, unless ignored is true. Page with limit and offset.",
+        effect=Effect.READ,
+        group="file",
+        aliases=("Grep", "search_file_content", "grep_search", "search_content", "ripgrep"),
+        search_hint="search text in files regular expression",
+    )
+
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
+        self._lookout = Lookout(Workspace.of(workspace), hidden)
+
+    def accesses(self, arguments: GrepArguments) -> Sequence[Access]:
+        """A search reads what it searches."""
+        return [ReadPath(str(self._lookout.workspace.resolve(arguments.path)))]
+
+    async def run(self, arguments: GrepArguments, context: ToolContext) -> Output:
+        """Search, page, and say what was left out."""
+        target = self._lookout.find(arguments.path)
+        if not (target.is_dir() or target.is_file()):  # a pipe or device could keep a search waiting for ever
+            raise ToolFailed(f"{arguments.path!r} is neither a file nor a folder; it cannot be searched")
+        folder = target if target.is_dir() else target.parent
+        top = self._lookout.top(folder)
+        reason = None if target == top or arguments.ignored else why_ignored(target, top)
+        query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
+        found = self._allowed(query, await search(query))
+        page = _page(arguments, found, self._lookout.prefix(folder))
+        return _output(arguments, page, list(_notes(arguments, query, found, reason)))
+
+    def _query(self, arguments: GrepArguments, folder: Path, target: Path, top: Path, *, ignored: bool) -> Query:
+        try:
+            globs = Globs.parse(arguments.glob)
+        except BadGlob as error:
+            raise InvalidArguments(f"glob: {error}") from None
+        return Query(
+            pattern=arguments.pattern,
+            folder=folder,
+            top=top,
+            name="" if target == folder else target.name,
+            mode=arguments.mode,
+            globs=globs,
+            type=arguments.type,
+            ignore_case=arguments.ignore_case,
+            multiline=arguments.multiline,
+            before=arguments.before or arguments.context,
+            after=arguments.after or arguments.context,
+            ignored=ignored,
+        )
+
+    def _allowed(self, query: Query, found: Found) -> Found:
+        """Leave out files that are invisible, and files that only our own reading of the glob rules out."""
+        if self._lookout.hidden is None and (
+            query.name or not query.globs.wanted or (query.globs.exact and not query.type)
+        ):
+            return found
+        known: dict[str, bool] = {}
+
+        def keep(name: str) -> bool:
+            if name not in known:
+                known[name] = self._keeps(query, name)
+            return known[name]
+
+        return Found(
+            [name for name in found.files if keep(name)],
+            [(name, count) for name, count in found.counts if keep(name)],
+            [line for line in found.lines if keep(line.path)],
+            [name for name in found.binary if keep(name)],
+            found.cut,
+            found.engine,
+        )
+
+    def _keeps(self, query: Query, name: str) -> bool:
+        path = query.folder / name
+        spellings = (name, str(path.relative_to(query.top)))
+        return not self._lookout.hides(path) and (bool(query.name) or query.globs.accepts(*spellings))
+
+
+def _page(arguments: GrepArguments, found: Found, prefix: str) -> _Page:
+    start, end = arguments.offset, arguments.offset + arguments.limit
+    if arguments.mode == "files":
+        return _Page([prefix + name for name in found.files[start:end]], len(found.files), "file")
+    if arguments.mode == "count":
+        rows = [f"{prefix}{name}:{count}" for name, count in found.counts[start:end]]
+        total = sum(count for _, count in found.counts)
+        summary = f"{counted(total, 'matching line')} in {counted(len(found.counts), 'file')}"
+        return _Page(rows, len(found.counts), "file", summary if total else "")
+    apart = bool(arguments.before or arguments.after or arguments.context)
+    rows = list(_lines(found.lines[start:end], prefix, numbered=arguments.line_numbers, apart=apart))
+    return _Page(rows, len(found.lines), "line")
+
+
+def _lines(lines: Sequence[Line], prefix: str, *, numbered: bool, apart: bool) -> Iterator[str]:
+    for place, line in enumerate(lines):
+        if place and (line.after_gap or (apart and line.path != lines[place - 1].path)):
+            yield "--"
+        number, matched, text = line.read()
+        mark = ":" if matched else "-"
+        yield f"{prefix}{line.path}{mark}{f'{number}{mark}' if numbered else ''}{text}"
+
+
+def _output(arguments: GrepArguments, page: _Page, notes: list[str]) -> Output:
+    shown = min(max(page.total - arguments.offset, 0), arguments.limit)
+    if page.summary:
+        notes.insert(0, page.summary)
+    if page.total and not shown:
+        notes.insert(0, f"no entries at offset {arguments.offset:,}: there are {counted(page.total, page.noun)}")
+    elif shown < page.total:
+        last = arguments.offset + shown
+        rest = f"; offset={last} for more" if last < page.total else ""
+        notes.insert(0, f"({page.noun}s {arguments.offset + 1:,} to {last:,} of {page.total:,}{rest})")
+    text = "\n".join([*page.rows, *([""] if page.rows and notes else []), *notes])
+    return Output(text, {"entries": page.rows, "total": page.total})
+
+
+def _notes(arguments: GrepArguments, query: Query, found: Found, reason: Ignored | None) -> Iterator[str]:
+    if not (found.files or found.counts or found.lines or found.binary):
+        yield _nothing(arguments, query)
+    for name in found.binary[:3]:
+        yield f"({name} is binary and matches; its lines are not shown)"
+    if found.cut:
+        yield "(the search was stopped, because it found too much: the totals are lower bounds; narrow it)"
+    if reason is not None:
+        yield f"({arguments.path} is ignored by {reason}; searched anyway, ignored files included)"
+    if found.engine == "python":
+        yield "(searched without ripgrep: the pattern was read as a Python regular expression)"
+
+
+def _nothing(arguments: GrepArguments, query: Query) -> str:
+    limits = [f"glob {arguments.glob!r}"] if arguments.glob else []
+    limits += [f"type {arguments.type!r}"] if arguments.type else []
+    within = f" with {' and '.join(limits)}" if limits else ""
+    hint = (
+        ""
+        if query.ignored or query.name
+        else "; ignored and binary files were not searched, ignored=true adds the former"
+    )
+    return f"no matches for {arguments.pattern!r} in {arguments.path}{within}{hint}"

@@ -1,0 +1,155 @@
+"""What one session's shell remembers: the folder it is in and the jobs it left running."""
+
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from callwright.core.content import Output
+from callwright.core.errors import ToolFailed
+from callwright.core.spec import Annotations, Effect, Limits
+from callwright.system.process import Running
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+
+_MAX_JOBS = 32
+_MAX_WAIT_SECONDS = 60.0
+_CLOSE_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class Job:
+    """A command that runs beside the conversation."""
+
+    id: str
+    line: str
+    running: Running
+    read_chars: int = 0
+
+    @property
+    def status(self) -> str:
+        """How it is doing, in words for the model."""
+        ended = self.running.ended
+        if ended is None:
+            return "running"
+        left = (
+            f"; processes it left running were stopped: {ended.leftovers}; leave out the &" if ended.leftovers else ""
+        )
+        return f"{'ended' if ended.reason == 'exited' else 'stopped'}; exit code: {ended.exit_code}{left}"
+
+    def news(self) -> str:
+        """Take what it said since it was last asked."""
+        text = self.running.transcript.since(self.read_chars)
+        self.read_chars = self.running.transcript.chars
+        return text
+
+
+class ShellSession:
+    """The shell of one session. Closing it, or forgetting it, ends its jobs."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(self, _stop_all, self._jobs)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs of the session, the ended ones included, oldest first."""
+        return tuple(self._jobs.values())
+
+    def add(self, line: str, running: Running) -> Job:
+        """Take charge of a command that was started in the background."""
+        with self._lock:
+            job = Job(str(len(self._jobs) + 1), line, running)
+            self._jobs[job.id] = job
+        return job
+
+    def check_room(self) -> None:
+        """Raise where no further job may be started."""
+        running = [job.id for job in self.jobs if job.running.ended is None]
+        if len(running) >= _MAX_JOBS:
+            raise ToolFailed(f"{len(running)} jobs are running already; stop some with bash_kill first")
+
+    def find(self, job_id: str) -> Job:
+        """Return a job by its id."""
+        job = self._jobs.get(job_id)
+        if job is None:
+            known = f"the jobs are {', '.join(self._jobs)}" if self._jobs else "no job was started"
+            raise ToolFailed(f"there is no job {job_id!r}; {known}")
+        return job
+
+    def close(self) -> None:
+        """End all jobs and wait for that."""
+        _stop_all(self._jobs)
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        for job in self.jobs:
+            job.running.wait_blocking(max(0.0, deadline - time.monotonic()))
+
+
+def _stop_all(jobs: dict[str, Job]) -> None:
+    for job in jobs.values():
+        job.running.stop()
+
+
+class BashOutputArguments(Arguments):
+    """What `bash_output` takes."""
+
+    id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
+    """The job, as bash named it."""
+    wait_seconds: float = Field(default=0.0, ge=0.0)
+    """Wait this long for the job to end, at most 60."""
+
+
+class BashOutput(TypedTool[BashOutputArguments]):
+    """Reads what a background job said since it was last asked."""
+
+    spec = describe(
+        "bash_output",
+        "Read the new output of a background job started with bash, and whether it still runs.",
+        annotations=Annotations(Effect.READ),
+        limits=Limits(seconds=_MAX_WAIT_SECONDS + 10),
+        aliases=("BashOutput", "TaskOutput", "job_output"),
+        group="shell",
+        search_hint="read background job output logs",
+    )
+
+    async def run(self, arguments: BashOutputArguments, context: ToolContext) -> Output:
+        """Return the news and the status."""
+        job = context.state.get(ShellSession).find(arguments.id)
+        await job.running.wait_at_most(min(arguments.wait_seconds, _MAX_WAIT_SECONDS))
+        status = job.status  # before the news, so that "ended" is only said when everything was
+        news = job.news() or "(no new output)"
+        return Output(f"{news.rstrip()}\njob {job.id} ({job.line}): {status}")
+
+
+class BashKillArguments(Arguments):
+    """What `bash_kill` takes."""
+
+    id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
+    """The job, as bash named it."""
+
+
+class BashKill(TypedTool[BashKillArguments]):
+    """Ends a background job and everything it started."""
+
+    spec = describe(
+        "bash_kill",
+        "Stop a background job started with bash, together with every process it started.",
+        # it can only undo what the session was allowed to start; its order among other calls matters
+        annotations=Annotations(Effect.READ, idempotent=True, parallel=False),
+        aliases=("KillShell", "KillBash", "TaskStop", "job_kill"),
+        group="shell",
+        search_hint="stop background job process",
+    )
+
+    async def run(self, arguments: BashKillArguments, context: ToolContext) -> Output:
+        """Stop it and return its last output."""
+        job = context.state.get(ShellSession).find(arguments.id)
+        job.running.stop()
+        await job.running.wait()
+        return Output(f"{job.news().rstrip()}\njob {job.id} ({job.line}): {job.status}".lstrip())

@@ -1,0 +1,96 @@
+"""The `list` tool: what is in a folder."""
+
+import os
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from callwright.core.access import Access, ReadPath
+from callwright.core.content import Output
+from callwright.core.errors import ToolFailed
+from callwright.core.spec import Effect
+from callwright.system.ignore import IgnoreScope
+from callwright.system.paths import Workspace
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox.looking import Hidden, Lookout
+
+
+class ListArguments(Arguments):
+    """What `list` takes."""
+
+    path: str = Field(
+        default=".", validation_alias=AliasChoices("path", "dir_path", "target_directory", "directory", "relative_path")
+    )
+    """The folder to list."""
+    ignored: bool = False
+    """Include what .gitignore or .ignore hide."""
+    limit: int = Field(default=500, ge=1, le=10_000)
+    """How many entries to name at most."""
+    offset: int = Field(default=0, ge=0)
+    """How many entries to skip first: the way to the next page."""
+
+
+class List(TypedTool[ListArguments]):
+    """Lists one folder of the workspace."""
+
+    spec = describe(
+        "list",
+        "List a folder: folders first, marked with a slash; links with where they lead. Use glob to look deeper.",
+        effect=Effect.READ,
+        group="file",
+        aliases=("LS", "ls", "list_files", "list_directory", "list_dir"),
+        search_hint="list folder directory contents",
+    )
+
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
+        self._lookout = Lookout(Workspace.of(workspace), hidden)
+
+    def accesses(self, arguments: ListArguments) -> Sequence[Access]:
+        """Listing reads the folder."""
+        return [ReadPath(str(self._lookout.workspace.resolve(arguments.path)))]
+
+    async def run(self, arguments: ListArguments, context: ToolContext) -> Output:
+        """Read one folder, which takes no time worth a thread."""
+        folder = self._lookout.find(arguments.path)
+        if not folder.is_dir():
+            raise ToolFailed(f"{arguments.path!r} is a file; read it, or list the folder it is in")
+        folders, files = self._entries(folder)
+        scope = IgnoreScope() if arguments.ignored else IgnoreScope.of(folder, self._lookout.top(folder))
+        folders, hidden_folders = scope.part(f"{folder}/", folders, folders=True)
+        files, hidden_files = scope.part(f"{folder}/", files, folders=False)
+        entries = [f"{name}/" for name in sorted(folders)] + [_shown(folder, name) for name in sorted(files)]
+        return _output(arguments, entries, len(hidden_folders) + len(hidden_files))
+
+    def _entries(self, folder: Path) -> tuple[list[str], list[str]]:
+        folders: list[str] = []
+        files: list[str] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not self._lookout.hides(folder / entry.name):
+                    (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+        return folders, files
+
+
+def _shown(folder: Path, name: str) -> str:
+    path = folder / name
+    return f"{name} -> {path.readlink()}" if path.is_symlink() else name
+
+
+def _output(arguments: ListArguments, entries: list[str], hidden: int) -> Output:
+    page = entries[arguments.offset : arguments.offset + arguments.limit]
+    notes: list[str] = []
+    if not entries:
+        notes.append(f"{arguments.path} is empty")
+    elif not page:
+        notes.append(f"no entries at offset {arguments.offset:,}: there are {len(entries):,}")
+    elif len(page) < len(entries):
+        last = arguments.offset + len(page)
+        rest = f"; offset={last} for more" if last < len(entries) else ""
+        notes.append(f"(entries {arguments.offset + 1:,} to {last:,} of {len(entries):,}{rest})")
+    if hidden:
+        notes.append(f"({hidden:,} ignored, not shown; ignored=true shows all)")
+    return Output("\n".join([*page, *notes]), {"entries": page, "total": len(entries)})

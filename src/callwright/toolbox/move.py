@@ -1,0 +1,102 @@
+"""The `move` tool: rename a file, link or folder inside the workspace."""
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from callwright.core.access import Access, WritePath
+from callwright.core.errors import ToolFailed
+from callwright.core.spec import Effect
+from callwright.system.paths import Workspace, parent_folder
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox.entries import check_entry, entry_path
+
+
+class MoveArguments(Arguments):
+    """What `move` takes."""
+
+    source: str = Field(validation_alias=AliasChoices("source", "old_path", "from", "source_path"))
+    """The file, link or folder to move."""
+    destination: str = Field(validation_alias=AliasChoices("destination", "new_path", "to", "destination_path"))
+    """Its full new path; missing folders are made."""
+    overwrite: bool = False
+    """Replace a file that is already there."""
+
+
+class Move(TypedTool[MoveArguments]):
+    """Moves one entry of the workspace to another place in it."""
+
+    spec = describe(
+        "move",
+        "Move or rename a file, link or folder. Refuses to replace an existing file unless overwrite is true.",
+        effect=Effect.WRITE,
+        group="file",
+        aliases=("rename", "move_file", "rename_file"),
+        deferred=True,
+        search_hint="rename move file mv",
+    )
+
+    def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
+        self._workspace = Workspace.of(workspace)
+
+    def accesses(self, arguments: MoveArguments) -> Sequence[Access]:
+        """Both ends change."""
+        ends = (arguments.source, arguments.destination)
+        return [WritePath(str(entry_path(self._workspace, end))) for end in ends]
+
+    async def run(self, arguments: MoveArguments, context: ToolContext) -> str:
+        """Rename by descriptors of both folders, so that nothing is followed elsewhere."""
+        source = check_entry(self._workspace, arguments.source, "move")
+        destination = check_entry(self._workspace, arguments.destination, "replace")
+        if destination.is_relative_to(source):
+            raise ToolFailed(f"{arguments.destination!r} is {arguments.source!r} itself or lies inside it")
+        await asyncio.to_thread(_move, source, destination, arguments)
+        return f"Moved {arguments.source} to {arguments.destination}"
+
+
+def _move(source: Path, destination: Path, arguments: MoveArguments) -> None:
+    try:
+        with parent_folder(source) as old:
+            os.stat(source.name, dir_fd=old, follow_symlinks=False)  # before folders are made for nothing
+            with parent_folder(destination, create=True) as new:
+                _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
+    except FileNotFoundError:
+        raise ToolFailed(f"{arguments.source!r} does not exist; there is nothing to move") from None
+    except FileExistsError:
+        advice = "give another path" if destination.is_dir() else "set overwrite=true to replace it"
+        raise ToolFailed(f"{arguments.destination!r} already exists; {advice}") from None
+    except OSError as error:
+        reason = "they are on different file systems" if error.errno == errno.EXDEV else error.strerror
+        raise ToolFailed(f"cannot move {arguments.source!r} to {arguments.destination!r}: {reason}") from None
+
+
+def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite: bool) -> None:
+    (old, old_name), (new, new_name) = source, destination
+    if not overwrite and _is_file(old, old_name):
+        # a hard link fails where something is, without a moment in between as look-and-rename has
+        os.link(old_name, new_name, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
+        os.unlink(old_name, dir_fd=old)
+        return
+    if _exists(new, new_name) and (not overwrite or not _is_file(new, new_name)):
+        raise FileExistsError(new_name)
+    os.rename(old_name, new_name, src_dir_fd=old, dst_dir_fd=new)
+
+
+def _is_file(folder: int, name: str) -> bool:
+    return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
