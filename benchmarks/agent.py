@@ -9,12 +9,12 @@ import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-from callwright import AllowEverything, Effect, Executor, Registry, ToolCall, tool
+from callwright import Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Budget
 from callwright.core.content import Text
-from callwright.core.history import encoded
-from callwright.core.message import AssistantMessage, AssistantPart, Message, ToolMessage
+from callwright.core.messages import AssistantMessage, AssistantPart, Message, ToolMessage, encoded
 from callwright.executor.turn import Turn
+from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from callwright.sessions import SessionStore, SqliteStore
 

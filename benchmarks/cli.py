@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import table
-from callwright.cli.markdown import MarkdownLines
-from callwright.cli.palette import Palette
+from callwright.cli.render.markdown import MarkdownLines
+from callwright.cli.render.text import Palette
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
 

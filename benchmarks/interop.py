@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from benchmarks.measure import ratio
-from callwright import AllowEverything, Effect, Executor, Registry, tool
+from callwright import Effect, Executor, Registry, tool
 from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
+from callwright.policy import AllowEverything
 
 TURNS = 20
 """Calls of one run, one after the other: enough that beginning the run does not count."""

@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable
 
 from benchmarks.measure import table
-from callwright.core.call import Completed, ToolCall
+from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Output
-from callwright.core.history import History
-from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ModelRequest
 from callwright.providers.google import GoogleGemini
-from callwright.providers.openai_chat import OpenAIChat
-from callwright.providers.openai_responses import OpenAIResponses
+from callwright.providers.openai.chat import OpenAIChat
+from callwright.providers.openai.responses import OpenAIResponses
 
 TURNS = (20, 200, 2_000)
 _ARGUMENTS = '{"path":"src/main.py","pattern":"TODO","limit":20,"recursive":true}'

@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from benchmarks.measure import cpu_seconds, ratio, start_seconds, table
-from callwright import AllowEverything, ByMode, Completed, Effect, Executor, Limits, Registry, ToolCall, tool
+from callwright import Completed, Effect, Executor, Limits, Registry, ToolCall, tool
 from callwright.hooks import Hook, PendingCall
+from callwright.policy import AllowEverything, ByMode
 from callwright.tool.function import FunctionTool
 
 TEXT = json.dumps({"city": "Paris", "days": 3, "unit": "C", "tags": ["a", "b"], "detail": True})

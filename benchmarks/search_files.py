@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from callwright.core.call import ToolCall
-from callwright.system import search as engines
-from callwright.system.query import Query
-from callwright.system.ripgrep import find_ripgrep
+from callwright.core.calls import ToolCall
+from callwright.system.search import content as engines
+from callwright.system.search.ripgrep import Query, find_ripgrep
 from callwright.tool.base import State, ToolContext
 from callwright.toolbox.glob import Glob
 from callwright.toolbox.grep import Grep

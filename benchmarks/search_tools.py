@@ -18,10 +18,9 @@ from typing import Any, Protocol
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
-from callwright.registry.embedding import MiniLM
-from callwright.registry.search import Hit, ToolIndex
-from callwright.registry.semantic import SemanticIndex
-from callwright.registry.vectors import VectorCache
+from callwright.registry.search.embeddings import MiniLM, VectorCache
+from callwright.registry.search.index import Hit, ToolIndex
+from callwright.registry.search.semantic import SemanticIndex
 
 _PLACES = 10
 _MANY = 10_000

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.measure import table
 from callwright.policy import judge_command
-from callwright.shell.analysis import analyse, analyse_anew
+from callwright.shell.analyze import analyse, analyse_anew
 
 TYPICAL = (
     "git status",

@@ -12,10 +12,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 
 from benchmarks.agent import ARGUMENTS, Model, grep
 from benchmarks.measure import cpu_seconds
-from callwright import AllowEverything, Executor, Registry, ToolCall, Turn
+from callwright import Executor, Registry, ToolCall, Turn
 from callwright.agent import Agent, Budget
-from callwright.core.event import Event
+from callwright.core.events import Event
 from callwright.executor.executor import Observer
+from callwright.policy import AllowEverything
 from callwright.telemetry import Telemetry, log_to
 
 _TURNS = 200

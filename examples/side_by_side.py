@@ -2,7 +2,8 @@
 
 import asyncio
 
-from callwright import AllowEverything, Effect, Executor, ReadPath, Registry, ToolCall, WritePath, tool
+from callwright import Effect, Executor, ReadPath, Registry, ToolCall, WritePath, tool
+from callwright.policy import AllowEverything
 
 shelf = {"a.txt": "old"}
 

@@ -73,7 +73,7 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
     assert {name for name in loaded if name.startswith("callwright")} == {
         "callwright",
         "callwright.core",
-        "callwright.core.lazy",
+        "callwright.core._lazy",
         "callwright.tool",
     }
     assert not loaded & HEAVY

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from benchmarks.peers.contract import Call, Function, Session
-from callwright import AllowEverything, Effect, Executor, Limits, Registry, ToolCall, tool
-from callwright.providers.formats import to_openai_chat
+from callwright import Effect, Executor, Limits, Registry, ToolCall, tool
+from callwright.policy import AllowEverything
+from callwright.providers.tool_encoding import to_openai_chat
 
 DISTRIBUTION = "callwright"
 PACKAGE = "callwright"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from callwright.cli.columns import width_of
+from callwright.cli.render.text import width_of
 
 _CODES = re.compile(r"\x1b\[([\d;:]*)m|\x1b[()][0B]|[\x0e\x0f]")
 _NAMED = "black red green yellow blue magenta cyan white".split()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callwright.core.call import Completed, Outcome
+from callwright.core.calls import Completed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect

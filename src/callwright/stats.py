@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from callwright.core.call import Completed, Interrupted, Outcome
+from callwright.core.calls import Completed, Interrupted, Outcome
 from callwright.core.json import Json
-from callwright.core.tokens import tokens_for
+from callwright.core.messages import tokens_for
 
 _REMEMBERED = 1024
 

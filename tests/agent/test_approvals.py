@@ -7,12 +7,12 @@ import pytest
 
 from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
-from callwright.agent.recall import unanswered
-from callwright.core.event import QuestionsRaised
-from callwright.core.message import ToolMessage
+from callwright.agent.transcript import unanswered
+from callwright.core.events import QuestionsRaised
+from callwright.core.messages import ToolMessage
 from callwright.providers.base import ModelRequest
 from callwright.sessions import MemoryStore, SessionError, SqliteStore
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 paid: list[int] = []
 

@@ -6,9 +6,9 @@ import pytest
 
 from callwright import ToolCall, UsageError
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage
+from callwright.core.messages import AssistantMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 from callwright.testing.providers import check_provider
 
 

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright import AllowEverything, Completed, Effect, Executor, Registry, ToolCall, tool
+from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Requests
-from callwright.agent.compact import SUMMARY_WISH, dropped, tail_start
-from callwright.agent.recall import unanswered
+from callwright.agent.compaction import SUMMARY_WISH, dropped, tail_start
+from callwright.agent.transcript import unanswered
 from callwright.clip import Outputs
 from callwright.core.content import Output, Text
-from callwright.core.message import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
+from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest, ProviderError
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.testing import FakeClock
-from callwright.testing.provider import Line, ScriptedProvider
+from callwright.testing.fakes import Line, ScriptedProvider
 
 
 @tool(effect=Effect.READ)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from callwright import AllowEverything, Effect, Executor, Registry, ToolCall, UsageError, tool
+from callwright import Effect, Executor, Registry, ToolCall, UsageError, tool
 from callwright.agent import Agent, Done, Finished, Graph, Waiting, goto, halt, interrupt
 from callwright.agent.graph import Goto, Move
+from callwright.policy import AllowEverything
 from callwright.sessions import MemoryStore, SessionBusy, SessionStore, SqliteStore
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 
 @dataclass(frozen=True)

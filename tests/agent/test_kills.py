@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from callwright import Completed
-from callwright.agent.recall import Recalled, unanswered
-from callwright.core.message import ToolMessage
+from callwright.agent.transcript import Recalled, unanswered
+from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 
 VICTIM = Path(__file__).with_name("victim.py")

@@ -7,29 +7,18 @@ from typing import Any
 
 import pytest
 
-from callwright import (
-    AllowEverything,
-    Answers,
-    Cancellation,
-    Completed,
-    Effect,
-    Executor,
-    Failed,
-    Registry,
-    ToolCall,
-    ToolContext,
-    UsageError,
-    tool,
-)
+from callwright import Answers, Completed, Effect, Executor, Failed, Registry, ToolCall, ToolContext, UsageError, tool
 from callwright.agent import Agent, Budget, Done, ModelRetried, Paused, Prices, Requests, Stopped, TurnEnded
-from callwright.agent.recall import unanswered
+from callwright.agent.transcript import unanswered
 from callwright.core.content import Text
-from callwright.core.event import CallBegan, CallEnded
-from callwright.core.message import AssistantMessage, ToolMessage, Usage, UserMessage
+from callwright.core.events import CallBegan, CallEnded
+from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from callwright.hooks.base import Halt
+from callwright.policy import AllowEverything
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.testing import FakeClock, ScriptedHook
-from callwright.testing.provider import BrokenOff, ScriptedProvider
+from callwright.testing.fakes import BrokenOff, ScriptedProvider
+from callwright.tool.base import Cancellation
 
 
 @tool(effect=Effect.READ)

@@ -4,7 +4,7 @@ from pydantic import BaseModel
 
 from callwright import Effect, ToolCall, tool
 from callwright.agent import Agent, Done, Stopped
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 
 class City(BaseModel):

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from callwright import (
-    AllowEverything,
     Annotations,
     Answers,
     Approve,
@@ -23,13 +22,14 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Budget, Done, Paused, Stopped
-from callwright.agent.recall import unanswered
-from callwright.core.call import digest_of
+from callwright.agent.transcript import unanswered
+from callwright.core.calls import digest_of
 from callwright.core.content import Output
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.policy import AllowEverything
 from callwright.sessions import SessionBusy, SessionError, SqliteStore
 from callwright.sessions.records import Answered, Asked, Began, Ended, Record, Said
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 ran: list[str] = []
 

@@ -7,19 +7,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from callwright import Answers, Cancellation, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
+from callwright import Answers, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
 from callwright.agent import Agent, Budget, Compaction, Paused, Requests
-from callwright.agent.recall import unanswered
+from callwright.agent.transcript import unanswered
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, Stop, ToolMessage
+from callwright.core.messages import AssistantMessage, Stop, ToolMessage
 from callwright.hooks.base import Halt
 from callwright.providers.base import ModelRequest, ProviderError, ProviderFault
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.testing import FakeClock, ScriptedHook
-from callwright.testing.provider import BrokenOff, Line, ScriptedProvider
+from callwright.testing.fakes import BrokenOff, Line, ScriptedProvider
+from callwright.tool.base import Cancellation
 
 
 @tool(effect=Effect.READ)

@@ -7,33 +7,29 @@ from pathlib import Path
 import pytest
 
 from callwright import (
-    Access,
-    AllowEverything,
     Answers,
-    ByMode,
-    Cancellation,
     Completed,
-    Decision,
     Deny,
     Effect,
     Executor,
     Failed,
-    Policies,
     Policy,
     Question,
     Registry,
     ToolCall,
     Turn,
-    UseTool,
     tool,
 )
 from callwright.agent import Agent, Budget, Done, Stopped
-from callwright.core.message import AssistantMessage, ToolMessage, Usage
+from callwright.core.access import Access, Decision, UseTool
+from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.hooks.base import Refuse
+from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
 from callwright.testing import Recorder, ScriptedHook
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.base import Cancellation
 
 wrote: list[str] = []
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from callwright import AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall
+from callwright import Completed, Effect, Executor, Failed, Registry, ToolCall
 from callwright.agent import Agent, Done, default_system_prompt
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from callwright.testing.provider import ScriptedProvider
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.policy import AllowEverything
+from callwright.testing.fakes import ScriptedProvider
 from callwright.toolbox import coding_tools
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from callwright import Annotations, Answers, Effect, Executor, Registry, ToolCall, ToolContext, tool
 from callwright.agent import Agent, Budget, Paused
-from callwright.core.message import ToolMessage
+from callwright.core.messages import ToolMessage
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SessionBusy, SqliteStore
-from callwright.testing.provider import Line, ScriptedProvider
+from callwright.testing.fakes import Line, ScriptedProvider
 
 TURNS = 8
 

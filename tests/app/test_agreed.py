@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.app.trust import Trust
-from callwright.cli.mcp_entries import Declared
+from callwright.cli.commands.mcp_config import Declared
 from callwright.mcp.config import servers_of
 
 TWO_FACED = {

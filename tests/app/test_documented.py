@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.layer import parse_layer
-from callwright.hooks.shell_events import EVENTS, NEVER
+from callwright.app.settings_file import parse_layer
+from callwright.hooks.shell.config import EVENTS, NEVER
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 

@@ -7,34 +7,22 @@ from typing import Any
 
 import pytest
 
-from callwright import (
-    Annotations,
-    Answers,
-    Completed,
-    Effect,
-    Failed,
-    Question,
-    SchemaTool,
-    ToolCall,
-    ToolSpec,
-    Turn,
-)
-from callwright.agent.compact import Compaction
-from callwright.agent.result import AgentEvent, Done, Paused, Stopped
-from callwright.app.assemble import App, assemble
-from callwright.app.conditions import Conditions, faulty_condition
+from callwright import Annotations, Answers, Completed, Effect, Failed, Question, SchemaTool, ToolCall, ToolSpec, Turn
+from callwright.agent.compaction import Compaction
+from callwright.agent.results import AgentEvent, Done, Paused, Stopped
+from callwright.app.app import App, Wishes, assemble
 from callwright.app.conversation import Conversation
-from callwright.app.places import Places
+from callwright.app.locations import Places
+from callwright.app.permissions import Conditions, faulty_condition
 from callwright.app.settings import load_settings
-from callwright.app.wishes import Wishes
 from callwright.core.errors import ApprovalRequired
 from callwright.core.json import JsonObject
-from callwright.core.message import ToolMessage
+from callwright.core.messages import ToolMessage
 from callwright.hooks.base import PendingCall
-from callwright.hooks.shell_config import ShellHook
-from callwright.policy.places import Surroundings
-from callwright.testing.provider import ScriptedProvider
-from callwright.tool.handwritten import SchemaInvocation
+from callwright.hooks.shell.config import ShellHook
+from callwright.policy.paths import Surroundings
+from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.schema_tool import SchemaInvocation
 
 NOTE = "cat >> heard.jsonl"
 TOUCH = ToolCall("1", "bash", {"command": "touch a"})

@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 
 from callwright import Completed, Failed, Interrupted
-from callwright.agent.result import Done, Stopped
-from callwright.app.assemble import App, assemble
+from callwright.agent.results import Done, Stopped
+from callwright.app.app import App, Wishes, assemble
 from callwright.app.conversation import Conversation
+from callwright.app.locations import Places
 from callwright.app.models import choose_model, local_server
-from callwright.app.places import Places
 from callwright.app.settings import Settings, load_settings
-from callwright.app.wishes import Wishes
 from callwright.core.errors import UsageError
-from callwright.core.message import UserMessage
-from callwright.testing.provider import ScriptedProvider
+from callwright.core.messages import UserMessage
+from callwright.testing.fakes import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.instructions import instruction_files, instructions_for
-from callwright.app.places import Places
+from callwright.app.locations import Places
+from callwright.app.prompts import instruction_files, instructions_for
 
 
 @pytest.fixture

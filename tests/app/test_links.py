@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.active import ActiveSkills
-from callwright.app.granted import ProjectGrants
-from callwright.app.places import Places
+from callwright.app.locations import Places
+from callwright.app.permissions import ProjectGrants
+from callwright.app.skills.grants import ActiveSkills, asking_skills
 from callwright.app.trust import Trust
-from callwright.app.wanting import asking_skills
 from callwright.core.access import RunCommand
-from callwright.core.call import Approve, Question
-from callwright.policy.places import Surroundings
+from callwright.core.calls import Approve, Question
+from callwright.policy.paths import Surroundings
 from callwright.skills import Skills
 
 

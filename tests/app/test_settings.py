@@ -7,21 +7,17 @@ from typing import Any, cast
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
-from hypothesis import settings as settings_of_hypothesis
-from hypothesis import strategies as st
+from hypothesis import given, settings as settings_of_hypothesis, strategies as st
 
-from callwright.app.assemble import assemble
-from callwright.app.layer import SCHEMA_FILE, parse_layer
-from callwright.app.places import Places
-from callwright.app.position import line_of
-from callwright.app.rules import rules_in
+from callwright.app.app import Wishes, assemble
+from callwright.app.locations import Places
+from callwright.app.permissions import rules_in
 from callwright.app.settings import Settings, load_settings
-from callwright.app.wishes import Wishes
+from callwright.app.settings_file import SCHEMA_FILE, line_of, parse_layer
 from callwright.core.errors import UsageError
-from callwright.hooks.shell_events import EVENTS, NEVER
-from callwright.policy.places import Surroundings
-from callwright.testing.provider import ScriptedProvider
+from callwright.hooks.shell.config import EVENTS, NEVER
+from callwright.policy.paths import Surroundings
+from callwright.testing.fakes import ScriptedProvider
 
 
 @pytest.fixture

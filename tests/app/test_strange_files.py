@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.layer import read_layer
+from callwright.app.settings_file import read_layer
 from callwright.core.errors import UsageError
 
 

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from callwright import Allow, Answers, Approve, Ask, Completed, Deny, Executor, Interrupted, Question, Turn
-from callwright.agent.result import Done
-from callwright.app.assemble import assemble
-from callwright.app.instructions import instructions_for
-from callwright.app.places import Places
+from callwright.agent.results import Done
+from callwright.app.app import Wishes, assemble
+from callwright.app.locations import Places
+from callwright.app.prompts import instructions_for
 from callwright.app.settings import load_settings
 from callwright.app.trust import Trust
-from callwright.app.wishes import Wishes
 from callwright.core.access import RunCommand
-from callwright.policy.judged import shell_call
-from callwright.testing.provider import ScriptedProvider
+from callwright.policy.dry_run import shell_call
+from callwright.testing.fakes import ScriptedProvider
 from callwright.toolbox import Bash
 
 HOSTILE = {

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from callwright.app.written import WrittenSessions
-from callwright.core.message import UserMessage
+from callwright.app.hook_transcripts import WrittenSessions
+from callwright.core.messages import UserMessage
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said
 

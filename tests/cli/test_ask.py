@@ -1,12 +1,11 @@
 """The approval dialog: what a person sees before they say yes, and what their words mean."""
 
-from callwright.cli.ask import Edit, dialog, read_choice, read_edit
-from callwright.cli.lines import CallLines
-from callwright.cli.markdown import MarkdownLines
-from callwright.cli.palette import Palette
-from callwright.cli.show import call_line, one_line, visible
+from callwright.cli.approval_dialog import Edit, dialog, read_choice, read_edit
+from callwright.cli.render.calls import CallLines, call_line, one_line, visible
+from callwright.cli.render.markdown import MarkdownLines
+from callwright.cli.render.text import Palette
 from callwright.core.access import Access, DeletePath, RunCommand, WritePath
-from callwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
+from callwright.core.calls import Approve, Completed, Decline, Failed, Question, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import Denied
 from callwright.core.json import Json

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.cli.attach import Mention, mentions
+from callwright.cli.attachments import Mention, mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 

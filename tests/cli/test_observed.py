@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, Usage, UserMessage
+from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Compacted, Said
 

@@ -1,16 +1,13 @@
 """What is shown of text and of running calls: columns, Markdown, code, tables, progress."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.cli.code_colours import code_line
-from callwright.cli.columns import cut, filled, padded, visible, width_of, word_rows
-from callwright.cli.markdown import MarkdownLines
-from callwright.cli.palette import Palette
-from callwright.cli.progress import Progress
-from callwright.cli.terminal.running import RunningCalls
-from callwright.core.call import ToolCall
+from callwright.cli.render.calls import Progress
+from callwright.cli.render.markdown import MarkdownLines, code_line
+from callwright.cli.render.text import Palette, cut, filled, padded, visible, width_of, word_rows
+from callwright.cli.terminal.status import RunningCalls
+from callwright.core.calls import ToolCall
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 

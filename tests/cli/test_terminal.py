@@ -4,12 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.cli.columns import width_of, wrapped
-from callwright.cli.palette import Palette
-from callwright.cli.terminal.editor import Editor
+from callwright.cli.render.text import Palette, width_of, wrapped
+from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal

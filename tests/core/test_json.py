@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic_core import to_json
 
 from callwright.core.json import FrozenDict, FrozenList, canonical, compact, freeze, thaw

@@ -4,8 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright import (
     Annotations,
@@ -34,9 +33,9 @@ from callwright import (
     UsageError,
     WritePath,
 )
-from callwright.core.call import digest_of
+from callwright.core._fast import maker
+from callwright.core.calls import digest_of
 from callwright.core.spec import check_name
-from callwright.core.value import maker
 
 SCHEMA: dict[str, Any] = {"type": "object"}
 

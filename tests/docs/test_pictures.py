@@ -14,8 +14,7 @@ from docs.play.cells import Cell, Row, Style, plain, rows_of
 from docs.play.page import Enter, Picture, Press, Reopen, Save, steps
 from docs.play.reader import HOME, masked
 from docs.play.svg import svg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALL = sorted(PICTURES.glob("*.svg"))

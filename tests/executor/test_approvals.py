@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 import pytest
 
 from callwright import (
-    Access,
     Allow,
     Answers,
     ApprovalRequired,
@@ -16,9 +15,7 @@ from callwright import (
     Arguments,
     Ask,
     AuthRequired,
-    ByMode,
     Completed,
-    Decision,
     Deny,
     Effect,
     Executor,
@@ -34,16 +31,16 @@ from callwright import (
     Turn,
     TurnCancelled,
     TypedTool,
-    UseTool,
     WritePath,
-    describe,
     tool,
 )
-from callwright.core.call import GrantScope
+from callwright.core.access import Access, Decision, UseTool
+from callwright.core.calls import GrantScope
 from callwright.executor import Bounds
 from callwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
-from callwright.policy import Subject
+from callwright.policy import ByMode, Subject
 from callwright.testing import Recorder
+from callwright.tool.typed import describe
 
 paid: list[int] = []
 
@@ -212,7 +209,9 @@ async def test_patched_arguments_are_judged_again_and_asked_about_again_where_th
 
 
 async def test_patched_arguments_that_a_rule_denies_stay_denied() -> None:
-    from callwright import Allow, Ask, Decision, Deny, Policies, Policy
+    from callwright import Allow, Ask, Deny, Policy
+    from callwright.core.access import Decision
+    from callwright.policy import Policies
 
     class OnlyTmp(Policy):
         def judge(self, access: object, subject: object) -> Decision:
@@ -406,8 +405,7 @@ async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> 
     ("scope", "again", "elsewhere"), [("once", Interrupted, Interrupted), ("session", Completed, Interrupted)]
 )
 async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again: type, elsewhere: type) -> None:
-    from callwright import Policies
-    from callwright.policy import Grants, Surroundings
+    from callwright.policy import Grants, Policies, Surroundings
 
     executor = Executor(Registry(Save()), Policies(Grants(Surroundings("/", "/root")), ByMode("default")))
 

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from callwright import (
-    Access,
     Allow,
-    AllowEverything,
     ApprovalRequired,
     AuthRequired,
-    ByMode,
     Completed,
     Crashed,
     Deny,
@@ -22,7 +19,6 @@ from callwright import (
     Failed,
     Interrupted,
     InvalidArguments,
-    Policies,
     Policy,
     Registry,
     ToolCall,
@@ -34,7 +30,8 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.policy import Subject, Tier
+from callwright.core.access import Access
+from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier
 from callwright.testing import FakeClock, Recorder
 from callwright.tool.function import FunctionTool
 

@@ -8,8 +8,6 @@ from typing import Any, cast
 import pytest
 
 from callwright import (
-    AllowEverything,
-    ByMode,
     Completed,
     Denied,
     Deny,
@@ -22,7 +20,6 @@ from callwright import (
     InvalidArguments,
     Outcome,
     Output,
-    PermissionGate,
     Registry,
     ToolCall,
     ToolFailed,
@@ -31,7 +28,20 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.hooks import Answer, Ask, Cache, Halt, Hook, PendingCall, Proceed, Redact, Refuse, Rewrite
+from callwright.hooks import (
+    Answer,
+    Ask,
+    Cache,
+    Halt,
+    Hook,
+    PendingCall,
+    PermissionGate,
+    Proceed,
+    Redact,
+    Refuse,
+    Rewrite,
+)
+from callwright.policy import AllowEverything, ByMode
 from callwright.testing import FakeClock, ScriptedHook
 
 ran: list[str] = []

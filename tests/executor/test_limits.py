@@ -3,25 +3,12 @@
 import stat
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright import (
-    AllowEverything,
-    Completed,
-    Effect,
-    Executor,
-    Failed,
-    Image,
-    Limits,
-    Registry,
-    Text,
-    ToolCall,
-    ToolFailed,
-    tool,
-)
+from callwright import Completed, Effect, Executor, Failed, Image, Limits, Registry, Text, ToolCall, ToolFailed, tool
 from callwright.clip import Outputs, clip_text
 from callwright.executor import Bounds
+from callwright.policy import AllowEverything
 
 LONG = "".join(f"line {number}\n" for number in range(10_000))
 

@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callwright import (
-    AllowEverything,
     Answers,
     Completed,
     Effect,
@@ -25,6 +23,7 @@ from callwright import (
     tool,
 )
 from callwright.hooks import Answer, Ask, Halt, PendingCall, Refuse, Verdict
+from callwright.policy import AllowEverything
 from callwright.testing import FakeClock, ScriptedHook
 
 

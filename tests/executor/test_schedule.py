@@ -5,27 +5,23 @@ import os
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright import (
-    AllowEverything,
     Annotations,
     Completed,
     DeletePath,
     Effect,
     Executor,
     Limits,
-    Reach,
     ReadPath,
     Registry,
-    RunCommand,
     ToolCall,
-    UseTool,
     WritePath,
 )
-from callwright.core.access import Access
+from callwright.core.access import Access, Reach, RunCommand, UseTool
 from callwright.executor.schedule import waits
+from callwright.policy import AllowEverything
 from callwright.testing import Gauge
 
 READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)

@@ -9,16 +9,13 @@ from contextlib import suppress
 import pytest
 
 from callwright import (
-    AllowEverything,
     Annotations,
-    Cancellation,
     Completed,
     Effect,
     Executor,
     Failed,
     Limits,
     Registry,
-    RetryPolicy,
     ToolCall,
     ToolContext,
     ToolFailed,
@@ -28,8 +25,10 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.retry import is_transient_status
+from callwright.policy import AllowEverything
+from callwright.retry import RetryPolicy, is_transient_status
 from callwright.testing import FakeClock, Flaky, Recorder, ScriptedHook
+from callwright.tool.base import Cancellation
 
 SHORT = Limits(seconds=0.02)
 
@@ -281,7 +280,7 @@ async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -
 
 
 async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.executor.batch._GRACE_SECONDS", 0.02)
+    monkeypatch.setattr("callwright.executor.schedule._GRACE_SECONDS", 0.02)
     cancellation, end, begun = Cancellation(), asyncio.Event(), asyncio.Event()
 
     @tool(effect=Effect.READ)

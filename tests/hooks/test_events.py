@@ -7,25 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright import Agent, AllowEverything, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
+from callwright import Agent, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
 from callwright.core.content import Output
 from callwright.core.errors import Denied
-from callwright.core.message import ToolMessage
+from callwright.core.messages import ToolMessage
 from callwright.core.spec import ToolSpec
 from callwright.hooks.base import PendingCall
-from callwright.hooks.shell import ShellHooks
-from callwright.hooks.shell_config import ShellHook, parse_shell_hooks
-from callwright.hooks.shell_elicit import refilled
-from callwright.hooks.shell_events import EVENTS, NEVER
-from callwright.hooks.shell_fire import Setting
-from callwright.hooks.shell_reply import HookReply, merged, read_reply
-from callwright.hooks.shell_run import Ran
-from callwright.policy import Policies, rules_of
-from callwright.policy.rules import Rules
-from callwright.testing.provider import ScriptedProvider
+from callwright.hooks.shell.compat import refilled
+from callwright.hooks.shell.config import EVENTS, NEVER, ShellHook, parse_shell_hooks
+from callwright.hooks.shell.dispatch import Setting
+from callwright.hooks.shell.hooks import ShellHooks
+from callwright.hooks.shell.process import Ran
+from callwright.hooks.shell.reply import HookReply, merged, read_reply
+from callwright.policy import AllowEverything, Policies, rules_of
+from callwright.policy.rules.matching import Rules
+from callwright.testing.fakes import ScriptedProvider
 
 Fire = Callable[..., ShellHooks]
 CALL = PendingCall(

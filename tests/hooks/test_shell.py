@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from callwright import AllowEverything, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
+from callwright import Completed, Effect, Executor, Failed, Interrupted, Registry, tool
 from callwright.core.spec import ToolSpec
-from callwright.hooks.shell import ShellHooks
-from callwright.hooks.shell_config import ShellHook, parse_shell_hooks
-from callwright.hooks.shell_fire import Setting
-from callwright.hooks.shell_run import missing_script
+from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
+from callwright.hooks.shell.dispatch import Setting
+from callwright.hooks.shell.hooks import ShellHooks
+from callwright.hooks.shell.process import missing_script
+from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
 Make = Callable[..., Executor]

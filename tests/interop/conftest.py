@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import pytest
 
-from callwright import AllowEverything, Effect, Executor, Registry, tool
+from callwright import Effect, Executor, Registry, tool
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.core.call import ToolCall
+from callwright.core.calls import ToolCall
 from callwright.core.content import Image, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.json import JsonObject
 from callwright.hooks import Hook
-from callwright.policy import ByMode, Policies, Rules, parse_rule
+from callwright.policy import AllowEverything, ByMode, Policies, Rules, parse_rule
 
 Decision: TypeAlias = "bool | str | dict[str, Any]"
 """Yes, no, no with a reason, or yes to other arguments."""

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from agents import Agent as OpenAIAgent
-from agents import RunConfig, Runner
+from agents import Agent as OpenAIAgent, RunConfig, Runner
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tool_context import ToolContext as AgentsContext
 from agents.usage import Usage
@@ -12,15 +11,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
-from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai import DeferredToolRequests
+from pydantic_ai import Agent as PydanticAgent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from callwright.core.errors import UsageError
 from callwright.hooks import Hook, PendingCall
 from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
-from callwright.interop.pending import Pending
+from callwright.interop.approvals import Pending
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callwright import AllowEverything, Executor
-from callwright.core.call import ToolCall
+from callwright import Executor
+from callwright.core.calls import ToolCall
 from callwright.core.errors import Halted
-from callwright.core.event import BatchBegan, Event
+from callwright.core.events import BatchBegan, Event
 from callwright.hooks import Halt, Hook, PendingCall, Rewrite, Verdict
+from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes, Play

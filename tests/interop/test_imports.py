@@ -11,15 +11,23 @@ from agents import FunctionTool, RunContextWrapper, ToolOutputImage, function_to
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
 from pydantic import BaseModel
-from pydantic_ai import ApprovalRequired, BinaryContent, ExternalToolset, FunctionToolset, ModelRetry, RunContext
-from pydantic_ai import Tool as PydanticTool
+from pydantic_ai import (
+    ApprovalRequired,
+    BinaryContent,
+    ExternalToolset,
+    FunctionToolset,
+    ModelRetry,
+    RunContext,
+    Tool as PydanticTool,
+)
 from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
 from pydantic_ai.tools import ToolDefinition
 
-from callwright import AllowEverything, Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
+from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry
 from callwright.core.content import Image
 from callwright.core.errors import UsageError
 from callwright.interop import from_langchain, from_openai_agents, from_pydantic_ai
+from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
 READS = Annotations(Effect.READ)

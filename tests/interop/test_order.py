@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Hashable
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callwright import Effect, Registry, ToolCall, tool
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.core.json import JsonObject
-from callwright.interop.order import CallOrder
+from callwright.interop.approvals import CallOrder
 
 
 def touched(arguments: JsonObject) -> list[Access]:

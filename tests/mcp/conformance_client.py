@@ -18,7 +18,7 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
 from callwright import Answers, Executor, Registry
-from callwright.core.call import Question
+from callwright.core.calls import Question
 from callwright.core.json import thaw
 from callwright.executor.turn import Turn
 from callwright.mcp import McpServers, ServerConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callwright import Executor, Registry
-from callwright.core.call import Outcome
+from callwright.core.calls import Outcome
 from callwright.core.json import JsonObject
 from callwright.executor.turn import Turn
 from callwright.mcp import McpServers, Seen, ServerConfig

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from callwright import Answers, Completed, Effect, Failed, Interrupted
-from callwright.core.call import Question
+from callwright.core.calls import Question
 from callwright.core.content import Image, Text
-from callwright.core.event import CallProgressed, Event
+from callwright.core.events import CallProgressed, Event
 from callwright.executor.turn import Turn
 from callwright.policy import ByMode
 

@@ -2,11 +2,10 @@
 
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.spec import check_name
-from callwright.mcp.names import server_names, tool_names
+from callwright.mcp.translate import server_names, tool_names
 
 words = st.text(st.sampled_from("ab_-.A /é"), max_size=12)
 

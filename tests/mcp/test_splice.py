@@ -4,11 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright import UsageError
-from callwright.mcp.splice import with_member, without_member
+from callwright.mcp.config_edit import with_member, without_member
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", 'quo"te', "ü", "}", ""])
 VALUES = st.recursive(

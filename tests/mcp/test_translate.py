@@ -8,7 +8,7 @@ import pytest
 from callwright import Effect, ToolFailed, UsageError
 from callwright.core.content import File, Image, Text
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.seen import Seen, SeenFile, digest_of
+from callwright.mcp.pinned_tools import Seen, SeenFile, digest_of
 from callwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
 
 CONFIG = ServerConfig("demo", "demo", seconds=7)

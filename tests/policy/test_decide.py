@@ -5,22 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from callwright import (
-    AllowEverything,
-    ByMode,
-    Completed,
-    Executor,
-    Failed,
-    Interrupted,
-    Policies,
-    Policy,
-    Registry,
-    tool,
-)
+from callwright import Completed, Executor, Failed, Interrupted, Policy, Registry, tool
 from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
 from callwright.core.spec import Effect
-from callwright.policy import Subject, Tier, standard_policies
-from callwright.policy.judged import call_of, shell_call
+from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier, standard_policies
+from callwright.policy.dry_run import call_of, shell_call
 
 
 class Guard(Policy):

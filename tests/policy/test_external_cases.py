@@ -13,7 +13,7 @@ import pytest
 
 from callwright.core.access import Allow, Deny
 from callwright.policy import check_rules, judge_command, rules_of
-from callwright.policy.patterns import command_pattern, joined
+from callwright.policy.rules.patterns import command_pattern, joined
 
 _CASES = os.environ.get("CALLWRIGHT_CASES", "")
 pytestmark = pytest.mark.skipif(not _CASES, reason="CALLWRIGHT_CASES names no folder of external cases")

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from callwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
-from callwright.policy import Fence, analyse
-from callwright.policy.judged import call_of
-from callwright.policy.line import PartOfLine
+from callwright.policy import Fence
+from callwright.policy.dry_run import call_of
+from callwright.policy.shell_line import PartOfLine
+from callwright.shell import analyse
 from callwright.system.paths import Workspace
 
 _, _CALL = call_of("read", "x", "/")

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from callwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunCommand, UseTool, WritePath
-from callwright.core.call import Approve, GrantScope, Question
+from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
-from callwright.policy.judged import JudgedCall, call_of, shell_call
+from callwright.policy.dry_run import JudgedCall, call_of, shell_call
 
 
 def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:

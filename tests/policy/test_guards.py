@@ -6,7 +6,7 @@ import pytest
 
 from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
 from callwright.policy import ByMode, Guards, Policies, Rules, Surroundings, rules_of
-from callwright.policy.judged import call_of
+from callwright.policy.dry_run import call_of
 
 _HERE = Surroundings("/w/project", "/home/ann", ("/w/project",))
 _ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])

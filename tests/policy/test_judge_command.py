@@ -6,7 +6,7 @@ import pytest
 
 from callwright.core.access import Allow, Ask, Deny, RunCommand
 from callwright.policy import ByMode, judge_command, standard_policies
-from callwright.policy.judged import shell_call
+from callwright.policy.dry_run import shell_call
 from callwright.system.paths import Workspace
 
 

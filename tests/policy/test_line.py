@@ -3,10 +3,10 @@
 from callwright.core.access import Allow, Ask, Reach, RunCommand
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Policies
-from callwright.policy.cover import covers
-from callwright.policy.judged import call_of, shell_call
-from callwright.policy.line import PartOfLine, parts_of, shown
-from callwright.policy.patterns import command_pattern
+from callwright.policy.dry_run import call_of, shell_call
+from callwright.policy.rules.command_patterns import covers
+from callwright.policy.rules.patterns import command_pattern
+from callwright.policy.shell_line import PartOfLine, parts_of, shown
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 
 _ACCESS, _CALL = RunCommand("build all", "/w"), shell_call("build all")

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from callwright import Annotations, ByMode, Completed, Effect, Executor, Failed, Interrupted, Policies, Registry, tool
+from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry, tool
 from callwright.core.access import Allow, Ask, Decision, Deny, Reach
 from callwright.core.spec import ToolSpec
-from callwright.policy.judged import JudgedCall
+from callwright.policy import ByMode, Policies
+from callwright.policy.dry_run import JudgedCall
 from callwright.tool.function import FunctionTool
 from callwright.toolbox import Bash
 

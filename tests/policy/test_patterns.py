@@ -1,11 +1,9 @@
 """Rule patterns match what a person would expect, in linear time."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.policy.gitignore import path_pattern
-from callwright.policy.patterns import command_pattern, domain_matches, escaped, joined, wildcard
+from callwright.policy.rules.patterns import command_pattern, domain_matches, escaped, joined, path_pattern, wildcard
 
 
 @pytest.mark.parametrize(

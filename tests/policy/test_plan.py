@@ -4,11 +4,11 @@ import pytest
 
 from callwright import Executor, Registry, ToolCall, tool
 from callwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTool, WritePath
-from callwright.core.call import Answers, Completed, Failed, Interrupted
+from callwright.core.calls import Answers, Completed, Failed, Interrupted
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, ModeSwitch, Policies
-from callwright.policy.judged import JudgedCall, call_of, shell_call
-from callwright.policy.plan import plan_tools
+from callwright.policy.dry_run import JudgedCall, call_of, shell_call
+from callwright.policy.plan_tools import plan_tools
 
 
 def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from callwright import Allow, Ask, Decision
+from callwright import Allow, Ask
+from callwright.core.access import Decision
 from callwright.policy import judge_command
-from callwright.policy.repository import program_in_settings
+from callwright.policy.guards import program_in_settings
 
 
 @pytest.fixture

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, Reach, ReadPath, UseTool, WritePath
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.policy import Rules, Surroundings, parse_rule, rules_of
-from callwright.policy.judged import JudgedCall
-from callwright.policy.rule import Rule, RuleKind
+from callwright.policy.dry_run import JudgedCall
+from callwright.policy.rules.rule import Rule, RuleKind
 
 
 def _call(

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from callwright.core.call import Completed, Failed, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Output, Text
 from callwright.core.errors import ToolFailed
-from callwright.core.history import History
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, History, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.testing.loopback import Loopback

@@ -4,12 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from callwright.core.call import ToolCall
-from callwright.core.message import UserMessage
+from callwright.core.calls import ToolCall
+from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
-from callwright.providers.base import (
-    ProviderError,
-)
+from callwright.providers.base import ProviderError
 from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import Event, Recorded, Requests, asked, said_by, sse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callwright.core.message import UserMessage
+from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
 from callwright.testing.cassettes import Recording, Replay

@@ -8,12 +8,10 @@ from email.utils import formatdate
 from time import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.core.call import ToolCall
-from callwright.core.history import History
-from callwright.core.message import Message, UserMessage
+from callwright.core.calls import ToolCall
+from callwright.core.messages import History, Message, UserMessage
 from callwright.providers.encoding import (
     Kept,
     assemble,
@@ -25,7 +23,7 @@ from callwright.providers.encoding import (
     wire_id,
     wire_name,
 )
-from callwright.providers.faults import retry_after
+from callwright.providers.errors import retry_after
 
 _VENDORS = ("anthropic", "openai", "google.genai", "httpx2")
 

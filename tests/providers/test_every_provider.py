@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from callwright.core.call import ToolCall
-from callwright.core.history import History
-from callwright.core.message import AssistantMessage, AssistantPart, ToolMessage, UserMessage
+from callwright.core.calls import ToolCall
+from callwright.core.messages import AssistantMessage, AssistantPart, History, ToolMessage, UserMessage
 from callwright.providers.base import (
     CallDelta,
     MessageDone,

@@ -7,7 +7,7 @@ import pytest
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import Annotations, Effect, ToolSpec
-from callwright.providers.formats import (
+from callwright.providers.tool_encoding import (
     Shape,
     to_anthropic,
     to_gemini,

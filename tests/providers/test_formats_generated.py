@@ -4,12 +4,11 @@ import json
 from typing import Any, cast
 
 import jsonschema_rs
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from callwright.core.spec import ToolSpec
-from callwright.providers.formats import to_anthropic, to_gemini
-from callwright.providers.strict import strict_form
+from callwright.providers.schemas.openai_strict import strict_form
+from callwright.providers.tool_encoding import to_anthropic, to_gemini
 
 Schema = dict[str, Any]
 

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from callwright.core.call import Failed, ToolCall
+from callwright.core.calls import Failed, ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import ToolFailed
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from callwright.providers.base import (
-    MessageDone,
-    ProviderError,
-)
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.providers.base import MessageDone, ProviderError
 from callwright.providers.google import GoogleGemini
 from callwright.testing.loopback import Loopback, Reply
 

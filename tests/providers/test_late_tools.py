@@ -10,24 +10,23 @@ import pytest
 
 from callwright.agent import Agent, Done
 from callwright.core.access import Access, Decision, Deny, UseTool
-from callwright.core.call import Completed, ToolCall
+from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Output
-from callwright.core.history import History
 from callwright.core.json import JsonObject
-from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, UserMessage
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.executor import Executor
 from callwright.policy import AllowEverything, Policies, Policy
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ModelRequest
 from callwright.providers.google import GoogleGemini
-from callwright.providers.openai_chat import OpenAIChat
-from callwright.providers.openai_responses import OpenAIResponses
+from callwright.providers.openai.chat import OpenAIChat
+from callwright.providers.openai.responses import OpenAIResponses
 from callwright.registry import Deferred, Registry
 from callwright.sessions import SqliteStore
 from callwright.testing.loopback import Loopback, Reply
 from callwright.tool.base import Tool
-from callwright.tool.handwritten import SchemaTool
+from callwright.tool.schema_tool import SchemaTool
 
 from .vendors import Closable, Event, asked, sse
 

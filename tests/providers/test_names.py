@@ -9,15 +9,15 @@ from callwright.agent.budget import Spending
 from callwright.app.models import choose_model
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
-from callwright.core.message import Usage
+from callwright.core.messages import Usage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.clients import require
 from callwright.providers.google import GoogleGemini
-from callwright.providers.names import provider_for
-from callwright.providers.openai_chat import OpenAIChat
-from callwright.providers.openai_responses import OpenAIResponses
-from callwright.providers.prices import PRICES, Prices, cost_of, prices_for
-from callwright.providers.schema_mode import AdaptiveTools, SchemaActions
+from callwright.providers.json_actions import AdaptiveTools, SchemaActions
+from callwright.providers.openai.chat import OpenAIChat
+from callwright.providers.openai.responses import OpenAIResponses
+from callwright.providers.pricing import PRICES, Prices, cost_of, prices_for
+from callwright.providers.resolve import provider_for
 
 
 @pytest.mark.parametrize(

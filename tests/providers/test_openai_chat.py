@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from callwright.core.call import ToolCall
-from callwright.core.message import AssistantMessage, UserMessage
+from callwright.core.calls import ToolCall
+from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.base import (
-    ModelRequest,
-    ProviderError,
-)
-from callwright.providers.openai_chat import OpenAIChat
+from callwright.providers.base import ModelRequest, ProviderError
+from callwright.providers.openai.chat import OpenAIChat
 from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import Recorded, Requests, asked, said_by

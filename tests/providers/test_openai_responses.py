@@ -4,12 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from callwright.core.call import ToolCall
-from callwright.core.message import AssistantMessage, UserMessage
-from callwright.providers.base import (
-    ProviderError,
-)
-from callwright.providers.openai_responses import OpenAIResponses
+from callwright.core.calls import ToolCall
+from callwright.core.messages import AssistantMessage, UserMessage
+from callwright.providers.base import ProviderError
+from callwright.providers.openai.responses import OpenAIResponses
 from callwright.testing.loopback import Loopback, Reply
 
 from .vendors import REASONING, Event, Recorded, Requests, asked, said_by, sse

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from callwright.core.message import AssistantMessage, UserMessage
+from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import MessageDone, ModelRequest, TextDelta
 from callwright.providers.clients import close_provider
-from callwright.providers.names import provider_for
+from callwright.providers.resolve import provider_for
 
 pytestmark = [pytest.mark.model, pytest.mark.slow]
 

@@ -7,14 +7,12 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from callwright.core.call import Completed, Failed, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Output, Text
 from callwright.core.errors import ToolFailed
-from callwright.core.history import History
 from callwright.core.json import thaw
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, History, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.action_schema import action_schema
 from callwright.providers.base import (
     CallDelta,
     MessageDone,
@@ -24,8 +22,8 @@ from callwright.providers.base import (
     ProviderError,
     TextDelta,
 )
-from callwright.providers.openai_chat import OpenAIChat
-from callwright.providers.schema_mode import AdaptiveTools, SchemaActions
+from callwright.providers.json_actions import AdaptiveTools, SchemaActions, action_schema
+from callwright.providers.openai.chat import OpenAIChat
 from callwright.testing.loopback import Loopback, Reply
 
 Requests = Callable[..., ModelRequest]

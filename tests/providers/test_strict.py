@@ -7,7 +7,7 @@ import pytest
 
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
-from callwright.providers.strict import StrictForm, from_strict, strict_form, to_strict
+from callwright.providers.schemas.openai_strict import StrictForm, from_strict, strict_form, to_strict
 
 INTEGER: dict[str, Any] = {"type": "integer"}
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from callwright.core.call import ToolCall
+from callwright.core.calls import ToolCall
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, AssistantPart, Thinking, Usage
+from callwright.core.messages import AssistantMessage, AssistantPart, Thinking, Usage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from callwright.providers.google import GoogleGemini
-from callwright.providers.openai_chat import OpenAIChat
-from callwright.providers.openai_responses import OpenAIResponses
+from callwright.providers.openai.chat import OpenAIChat
+from callwright.providers.openai.responses import OpenAIResponses
 
 Requests = Callable[..., ModelRequest]
 Recorded = Callable[[str], bytes]

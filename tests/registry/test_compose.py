@@ -13,18 +13,15 @@ from callwright import (
     Limits,
     Registry,
     SchemaTool,
-    Tool,
     ToolSpec,
     UsageError,
-    combined,
-    filtered,
-    prefixed,
-    renamed,
     tool,
 )
 from callwright.core.access import ReadPath
+from callwright.registry import combined, filtered, prefixed, renamed
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.registry.compose import Renamed
+from callwright.tool.base import Tool
 from callwright.tool.function import FunctionTool
 
 

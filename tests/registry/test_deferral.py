@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.core.call import Completed, Failed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed, UnknownTool, UsageError
 from callwright.core.json import Json, JsonObject, compact
@@ -19,7 +18,7 @@ from callwright.registry import Catalog, Deferred, Registry, recall_reveals, rev
 from callwright.registry.catalog import tokens_of
 from callwright.testing import check_toolset
 from callwright.tool.base import State, Tool, ToolContext
-from callwright.tool.handwritten import SchemaTool
+from callwright.tool.schema_tool import SchemaTool
 
 _CITY: JsonObject = {
     "type": "object",

@@ -4,8 +4,7 @@ import re
 from random import Random
 from string import ascii_letters, digits
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from callwright.registry import wire_names
 

@@ -12,7 +12,8 @@ from callwright.registry import Registry, installed_plugins, load_plugins
 
 SOURCE = """
 from pydantic import BaseModel
-from callwright import Registry, TypedTool, describe, tool
+from callwright import Registry, TypedTool, tool
+from callwright.tool.typed import describe
 
 @tool
 def hello(name: str) -> str:

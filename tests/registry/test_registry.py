@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callwright import Annotations, Effect, Registry, SchemaTool, ToolSpec, TypedTool, UsageError, tool
-from callwright.core.event import ToolsChanged
+from callwright.core.events import ToolsChanged
 from callwright.tool.function import FunctionTool
 
 

@@ -6,13 +6,12 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
-from callwright.registry.search import Hit, ToolIndex
+from callwright.registry.search.index import Hit, ToolIndex
 
 _PATH: JsonObject = {"type": "object", "properties": {"path": {"type": "string", "description": "File to work on"}}}
 
@@ -192,7 +191,7 @@ def test_a_tool_of_any_name_is_found_by_it(name: str) -> None:
 def test_hash_seeds_do_not_change_the_answers() -> None:
     program = (
         "from callwright.core.spec import ToolSpec\n"
-        "from callwright.registry.search import ToolIndex\n"
+        "from callwright.registry.search.index import ToolIndex\n"
         "words = 'alpha beta gamma delta list file send mail'.split()\n"
         "specs = [ToolSpec(f'{a}_{b}', f'{b} the {a} of {c}', {}) for a in words for b in words for c in words[:2]]\n"
         "print(ToolIndex(specs).search('send the alpha file. list gamma mail; remove delta', 30))\n"

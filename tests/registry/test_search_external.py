@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callwright.core.spec import ToolSpec
-from callwright.registry.search import ToolIndex
+from callwright.registry.search.index import ToolIndex
 
 _CASES = os.environ.get("CALLWRIGHT_CASES")
 

@@ -9,11 +9,9 @@ import pytest
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
-from callwright.registry.embedding import MiniLM
-from callwright.registry.search import Hit
-from callwright.registry.semantic import SemanticIndex, fused
-from callwright.registry.vectors import VectorCache
-from callwright.registry.wordpiece import WordPiece
+from callwright.registry.search.embeddings import MiniLM, VectorCache, WordPiece
+from callwright.registry.search.index import Hit
+from callwright.registry.search.semantic import SemanticIndex, fused
 
 _TOPICS = {"rain": 0, "umbrella": 0, "weather": 0, "money": 1, "dollar": 1, "currency": 1, "letter": 2, "email": 2}
 
@@ -105,7 +103,7 @@ def test_nothing_to_find_finds_nothing() -> None:
 
 
 def test_a_missing_model_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.registry.embedding._VOCABULARY", "no_such_package")
+    monkeypatch.setattr("callwright.registry.search.embeddings._VOCABULARY", "no_such_package")
     with pytest.raises(UsageError, match="callwright\\[semantic\\]"):
         MiniLM()
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from callwright.core.spec import ToolSpec
-from callwright.registry.semantic import SemanticIndex
-from callwright.registry.vectors import VectorCache, cache_folder
+from callwright.registry.search.embeddings import VectorCache, cache_folder
+from callwright.registry.search.semantic import SemanticIndex
 
 numpy: Any = pytest.importorskip("numpy")
 WIDTH = 8

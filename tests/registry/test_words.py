@@ -1,11 +1,9 @@
 """Splitting and stemming: what makes two spellings the same word."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.registry.stem import stem
-from callwright.registry.words import split, spoken, terms
+from callwright.registry.search.text import split, spoken, stem, terms
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from mcp import MCPError
 from callwright import Effect, Executor, Registry, SchemaTool, ToolContext, ToolFailed, ToolSpec, tool
 from callwright.core.content import File, Image, Text
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.elicit import AnswerTool, ask_person
+from callwright.mcp.elicitation import AnswerTool, ask_person
 from callwright.policy import AllowEverything
 from callwright.serve import CallingClient, Gateway, HttpOptions, calling_client, serve_http
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from callwright import Answers, Completed, Executor, Failed, Registry
-from callwright.core.call import Question
+from callwright.core.calls import Question
 from callwright.executor.turn import Turn
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import AllowEverything

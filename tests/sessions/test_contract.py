@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from callwright import Failed, ToolCall, Transient
-from callwright.core.message import ToolMessage
+from callwright.core.messages import ToolMessage
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said
 from callwright.testing.stores import check_store

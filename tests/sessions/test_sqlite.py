@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.call import Completed, ToolCall
+from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Output
-from callwright.core.message import AssistantMessage, ToolMessage, UserMessage
-from callwright.hooks.redact import Redact
+from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
+from callwright.hooks.builtin import Redact
 from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
 from callwright.sessions.records import Ended, Record, Said, usage_of
 
@@ -204,7 +204,7 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
 
 
 async def test_usage_adds_up_over_a_session() -> None:
-    from callwright.core.message import Usage
+    from callwright.core.messages import Usage
     from callwright.sessions.records import Compacted
 
     records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]

@@ -3,7 +3,7 @@
 import pytest
 
 from callwright.shell import tables
-from callwright.shell.grammar import table
+from callwright.shell.rule_tables import table
 from callwright.shell.words import Certainty, Word
 
 _TABLE = table(

@@ -8,12 +8,11 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from callwright.core.json import Json
 from callwright.shell import ShellPlan, Verdict, analyse
-from callwright.shell.analysis import analyse_anew
+from callwright.shell.analyze import analyse_anew
 
 _SHELLISH = st.text(
     st.sampled_from(list("ab x12-_/.=~*?[]{}()<>|&;$`'\"\\\n\t#!@%^+,:")) | st.characters(), max_size=60

@@ -5,24 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent.result import AgentEvent, Done, Stopped
-from callwright.app.assemble import App, assemble
-from callwright.app.nearby import NearbySkills
-from callwright.app.places import Places
+from callwright.agent.results import AgentEvent, Done, Stopped
+from callwright.app.app import App, Wishes, assemble
+from callwright.app.locations import Places
+from callwright.app.models import Models
 from callwright.app.settings import load_settings
-from callwright.app.switched import Models
+from callwright.app.skills.skill_agent import NearbySkills
 from callwright.app.trust import Trust
-from callwright.app.wishes import Wishes
-from callwright.core.call import Answers, Completed, Failed, Interrupted, Question, ToolCall
+from callwright.core.calls import Answers, Completed, Failed, Interrupted, Question, ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import UsageError
-from callwright.core.message import ToolMessage, UserMessage
+from callwright.core.messages import ToolMessage, UserMessage
 from callwright.executor import Executor
 from callwright.executor.turn import Turn
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest, Provider
 from callwright.skills import Skill, Skills
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 from .conftest import Write
 

@@ -8,7 +8,7 @@ import pytest
 from callwright.cli.commands.skills import run
 from callwright.core.errors import UsageError
 from callwright.skills import Skills
-from callwright.testing.skills import check_skill
+from callwright.testing.checks import check_skill
 
 from .conftest import Write
 

@@ -3,8 +3,7 @@
 import subprocess
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from callwright.skills import Expansion, Request, expanded
 

@@ -7,8 +7,7 @@ import pytest
 
 from callwright.core.errors import ToolFailed, Unsafe
 from callwright.skills import Problem, Reloaded, Skill, Skills, listing, read_skill
-from callwright.skills.fields import split_outside
-from callwright.skills.files import files_of, read_inside
+from callwright.skills.skill import files_of, read_inside, split_outside
 
 from .conftest import Write
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.call import Answers, Completed, Failed, Outcome, Question
+from callwright.core.calls import Answers, Completed, Failed, Outcome, Question
 from callwright.core.errors import Denied, Unsafe
-from callwright.core.event import CallEnded, Event
+from callwright.core.events import CallEnded, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
 from callwright.executor import Executor
@@ -20,7 +20,7 @@ from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_
 from callwright.testing import check_tool
 from callwright.tool.base import ToolContext
 from callwright.tool.function import tool
-from callwright.toolbox.bash import Bash
+from callwright.toolbox.bash.bash_tool import Bash
 
 from .conftest import Write
 

@@ -3,10 +3,9 @@
 import textwrap
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.skills.yaml import Document, YamlError, read_yaml
+from callwright.skills.frontmatter import Document, YamlError, read_yaml
 
 
 def read(text: str) -> Document:

@@ -5,14 +5,22 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.errors import ToolFailed
-from callwright.system.breaks import spliced, unified, usual_break, with_break
-from callwright.system.encoding import Encoding, detect
-from callwright.system.files import Identity, open_regular, read_all
-from callwright.system.lines import LineIndex, lines_from
+from callwright.system.files import (
+    Encoding,
+    Identity,
+    LineIndex,
+    detect,
+    lines_from,
+    open_regular,
+    read_all,
+    spliced,
+    unified,
+    usual_break,
+    with_break,
+)
 
 _BREAKS = st.sampled_from(["\n", "\r\n"])
 _LINES = st.lists(st.tuples(st.text(st.sampled_from("ab \t"), max_size=3), _BREAKS), max_size=8)

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 
 from callwright.core.errors import ToolFailed, Unsafe
-from callwright.system import drafts, exchange, replace
+from callwright.system import atomic_write as drafts, atomic_write as exchange, atomic_write as replace
+from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest
-from callwright.system.replace import ABSENT, Changed, replace_file
 
 
 @pytest.fixture

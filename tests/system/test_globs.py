@@ -5,10 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.system.globs import BadGlob, Dialect, matches
+from callwright.system.search.globs import BadGlob, Dialect, matches
 
 
 @pytest.mark.parametrize(

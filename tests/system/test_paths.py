@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.errors import Unsafe, UsageError
 from callwright.system.paths import Workspace, open_folder, open_resolved

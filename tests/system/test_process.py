@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from callwright.system.output_capture import Caps
 from callwright.system.process import Command, Ended, Running, run
-from callwright.system.reap import REPORT_FD
-from callwright.system.transcript import Caps
+from callwright.system.supervisor_process import REPORT_FD
 
 # each names its processes after the test's own marker, so that what is left can be found
 DAEMONS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from callwright.core.errors import Unsafe, UsageError
-from callwright.system import bubblewrap, landlock
-from callwright.system.sandbox import Kind, Sandbox, Wish, find_sandbox
+from callwright.system.sandbox import bubblewrap, landlock
+from callwright.system.sandbox.sandbox import Kind, Sandbox, Wish, find_sandbox
 
 Confine = Callable[..., Sandbox]
 

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from callwright.core.errors import InvalidArguments
-from callwright.system.matcher import required_literal
-from callwright.system.query import Globs, Mode, Query
-from callwright.system.ripgrep import find_ripgrep
-from callwright.system.search import Found, search, search_python
+from callwright.system.search.content import Found, search, search_python
+from callwright.system.search.python_grep import required_literal
+from callwright.system.search.ripgrep import Globs, Mode, Query, find_ripgrep
 
 Engine: TypeAlias = Callable[[Query], Awaitable[Found]]
 

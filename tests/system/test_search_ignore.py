@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from callwright.system.ignore import why_ignored
-from callwright.system.ripgrep import find_ripgrep
-from callwright.system.rules import RuleSet, parse_rules
-from callwright.system.walk import Walk, walk_files
+from callwright.system.search.gitignore import RuleSet, parse_rules, why_ignored
+from callwright.system.search.ripgrep import find_ripgrep
+from callwright.system.search.walk import Walk, walk_files
 
 _NAMES = ("a", "b", "ab", "a.c", "b.c", "x y", "#n", "!n", "[q]", "build", ".d", "a.b.c", "\\z", "zz")
 _ENVIRONMENT = {

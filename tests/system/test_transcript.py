@@ -2,10 +2,9 @@
 
 import stat
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.system.transcript import Caps, Transcript, private_folder
+from callwright.system.output_capture import Caps, Transcript, private_folder
 
 
 def fed(chunks: list[bytes], kept_chars: int) -> Transcript:

@@ -3,11 +3,12 @@
 import json
 from typing import TYPE_CHECKING
 
-from callwright import AllowEverything, Effect, Executor, Image, Registry, ToolCall, ToolFailed, tool
+from callwright import Effect, Executor, Image, Registry, ToolCall, ToolFailed, tool
 from callwright.agent import Agent
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, Thinking
-from callwright.testing.provider import ScriptedProvider
+from callwright.core.messages import AssistantMessage, Thinking
+from callwright.policy import AllowEverything
+from callwright.testing.fakes import ScriptedProvider
 
 if TYPE_CHECKING:
     from tests.telemetry.conftest import Collected

@@ -5,22 +5,22 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from callwright import ByMode, Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
+from callwright import Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
 from callwright.agent import Agent, Budget, Done, Requests
-from callwright.core.event import CallBegan, CallEnded, Event
+from callwright.core.events import CallBegan, CallEnded, Event
+from callwright.policy import ByMode
 from callwright.providers.base import ProviderError
 from callwright.retry import RetryPolicy
 from callwright.telemetry import Telemetry
-from callwright.telemetry.entered import Entered
+from callwright.telemetry.run_spans import Entered
 from callwright.testing import FakeClock
-from callwright.testing.provider import BrokenOff, Line, ScriptedProvider
+from callwright.testing.fakes import BrokenOff, Line, ScriptedProvider
 
 
 class Ledger(SpanProcessor):

@@ -8,25 +8,16 @@ from typing import Any
 
 import pytest
 
-from callwright import (
-    AllowEverything,
-    Effect,
-    Executor,
-    Registry,
-    RetryPolicy,
-    ToolCall,
-    ToolFailed,
-    Transient,
-    UsageError,
-    tool,
-)
+from callwright import Effect, Executor, Registry, ToolCall, ToolFailed, Transient, UsageError, tool
 from callwright.agent import Agent, Done, Requests
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, Usage
+from callwright.core.messages import AssistantMessage, Usage
+from callwright.policy import AllowEverything
 from callwright.providers.base import ProviderError
+from callwright.retry import RetryPolicy
 from callwright.telemetry import EventLog, JsonLines, log_to
 from callwright.testing import FakeClock, Flaky
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 KEY = "sk-abcdefghijklmnopqrstuvwxyz"
 PRIVATE = "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----"

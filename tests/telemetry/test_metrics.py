@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from callwright import AllowEverything, Effect, Executor, Registry, RetryPolicy, ToolCall, ToolFailed, tool
+from callwright import Effect, Executor, Registry, ToolCall, ToolFailed, tool
 from callwright.agent import Agent, Budget, Prices, Requests
 from callwright.core.content import Text
-from callwright.core.message import AssistantMessage, Usage
+from callwright.core.messages import AssistantMessage, Usage
+from callwright.policy import AllowEverything
 from callwright.providers.base import ProviderError
-from callwright.testing.provider import ScriptedProvider
+from callwright.retry import RetryPolicy
+from callwright.testing.fakes import ScriptedProvider
 
 if TYPE_CHECKING:
     from tests.telemetry.conftest import Collected

@@ -5,7 +5,7 @@ import sys
 
 from callwright.agent import Agent, Done
 from callwright.telemetry import Telemetry
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 AGENT = """
 import asyncio, sys
@@ -29,7 +29,7 @@ def test_an_unwatched_agent_loads_nothing_of_it() -> None:
     loaded = set(done.stdout.split())
     assert "callwright.agent.loop" in loaded
     assert not {name for name in loaded if name.startswith(("opentelemetry", "callwright.telemetry"))}
-    assert not loaded & {"callwright.core.run", "callwright.agent.observed"}
+    assert not loaded & {"callwright.core.run_events", "callwright.agent.model_request"}
 
 
 def test_the_log_needs_no_opentelemetry() -> None:

@@ -10,17 +10,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from callwright import (
-    AllowEverything,
     Answers,
-    ByMode,
-    Cancellation,
     Effect,
     Executor,
     Hook,
     Limits,
     Outcome,
     Registry,
-    RetryPolicy,
     ToolCall,
     ToolContext,
     ToolFailed,
@@ -31,14 +27,17 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Budget, Done, Paused, Requests, Stopped
-from callwright.core.call import Completed
+from callwright.core.calls import Completed
 from callwright.core.content import Output, Text
-from callwright.core.message import AssistantMessage, Usage
+from callwright.core.messages import AssistantMessage, Usage
 from callwright.hooks.base import Answer, PendingCall
+from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.retry import RetryPolicy
 from callwright.sessions import SqliteStore
 from callwright.testing import FakeClock, Flaky, ScriptedHook
-from callwright.testing.provider import BrokenOff, ScriptedProvider
+from callwright.testing.fakes import BrokenOff, ScriptedProvider
+from callwright.tool.base import Cancellation
 
 if TYPE_CHECKING:
     from pathlib import Path

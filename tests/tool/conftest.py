@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 
-from callwright import Outcome, State, ToolCall, ToolContext
+from callwright import Outcome, ToolCall, ToolContext
+from callwright.tool.base import State
 
 
 class RecordingScope:

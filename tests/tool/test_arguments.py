@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import BaseModel, Field, field_validator
 
-from callwright import Arguments, InvalidArguments, SchemaTool, Tool, ToolContext, ToolSpec, TypedTool, describe, tool
+from callwright import Arguments, InvalidArguments, SchemaTool, ToolContext, ToolSpec, TypedTool, tool
+from callwright.tool.base import Tool
+from callwright.tool.typed import describe
 
 
 class Inner(BaseModel):

@@ -6,13 +6,11 @@ from enum import Enum, IntEnum, StrEnum
 from typing import Any, Literal, Optional, Union
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from callwright.tool.compact import compact_schema
-from callwright.tool.compile import INTEGER_RANGE, compile_annotation, schema_of
+from callwright.tool.compile import INTEGER_RANGE, compact_schema, compile_annotation, schema_of
 
 
 class Fruit(Enum):

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from callwright import Annotations, Effect, Image, Invocation, Limits, ReadPath, Tool, ToolContext, UsageError, tool
+from callwright import Annotations, Effect, Image, Limits, ReadPath, ToolContext, UsageError, tool
+from callwright.tool.base import Invocation, Tool
 from callwright.tool.function import FunctionTool
 
 

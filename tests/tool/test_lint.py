@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from callwright import Annotations, Effect, ToolSpec, lint_tool, tool
+from callwright import Annotations, Effect, ToolSpec, tool
+from callwright.tool.lint import lint_tool
 
 
 def codes(**fields: Any) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, field_serializer
 
-from callwright import File, Image, Output, Text, ToolFailed
+from callwright import Image, Output, Text, ToolFailed
+from callwright.core.content import File
 from callwright.tool.render import render
 
 

@@ -20,11 +20,11 @@ from callwright import (
     ToolSpec,
     TypedTool,
     UsageError,
-    describe,
     tool,
 )
 from callwright.core.json import canonical, compact
 from callwright.tool.function import FunctionTool
+from callwright.tool.typed import describe
 
 
 class ReadFileArgs(Arguments):

@@ -6,7 +6,6 @@ import pytest
 from pydantic import BaseModel
 
 from callwright import (
-    AllowEverything,
     Arguments,
     Completed,
     Executor,
@@ -14,14 +13,15 @@ from callwright import (
     InvalidArguments,
     Registry,
     SchemaTool,
-    Tool,
     ToolContext,
     ToolFailed,
     ToolSpec,
     TypedTool,
-    describe,
     tool,
 )
+from callwright.policy import AllowEverything
+from callwright.tool.base import Tool
+from callwright.tool.typed import describe
 
 
 class AddArguments(Arguments):

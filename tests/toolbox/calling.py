@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from callwright import AllowEverything, Completed, Executor, Failed, Registry
+from callwright import Completed, Executor, Failed, Registry
+from callwright.policy import AllowEverything
 
 
 async def call(tool: Any, **arguments: Any) -> str:

@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from callwright.core.access import RunCommand, WritePath
-from callwright.core.call import Completed, Failed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.errors import InvalidArguments, TimedOut, ToolFailed
-from callwright.core.event import CallProgressed, Event
+from callwright.core.events import CallProgressed, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
 from callwright.executor import Executor
 from callwright.policy import AllowEverything
 from callwright.registry import Registry
-from callwright.system import bubblewrap
-from callwright.system.transcript import Caps
+from callwright.system.output_capture import Caps
+from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
-from callwright.toolbox.bash import Bash, CommandFailed
-from callwright.toolbox.environment import command_environment
-from callwright.toolbox.jobs import BashKill, BashOutput, ShellSession
+from callwright.toolbox.bash.bash_tool import Bash, CommandFailed, command_environment
+from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession
 
 
 class Shell:

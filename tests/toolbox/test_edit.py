@@ -14,7 +14,7 @@ from callwright.core.errors import InvalidArguments, Unsafe
 from callwright.core.json import Json
 from callwright.policy import AllowEverything
 from callwright.testing import check_tool
-from callwright.toolbox.edit import Edit
+from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.read import SMALL_BYTES, Read
 from callwright.toolbox.write import Write
 

@@ -4,12 +4,11 @@ import textwrap
 from functools import partial
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from callwright.core.errors import ToolFailed
-from callwright.toolbox.match import locate
-from callwright.toolbox.place import Doubtful
+from callwright.toolbox.edit.locate import locate
+from callwright.toolbox.edit.typos import Doubtful
 
 FILE = '''\
 import os

@@ -8,7 +8,7 @@ import pytest
 
 from callwright import Completed, Executor, Failed, Registry
 from callwright.policy import AllowEverything
-from callwright.toolbox.edit import Edit
+from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.read import Read
 from callwright.toolbox.write import Write
 

@@ -8,7 +8,7 @@ from tests.toolbox.calling import call, make_tree
 
 from callwright.core.access import ReadPath
 from callwright.core.errors import InvalidArguments, ToolFailed, Unsafe
-from callwright.system.globs import matches
+from callwright.system.search.globs import matches
 from callwright.toolbox.glob import Glob
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callwright.core.call import Completed
+from callwright.core.calls import Completed
 from callwright.testing.checks import check_tool
 from callwright.toolbox.delete import Delete
 from callwright.toolbox.glob import Glob

@@ -14,8 +14,7 @@ from callwright.core.errors import ToolFailed, Unsafe
 from callwright.policy import AllowEverything
 from callwright.system.paths import Workspace
 from callwright.testing import check_tool
-from callwright.toolbox.read import Read
-from callwright.toolbox.window import LINE_CHARS
+from callwright.toolbox.read import LINE_CHARS, Read
 
 
 @pytest.fixture

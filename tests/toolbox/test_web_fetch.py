@@ -16,11 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from callwright.core.access import Reach
-from callwright.core.call import Completed, Failed, Outcome
+from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Image
 from callwright.core.errors import TimedOut, ToolError, ToolFailed, Transient, Unsafe
 from callwright.core.json import Json
@@ -28,10 +27,10 @@ from callwright.executor import Executor
 from callwright.policy import AllowEverything
 from callwright.registry import Registry
 from callwright.retry import RetryPolicy
-from callwright.toolbox import addresses
-from callwright.toolbox.addresses import allows, is_public, parse_url
-from callwright.toolbox.http import Bounds
-from callwright.toolbox.web_fetch import WebFetch
+from callwright.toolbox.web import ssrf as addresses
+from callwright.toolbox.web.fetch import WebFetch
+from callwright.toolbox.web.http import Bounds
+from callwright.toolbox.web.ssrf import allows, is_public, parse_url
 
 INNER_HOSTS = """
     127.0.0.1 localhost 127.1 2130706433 0x7f.0.0.1 0177.0.0.1 0.0.0.0 10.0.0.1 192.168.1.1 172.16.0.1 169.254.169.254

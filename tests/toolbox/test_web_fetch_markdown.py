@@ -1,10 +1,9 @@
 """Pages as markdown."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from callwright.toolbox.markdown import html_to_markdown
+from callwright.toolbox.web.html import html_to_markdown
 
 PIECES = """
     <p> </p> <a+href=x> </a> <table> <tr> <td> </tr> <pre> </pre> <ul> <li> </ul> <code> </code> <blockquote>

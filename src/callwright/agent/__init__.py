@@ -1,59 +1,41 @@
 """The loop: a model, its tools, and a conversation that is valid at every moment."""
 
-from callwright.core.lazy import loader
+from callwright.core._lazy import lazy_exports
 
-TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.budget import Budget as Budget
-    from callwright.agent.budget import Prices as Prices
-    from callwright.agent.compact import Compaction as Compaction
-    from callwright.agent.graph import Finished as Finished
-    from callwright.agent.graph import Graph as Graph
-    from callwright.agent.graph import Waiting as Waiting
-    from callwright.agent.graph import goto as goto
-    from callwright.agent.graph import halt as halt
-    from callwright.agent.graph import interrupt as interrupt
-    from callwright.agent.model import Requests as Requests
-    from callwright.agent.prompt import default_system_prompt as default_system_prompt
-    from callwright.agent.result import AgentEvent as AgentEvent
-    from callwright.agent.result import Done as Done
-    from callwright.agent.result import ModelRetried as ModelRetried
-    from callwright.agent.result import Paused as Paused
-    from callwright.agent.result import Result as Result
-    from callwright.agent.result import Stopped as Stopped
-    from callwright.agent.result import TurnEnded as TurnEnded
+    from callwright.agent.budget import Budget as Budget, Prices as Prices
+    from callwright.agent.compaction import Compaction as Compaction
+    from callwright.agent.graph import (
+        Finished as Finished,
+        Graph as Graph,
+        Waiting as Waiting,
+        goto as goto,
+        halt as halt,
+        interrupt as interrupt,
+    )
+    from callwright.agent.loop import default_system_prompt as default_system_prompt
+    from callwright.agent.model_request import Requests as Requests
+    from callwright.agent.results import (
+        AgentEvent as AgentEvent,
+        Done as Done,
+        ModelRetried as ModelRetried,
+        Paused as Paused,
+        Result as Result,
+        Stopped as Stopped,
+        TurnEnded as TurnEnded,
+    )
 
-__all__ = [
-    "Agent",
-    "AgentEvent",
-    "Budget",
-    "Compaction",
-    "Done",
-    "Finished",
-    "Graph",
-    "ModelRetried",
-    "Paused",
-    "Prices",
-    "Requests",
-    "Result",
-    "Stopped",
-    "TurnEnded",
-    "Waiting",
-    "default_system_prompt",
-    "goto",
-    "halt",
-    "interrupt",
-]
-
-_HOMES = {
-    "agent": "Agent",
-    "budget": "Budget Prices",
-    "compact": "Compaction",
-    "graph": "Finished Graph Waiting goto halt interrupt",
-    "model": "Requests",
-    "prompt": "default_system_prompt",
-    "result": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",
-}
-
-__getattr__ = loader(__name__, _HOMES)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "agent": "Agent",
+        "budget": "Budget Prices",
+        "compaction": "Compaction",
+        "graph": "Finished Graph Waiting goto halt interrupt",
+        "loop": "default_system_prompt",
+        "model_request": "Requests",
+        "results": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",
+    },
+)

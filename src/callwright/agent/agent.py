@@ -1,39 +1,72 @@
-"""`Agent`: a model, its tools, and the sessions they are used in."""
+"""`Agent`: a model, its tools, and the sessions they are used in.
+
+Ways to drive a run: as a stream of its events, or blocking.
+"""
 
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from callwright.agent.budget import Budget, Spending
-from callwright.agent.compact import Compaction
-from callwright.agent.drive import Emit, blocking, streamed
+from callwright.agent.cancel_watch import Watch
+from callwright.agent.compaction import Compaction
 from callwright.agent.loop import Loop, Machinery, Shape
-from callwright.agent.model import Requests
-from callwright.agent.recall import Recalled
-from callwright.agent.result import AgentEvent, Paused, Result
+from callwright.agent.model_request import Requests
+from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.subagent import Lineage, SubAgent, inherited, nobody
-from callwright.agent.talk import Talk
-from callwright.agent.watch import Watch
-from callwright.core.call import Answers
+from callwright.agent.transcript import Recalled, Talk
+from callwright.core.calls import Answers
 from callwright.core.content import Part
 from callwright.core.errors import InvalidArguments, UsageError
-from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn import AskPerson
 from callwright.providers.base import Provider, vendor_of
-from callwright.providers.names import provider_for
+from callwright.providers.resolve import provider_for
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
-from callwright.registry.revealed import recall_reveals
+from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
 from callwright.sessions.memory import MemoryStore
 from callwright.tool.base import Cancellation, State, Tool
+
+Value = TypeVar("Value")
+Emit = Callable[[AgentEvent], None]
+
+
+async def streamed(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
+    """Give a run's events as they come and its result last; leaving early cancels the run and waits for its end.
+
+    The run has a task of its own, so that a slow reader or one that leaves cannot stop it between two steps.
+    """
+    events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+    run = asyncio.ensure_future(perform(events.put_nowait))
+    run.add_done_callback(lambda _: events.put_nowait(None))
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        yield await run
+    finally:
+        if not run.done():
+            run.cancel()
+            with suppress(asyncio.CancelledError):
+                await run
+
+
+def blocking(work: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
+    """Run to the end in an event loop of its own; refuse inside a running one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    raise UsageError(f"run_sync blocks, and an event loop is running here; write `{instead}` instead")
+
 
 Prompt = str | tuple[Part, ...]
 _LIMITS, _COMPACTION, _REQUESTS = Budget(), Compaction(), Requests()
@@ -224,8 +257,8 @@ class Agent:
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
     async def _observed(self, order: Order, observe: Observer, talk: Talk, loop: Loop) -> Result:
-        from callwright.agent.observed import observed_run  # loaded by those who watch
-        from callwright.core.run import RunBegan
+        from callwright.agent.model_request import observed_run  # loaded by those who watch
+        from callwright.core.run_events import RunBegan
 
         provider = self.provider
         name = self.name or order.name
@@ -294,7 +327,7 @@ def _answered(talk: Talk, text: str, shape: Shape | None) -> Result:
 def _shape(output: object) -> Shape | None:
     if output is None:
         return None
-    from callwright.agent.output import OutputShape
+    from callwright.agent.loop import OutputShape
 
     return OutputShape(output)
 

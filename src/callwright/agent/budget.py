@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from callwright.agent.result import StopKind
-from callwright.core.call import Completed, Failed, ToolCall
+from callwright.agent.results import StopKind
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.errors import UsageError
-from callwright.core.message import Usage
-from callwright.providers.prices import Prices
+from callwright.core.messages import Usage
+from callwright.providers.pricing import Prices
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,33 @@
-"""The loop: ask the model, make its calls, tell it what came of them, until it is done."""
+"""The loop: ask the model, make its calls, tell it what came of them, until it is done.
 
+The final answer as a type: its schema, its value, and what to say when it does not fit.
+
+What a system prompt should say about tools, whatever the agent is for.
+"""
+
+import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from callwright.agent.calls import Circumstances, make_calls
-from callwright.agent.compact import Compaction, compacted, summarised
-from callwright.agent.model import Requests, ask_model
-from callwright.agent.recall import OpenTurn
-from callwright.agent.result import Paused, Result, Stopped, TurnEnded
-from callwright.agent.talk import Talk
-from callwright.core.call import Failed
+from callwright.agent.compaction import Compaction, compacted, summarised
+from callwright.agent.model_request import Requests, ask_model
+from callwright.agent.results import Paused, Result, Stopped, TurnEnded
+from callwright.agent.tool_calls import Circumstances, make_calls
+from callwright.agent.transcript import OpenTurn, Talk
+from callwright.core._fast import maker
+from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
-from callwright.core.json import JsonObject
-from callwright.core.message import AssistantMessage, Message, UserMessage
-from callwright.core.value import maker
+from callwright.core.json import JsonObject, freeze
+from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
 from callwright.registry.catalog import Catalog, Toolset, session_catalog
+from callwright.tool.arguments import Parser
 from callwright.tool.base import State
+from callwright.tool.compile import compact_schema
+from callwright.tool.schema import adapter_for, parse_options
 
 _request = maker(ModelRequest)
 _REPAIRS = 2
@@ -157,7 +165,7 @@ class Loop:
         observe = parts.executor.observe
         if observe is None:
             return ask_model(parts.provider, request, parts.requests, talk)
-        from callwright.agent.observed import observed_request  # loaded by those who watch
+        from callwright.agent.model_request import observed_request  # loaded by those who watch
 
         return observed_request(observe, parts.provider, request, parts.requests, talk)
 
@@ -180,3 +188,40 @@ class Loop:
         )
         await talk.compact(history, usage)
         self._compact_above = max(self._compact_above, talk.tokens * _ROOM_TO_GROW)
+
+
+_FENCED = re.compile(r"\A\s*```(?:json)?[ \t]*\n(?P<body>.*)\n[ \t]*```\s*\Z", re.DOTALL)
+
+
+class OutputShape:
+    """What the final answer must be."""
+
+    def __init__(self, kind: object) -> None:
+        adapter = adapter_for(kind, about="output")
+        schema = compact_schema(adapter.json_schema())
+        self.schema: JsonObject = freeze(schema)
+        fields = tuple(schema.get("properties", ()))
+        self._parser: Parser[Any] = Parser(
+            adapter.validator.validate_json, fields, options=parse_options(adapter.core_schema)
+        )
+
+    def read(self, text: str) -> Any:
+        """Return the answer as a value, looking through a code fence; raises `InvalidArguments`."""
+        fenced = _FENCED.match(text)
+        return self._parser.parse(fenced["body"] if fenced else text)
+
+    def complaint(self, error: InvalidArguments) -> str:
+        """What the model is told so that the next answer fits."""
+        return f"the answer is not what was asked for: {error.detail}; answer again with JSON of the given schema only"
+
+
+_GUIDANCE = """\
+You have tools. Use them to find things out and to do things instead of guessing or describing what you would do.
+Make calls that do not depend on each other in parallel, in one message; wait for an outcome only where the next call \
+needs it. When a call fails, read what it says and change something before you try again. When a person declines a \
+call, do not look for another way to the same effect. Say when you are done, in a few words."""
+
+
+def default_system_prompt(task: str = "") -> str:
+    """Return guidance on using tools well, after what the agent is for."""
+    return f"{task}\n\n{_GUIDANCE}" if task else _GUIDANCE

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.agent.budget import Spending
-from callwright.agent.result import Done, Paused, Result, Stopped
+from callwright.agent.results import Done, Paused, Result, Stopped
 from callwright.core.access import Access, Allow, Ask, Decision, Deny
-from callwright.core.call import Answers, Question
+from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, settled
-from callwright.policy.decide import Policies, Policy, Tier
-from callwright.policy.subject import Subject
+from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.decide import Policies
 from callwright.tool.base import ToolContext
-from callwright.tool.handwritten import SchemaTool
+from callwright.tool.schema_tool import SchemaTool
 
 _DEEPEST = 4
 _SCHEMA: JsonObject = {

@@ -1,21 +1,50 @@
-"""One session as a person leads it: hooks around what is said, and an answer that may be sent back."""
+"""One session as a person leads it: hooks around what is said, and an answer that may be sent back.
+
+Lets hooks know that a conversation is made shorter, and lets them keep it as it is.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from callwright.agent.result import AgentEvent, Done, Paused, Result, Stopped
-from callwright.app.asking import HookedAsk, QuestionHooks
-from callwright.app.assemble import App
-from callwright.app.changes import SettingsWatch
-from callwright.app.compacting import CompactionHooks
-from callwright.app.instructions import instruction_files
-from callwright.core.call import Answers
+from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
+from callwright.app.app import App
+from callwright.app.hook_approvals import HookedAsk, QuestionHooks
+from callwright.app.prompts import instruction_files
+from callwright.app.settings import SettingsWatch
+from callwright.core.calls import Answers
 from callwright.core.content import Part, Text
 from callwright.core.errors import UsageError
-from callwright.core.message import UserMessage
-from callwright.hooks.shell_reply import HookReply
+from callwright.core.messages import UserMessage
+from callwright.hooks.shell.hooks import ShellHooks
+from callwright.hooks.shell.reply import HookReply
 from callwright.tool.base import Cancellation
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionHooks:
+    """Speaks for the PreCompact and PostCompact hooks in one session."""
+
+    hooks: ShellHooks
+    session_id: str
+    trigger: str = "auto"
+    """Whether it grew too long or a person asked for it: `manual`."""
+    wish: str = ""
+    """What the person wants kept above all."""
+
+    async def before(self) -> bool:
+        """Whether the history may be made shorter now."""
+        fields = {"trigger": self.trigger, "custom_instructions": self.wish}
+        reply = await self.hooks.fire("PreCompact", fields, session_id=self.session_id)
+        return reply.word != "deny" and not reply.halt
+
+    async def after(self, summary: str) -> None:
+        """Tell that it was done; what SessionStart hooks add to a fresh context is told to the model next."""
+        fields = {"trigger": self.trigger, "compact_summary": summary}
+        await self.hooks.fire("PostCompact", fields, session_id=self.session_id)
+        began = await self.hooks.fire("SessionStart", {"source": "compact"}, session_id=self.session_id)
+        self.hooks.tell_later(self.session_id, began.context)
+
 
 _MOST_RETURNS = 8
 """How often in a row a Stop hook may send the model back to work."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
-from callwright.core.message import AssistantMessage, Usage
-from callwright.providers.prices import Prices, prices_for
+from callwright.core.messages import AssistantMessage, Usage
+from callwright.providers.pricing import Prices, prices_for
 from callwright.sessions.records import Compacted, Record, Said
 
 

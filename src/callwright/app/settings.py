@@ -1,19 +1,51 @@
 """Settings from five places: user, project, local, command line, managed. Rules add up; else the last word counts.
 
 What a repository says, its skills included, counts only once its folder is trusted; its deny and ask rules always do.
+
+Notices that a settings file was changed while a conversation is led by what it said before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from callwright.app.layer import Layer, parse_layer, read_layer
-from callwright.app.places import Places
-from callwright.app.wanting import asking_skills, wants_of
+from callwright.app.locations import Places
+from callwright.app.settings_file import Layer, parse_layer, read_layer
+from callwright.app.skills.grants import asking_skills, wants_of
 from callwright.core.errors import UsageError, plainly
 from callwright.core.json import FrozenDict
 from callwright.skills import Skill
+
+_State: TypeAlias = tuple[int, int, int] | None
+
+
+class SettingsWatch:
+    """Compares the settings files with what they were; changes count from the next start on."""
+
+    def __init__(self, places: Places) -> None:
+        self._sources: Mapping[Path, str] = {
+            places.user_settings: "user_settings",
+            places.project_settings: "project_settings",
+            places.project_servers: "project_settings",
+            places.local_settings: "local_settings",
+            places.managed: "policy_settings",
+        }
+        self._known = {file: _state(file) for file in self._sources}
+
+    def changed(self) -> list[tuple[str, str]]:
+        """Return the source and name of every file that is another than when this was last asked."""
+        found = [file for file in self._sources if _state(file) != self._known[file]]
+        self._known.update({file: _state(file) for file in found})
+        return [(self._sources[file], str(file)) for file in found]
+
+
+def _state(file: Path) -> _State:
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.app.settings import Repository
-from callwright.app.wanting import marks_of
+from callwright.app.skills.grants import marks_of
 from callwright.core.errors import UsageError
 from callwright.core.json import canonical
-from callwright.system.replace import replace_file
+from callwright.system.atomic_write import replace_file
 
 
 class Trust:

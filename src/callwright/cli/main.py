@@ -1,9 +1,15 @@
-"""Finds the command that was asked for and gives it the rest of the line."""
+"""Finds the command that was asked for and gives it the rest of the line.
+
+How the command ends: one number for each thing a script may want to know.
+"""
 
 import sys
 from importlib import import_module
 
-from callwright.cli.exits import ERROR, INTERRUPTED, USAGE
+DONE, ERROR, USAGE, DENIED, PAUSED, LIMIT = 0, 1, 2, 3, 4, 5
+INTERRUPTED = 130
+TERMINATED = 143
+
 
 COMMANDS = {
     "call": "run one tool with JSON arguments, behind the same permissions",
@@ -51,7 +57,7 @@ def run(arguments: list[str]) -> int:
     name, rest = _command(arguments)
     if name not in COMMANDS and name != "talk":
         return _no_command(name)
-    from callwright.cli.show import tell
+    from callwright.cli.render.calls import tell
     from callwright.core.errors import CallwrightError, UsageError, plainly
 
     try:

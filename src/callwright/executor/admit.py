@@ -7,20 +7,12 @@ import time
 from collections.abc import Sequence
 
 from callwright.core.access import Access, Allow, Ask, DeletePath, Deny, Reach, ReadPath, RunCommand, UseTool, WritePath
-from callwright.core.call import Answers, Approve, Decline, Question, ToolCall, digest_of
+from callwright.core.calls import Answers, Approve, Decline, Question, ToolCall, digest_of
 from callwright.core.content import Output
-from callwright.core.errors import (
-    ApprovalRequired,
-    AuthRequired,
-    Crashed,
-    Denied,
-    Halted,
-    ToolError,
-    UnknownTool,
-)
+from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Denied, Halted, ToolError, UnknownTool
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect, ToolSpec
-from callwright.executor.deadline import Deadlines
+from callwright.executor.deadlines import Deadlines
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Refuse, Rewrite
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog

@@ -7,20 +7,20 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from callwright.clip import Outputs
-from callwright.core.call import Answers, Outcome, ToolCall
+from callwright.core._fast import maker
+from callwright.core.calls import Answers, Outcome, ToolCall
 from callwright.core.errors import UsageError
-from callwright.core.event import Event
+from callwright.core.events import Event
 from callwright.core.json import FrozenDict, JsonObject
-from callwright.core.value import maker
 from callwright.executor.admit import Gate
-from callwright.executor.deadline import Deadlines
-from callwright.executor.express import Express
+from callwright.executor.deadlines import Deadlines
+from callwright.executor.fast_path import Express
 from callwright.executor.perform import Runner
-from callwright.executor.scope import LoopParts, TurnScope
-from callwright.executor.turn import Bounds, Turn
+from callwright.executor.turn import Bounds, LoopParts, Turn, TurnScope
 from callwright.hooks.base import Hook
-from callwright.policy.decide import Policies, Policy
-from callwright.policy.mode import ByMode
+from callwright.policy.base import Policy
+from callwright.policy.decide import Policies
+from callwright.policy.modes import ByMode
 from callwright.registry.catalog import Toolset
 from callwright.retry import Clock, RetryPolicy, WallClock
 from callwright.stats import Stats

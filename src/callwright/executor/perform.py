@@ -10,13 +10,13 @@ from math import inf
 from time import perf_counter
 
 from callwright.clip import READER, Outputs, clip_text
-from callwright.core.call import Completed, Failed, Outcome, ToolCall
+from callwright.core._fast import maker
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Crashed, TimedOut, ToolError, ToolFailed
-from callwright.core.event import CallBegan, CallEnded, CallRetried, Event
-from callwright.core.value import maker
+from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admit import Admitted, Lane, pending_call
-from callwright.executor.deadline import Deadlines, being_cancelled
+from callwright.executor.deadlines import Deadlines, being_cancelled
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, from_exception
 from callwright.stats import Stats

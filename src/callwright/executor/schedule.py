@@ -5,15 +5,24 @@ the other; a command touches the folder it runs in and what its line names), whe
 declares no accesses, or when both change something and one of them is a command. `parallel=True` or `False` on a tool
 overrides. Every call waits for the earlier calls it conflicts with, directly or through a call between them, so the
 model's order is kept wherever it matters.
+
+Runs the calls of one turn side by side where they do not conflict, and in order where they do.
 """
 
+import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.calls import Failed, Outcome
+from callwright.core.errors import Crashed
 from callwright.core.spec import Annotations, Effect
+from callwright.executor.admit import Admitted
 
 
 @dataclass(slots=True)
@@ -117,3 +126,133 @@ def waits(calls: Iterable[tuple[Annotations, Sequence[Access]]]) -> list[set[int
     """For each call of a batch, the earlier ones it must wait for."""
     conflicts = Conflicts()
     return [conflicts.add(place, *call) for place, call in enumerate(calls)]
+
+
+Perform = Callable[[Admitted], Coroutine[Any, Any, Outcome]]
+Stopped = Callable[[Admitted, bool], Outcome]
+_GRACE_SECONDS = 5.0
+_HARMLESS = Annotations(Effect.READ)
+"""A call that failed in admission runs nothing, so it conflicts with nothing."""
+_NOBODY: set[int] = set()
+
+
+class Batch:
+    """One turn's calls on their way to exactly one outcome each."""
+
+    def __init__(self, admitted: Sequence[Admitted], perform: Perform, stopped: Stopped, *, width: int) -> None:
+        self._admitted = admitted
+        self._perform = perform
+        self._stopped = stopped
+        self._width = width
+        self._outcomes: list[Outcome | None] = [None] * len(admitted)
+        self._running: dict[int, asyncio.Task[Outcome]] = {}
+        self._ready: deque[int] = deque()
+        self._held: dict[str, deque[int]] = {}
+        self._busy: dict[str, int] = {}
+        self._stopping = False
+        before = _conflicts(admitted)
+        self._left = [len(others) for others in before]
+        self._followers: list[list[int]] = [[] for _ in admitted]
+        for place, others in enumerate(before):
+            for other in others:
+                self._followers[other].append(place)
+
+    async def run(self) -> list[Outcome]:
+        """Run everything and return the outcomes in call order."""
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ready.extend(place for place, left in enumerate(self._left) if left == 0)
+        self._start_ready()
+        await self._done
+        return self.outcomes()
+
+    def stop(self) -> None:
+        """Cancel what runs and forget what waits; `run` then returns with outcomes for all.
+
+        What ran has a moment to end; a tool that will not is left behind.
+        """
+        self._cancel()
+        asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._leave)
+
+    def _cancel(self) -> None:
+        self._stopping = True
+        for task in list(self._running.values()):
+            task.cancel()
+        self._start_ready()
+
+    def _leave(self) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+    async def drain(self) -> None:
+        """The same for whoever cannot wait for `run` any more."""
+        self._cancel()
+        if self._running:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(list(self._running.values()), timeout=_GRACE_SECONDS)
+
+    def outcomes(self) -> list[Outcome]:
+        """One per call, in call order; a call that was stopped says whether it had started."""
+        return [
+            self._stopped(self._admitted[place], place in self._running) if outcome is None else outcome
+            for place, outcome in enumerate(self._outcomes)
+        ]
+
+    def _start_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._ready and len(self._running) < self._width and not self._stopping:
+            place = self._ready.popleft()
+            if not self._take(place):
+                continue
+            task = loop.create_task(self._perform(self._admitted[place]))
+            self._running[place] = task
+            task.add_done_callback(lambda task, place=place: self._ended(place, task))
+        if not self._running and (self._stopping or not self._ready):
+            self._leave()
+
+    def _take(self, place: int) -> bool:
+        """A tool at its own limit waits aside, so that it does not take other tools' places."""
+        item = self._admitted[place]
+        limit = None if item.lane is None else item.lane.limits.concurrency
+        if limit is None:
+            return True
+        name = item.name
+        if self._busy.get(name, 0) >= limit:
+            self._held.setdefault(name, deque()).append(place)
+            return False
+        self._busy[name] = self._busy.get(name, 0) + 1
+        return True
+
+    def _ended(self, place: int, task: "asyncio.Task[Outcome]") -> None:
+        item = self._admitted[place]
+        if task.cancelled():
+            self._outcomes[place] = self._stopped(item, True)
+        elif (error := task.exception()) is not None:
+            self._outcomes[place] = Failed(item.call, Crashed(f"{type(error).__name__}: {error}"), started=True)
+        else:
+            self._outcomes[place] = task.result()
+        del self._running[place]
+        self._release(place)
+        self._start_ready()
+
+    def _release(self, place: int) -> None:
+        item = self._admitted[place]
+        name = item.name
+        if name in self._busy:
+            self._busy[name] -= 1
+            if self._held.get(name):
+                self._ready.appendleft(self._held[name].popleft())
+        for follower in self._followers[place]:
+            self._left[follower] -= 1
+            if self._left[follower] == 0:
+                self._ready.append(follower)
+
+
+def _conflicts(admitted: Sequence[Admitted]) -> list[set[int]]:
+    """Who waits for whom; plain reads wait for nobody, and a turn of a thousand is worth asking."""
+    if all(
+        item.error is not None or (item.lane is not None and item.lane.free and not item.accesses) for item in admitted
+    ):
+        return [_NOBODY] * len(admitted)
+    return waits(
+        (_HARMLESS if item.error or item.lane is None else item.lane.annotations, item.accesses) for item in admitted
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callwright.core.access import Ask
-from callwright.core.call import Outcome, ToolCall
+from callwright.core.calls import Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec

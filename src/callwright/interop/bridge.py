@@ -1,19 +1,24 @@
-"""An executor as frameworks use it: one call at a time, tools per session, questions that wait for an answer."""
+"""An executor as frameworks use it: one call at a time, tools per session, questions that wait for an answer.
 
-from collections.abc import Hashable, MutableMapping
-from typing import Any
+Other frameworks' tools as ours: what is taken over of them, and what they are taken to do.
+"""
 
-from callwright.core.call import Answers, Failed, Outcome, Question, ToolCall
+from collections.abc import Callable, Hashable, MutableMapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from callwright.core.calls import Answers, Failed, Outcome, Question, ToolCall
+from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Halted
-from callwright.core.event import QuestionsRaised
-from callwright.core.json import thaw
-from callwright.core.spec import ToolSpec
+from callwright.core.events import QuestionsRaised
+from callwright.core.json import Json, JsonObject, canonical, thaw
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import Turn
-from callwright.interop.order import CallOrder
-from callwright.interop.pending import Pending
+from callwright.interop.approvals import CallOrder, Pending
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.base import State
+from callwright.tool.schema_tool import Handler, SchemaTool
 
 _MOST_SESSIONS = 1024
 
@@ -92,3 +97,53 @@ def described(question: Question) -> dict[str, Any]:
 def advertised(catalog: Catalog) -> list[tuple[str, ToolSpec]]:
     """The tools a model is shown, each under a name every provider allows."""
     return [(catalog.wire_names[spec.name], spec) for spec in catalog.definitions]
+
+
+UNKNOWN = Annotations(Effect.DESTROY, open_world=True)
+"""What a tool is taken to do while nobody says better: it may destroy and reach anything, so the default mode asks."""
+Claims: TypeAlias = Annotations | Callable[[str], Annotations]
+"""What imported tools do: the same for all of them, or asked by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What another framework says about a tool of its own."""
+
+    name: str
+    description: str | None
+    schema: JsonObject
+    origin: str
+    needs_approval: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+def imported(foreign: Foreign, claims: Claims, handler: Handler) -> SchemaTool:
+    """A tool of ours that runs another framework's; its schema is kept to the letter."""
+    annotations = claims if isinstance(claims, Annotations) else claims(foreign.name)
+    if foreign.needs_approval:  # whatever else is claimed, its author wanted a person asked
+        annotations = replace(annotations, needs_approval=True)
+    spec = ToolSpec(
+        foreign.name,
+        foreign.description or f"{foreign.name}, a tool from {foreign.origin}",
+        foreign.schema,
+        annotations=annotations,
+        limits=foreign.limits,
+        group=foreign.origin,
+        origin=foreign.origin,
+    )
+    return SchemaTool(spec, handler)
+
+
+def output_of(parts: list[Part], structured: object = None) -> Output:
+    """Parts as an output; structured data that is not JSON stays behind."""
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    content = "\n".join(texts) if len(texts) == len(parts) else tuple(parts)
+    return Output(content, _json(structured))
+
+
+def _json(value: object) -> Json:
+    try:
+        canonical(value)
+    except (TypeError, ValueError):
+        return None
+    return value  # type: ignore[return-value] - it could be written as JSON

@@ -11,14 +11,13 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import BaseModel, Field
 
-from callwright.core.call import Answers, Approve, Completed, Failed, Interrupted, Outcome, Question, ToolCall
+from callwright.core.calls import Answers, Approve, Completed, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import Denied, ToolFailed, UsageError
 from callwright.core.json import JsonObject, compact, thaw
 from callwright.executor.executor import Executor
-from callwright.interop.bridge import Bridge, advertised
-from callwright.interop.foreign import UNKNOWN, Claims, Foreign, imported, output_of
-from callwright.interop.graph_task import GraphTask, GraphTasks
+from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, imported, output_of
+from callwright.interop.langgraph import GraphTask, GraphTasks
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "langchain"

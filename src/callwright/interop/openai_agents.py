@@ -14,14 +14,13 @@ from agents import (
 )
 from agents.tool_context import ToolContext as AgentsContext
 
-from callwright.core.call import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Image, Part, Text
 from callwright.core.errors import Denied, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import Limits, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.bridge import Bridge, advertised
-from callwright.interop.foreign import UNKNOWN, Claims, Foreign, imported, output_of
+from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, imported, output_of
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "openai-agents"

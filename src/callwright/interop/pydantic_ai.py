@@ -13,11 +13,11 @@ from pydantic_ai import (
     FunctionToolset,
     ModelRetry,
     RunContext,
+    Tool as PydanticTool,
     ToolDenied,
     ToolReturn,
     ToolsetTool,
 )
-from pydantic_ai import Tool as PydanticTool
 from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
@@ -25,15 +25,14 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 from pydantic_core import SchemaValidator, core_schema
 
-from callwright.core.call import Answers, Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Answers, Approve, Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.bridge import Bridge, advertised, described
-from callwright.interop.foreign import UNKNOWN, Claims, Foreign, imported, output_of
-from callwright.interop.pending import given
+from callwright.interop.approvals import given
+from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, described, imported, output_of
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.render import render

@@ -18,11 +18,10 @@ from pydantic import TypeAdapter
 
 from callwright.core.errors import AuthRequired, ToolError, ToolFailed, Transient
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.elicit import ask_person
-from callwright.mcp.faults import ends_session, fault_of, nonsense
-from callwright.mcp.link import FIRST_DELAY, LONGEST_DELAY, Link
-from callwright.mcp.listing import Listing, list_all
+from callwright.mcp.elicitation import ask_person
 from callwright.mcp.oauth import Tokens
+from callwright.mcp.session import FIRST_DELAY, LONGEST_DELAY, Link, Listing, list_all
+from callwright.mcp.translate import ends_session, fault_of, nonsense
 from callwright.tool.base import ToolContext
 
 Condition: TypeAlias = Literal["connecting", "ready", "waiting", "signing in", "closed"]

@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.pace import Pace
+from callwright.mcp.stdio import Pace
 
 _CONNECT_SECONDS = 20.0
 _SILENCE_SECONDS = 300.0

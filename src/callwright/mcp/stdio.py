@@ -1,13 +1,19 @@
-"""A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send."""
+"""A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send.
+
+How fast a server may talk: one that floods is read more slowly, which costs nobody else anything.
+
+Lines looked at as they come off a pipe: what is taken there never wakes the task that reads the rest.
+"""
 
 import asyncio
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
+import time
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import mcp_types as types
@@ -16,9 +22,97 @@ from mcp.shared.message import SessionMessage
 from pydantic_core import from_json
 
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.lane import Lane
-from callwright.mcp.pace import Pace
-from callwright.mcp.tap import Take, TappedProcess
+from callwright.mcp.fast_path import Lane
+
+_PER_SECOND = 2_000
+_BURST = 10_000
+
+
+class Pace:
+    """Lets a burst through at once and what follows at a steady rate."""
+
+    def __init__(self, per_second: float = _PER_SECOND, burst: float = _BURST) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._left = burst
+        self._stamp = time.monotonic()
+
+    def allows(self) -> bool:
+        """Count one message, unless there have been too many."""
+        if self._left < 1:
+            now = time.monotonic()
+            self._left = min(self._burst, self._left + (now - self._stamp) * self._per_second)
+            self._stamp = now
+            if self._left < 1:
+                return False
+        self._left -= 1
+        return True
+
+    async def keep(self) -> None:
+        """Count one message; wait if there have been too many."""
+        while not self.allows():  # noqa: ASYNC110 - what is waited for is the clock
+            await asyncio.sleep((1 - self._left) / self._per_second)
+
+
+Take: TypeAlias = Callable[[bytes], bool]
+"""Says whether a line was for it."""
+
+
+class Tap:
+    """Stands before a reader. Lines that come too fast are not looked at here: the reader takes its time with them."""
+
+    def __init__(self, reader: asyncio.StreamReader, take: Take) -> None:
+        self._reader = reader
+        self._take = take
+        self._pace = Pace()
+        self._amid = False
+        """The reader holds the beginning of a line, so the rest is its as well."""
+
+    def feed(self, data: bytes) -> None:
+        """Offer the lines that are whole; everything else goes to the reader as it came."""
+        if self._amid or not data.endswith(b"\n"):
+            self._reader.feed_data(data)
+            self._amid = not data.endswith(b"\n")
+            return
+        for line in data.splitlines(keepends=True) if data.count(b"\n") > 1 else (data,):
+            if not (self._pace.allows() and self._taken(line)):
+                self._reader.feed_data(line)
+
+    def _taken(self, line: bytes) -> bool:
+        try:
+            return self._take(line)
+        except ValueError:  # no JSON: the reader knows what to make of it
+            return False
+
+
+class TappedPipe(asyncio.StreamReaderProtocol):
+    """Our own input, tapped."""
+
+    def __init__(self, reader: asyncio.StreamReader, take: Take) -> None:
+        super().__init__(reader)
+        self._tap = Tap(reader, take)
+
+    def data_received(self, data: bytes) -> None:
+        self._tap.feed(data)
+
+
+class TappedProcess(SubprocessStreamProtocol):
+    """A child whose output is tapped."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, take: Take) -> None:
+        super().__init__(limit=limit, loop=loop)
+        self._take = take
+        self._tap: Tap | None = None
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        if fd != 1 or isinstance(data, str):
+            super().pipe_data_received(fd, data)
+            return
+        if self._tap is None:
+            reader: asyncio.StreamReader = self.stdout  # type: ignore[assignment] - made with the pipe
+            self._tap = Tap(reader, self._take)
+        self._tap.feed(data)
+
 
 _GRACE_SECONDS = 2.0
 _LAST_WORDS = 2_000

@@ -14,11 +14,11 @@ from callwright.core.errors import Denied, ToolFailed
 from callwright.core.json import Json, JsonObject, thaw
 from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
-from callwright.mcp.elicit import ask_person
-from callwright.mcp.listing import Offered, resources_of
+from callwright.mcp.elicitation import ask_person
+from callwright.mcp.session import Offered, resources_of
 from callwright.mcp.translate import claims_of, contents_of, described, messages_of, output_of, spec_of
 from callwright.tool.base import ToolContext
-from callwright.tool.handwritten import SchemaInvocation, SchemaTool
+from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
 _MOST_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05

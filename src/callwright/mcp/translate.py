@@ -1,18 +1,122 @@
-"""Between MCP's words and ours: definitions become specs, results become outputs."""
+"""Between MCP's words and ours: definitions become specs, results become outputs.
+
+What went wrong with a server, in our words.
+
+`mcp__server__tool`: names under which no server can pass its tool off as another's.
+"""
 
 import base64
 import binascii
+import re
 import unicodedata
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, cast
 
 import mcp_types as types
+from mcp import MCPError
+from mcp.client.auth import OAuthFlowError
 
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import ToolError, ToolFailed, Transient
 from callwright.core.json import Json, compact
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
+
+_REASON_CHARS = 500
+
+
+def ends_session(error: MCPError) -> bool:
+    """Whether the session is over, so that another has to be begun."""
+    ended = error.code == types.INVALID_REQUEST and error.message == "Session terminated"
+    return ended or error.code == types.CONNECTION_CLOSED
+
+
+def fault_of(error: MCPError, server: str) -> ToolError:
+    """The failure of one call behind an error a server, or the way to it, answered with."""
+    if error.code == types.CONNECTION_CLOSED:
+        broken = Transient(f"the connection to the MCP server {server} broke: {error.message}")
+        broken.inferred = True
+        return broken
+    if ends_session(error):
+        return Transient(f"the MCP server {server} ended the session; another one is begun")
+    data: Any = error.data
+    told = cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
+    if told.get("busy"):
+        after = str(told.get("retryAfter") or "")
+        return Transient(f"{server}: {error.message}", retry_after=float(after) if after.isdecimal() else None)
+    return ToolFailed(f"{server}: {error.message}")
+
+
+def nonsense(error: Exception, server: str) -> ToolFailed:
+    """The failure of a call that was answered with something the protocol does not know."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ToolFailed(f"{server} answered with something that is no answer: {reason[:_REASON_CHARS]}")
+
+
+def reason_of(error: BaseException) -> str:
+    """The innermost reason: what an operator can act on."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    match error:
+        case TimeoutError():
+            return "it did not answer in time"
+        case OAuthFlowError():
+            return f"the sign-in failed: {error}"
+        case MCPError(message=message) if message:
+            return message
+        case FileNotFoundError(filename=str() as name):
+            return f"there is no {name}; install it, or give its full path"
+        case OSError(filename=str() as name, strerror=str() as why):
+            return f"{name} cannot be started: {why.lower()}"
+        case _:
+            pass
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+_SERVER_FORBIDDEN = re.compile(r"[^a-zA-Z0-9-]+")
+_TOOL_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
+_LONGEST = 128
+_HASH_CHARS = 7
+
+
+def server_names(names: Iterable[str]) -> dict[str, str]:
+    """Give every server a name without a double underscore or one at an edge: where it ends can then be told.
+
+    Otherwise the tool `c` of a server `a__b` and the tool `b__c` of a server `a` would be one.
+    """
+    return _told_apart({name: _SERVER_FORBIDDEN.sub("_", name).strip("_") for name in sorted(set(names))}, "")
+
+
+def tool_names(server: str, names: Iterable[str]) -> dict[str, str]:
+    """Give every tool of one server its full name; two that differ only in case do not share a rule.
+
+    `server` is a name `server_names` gave.
+    """
+    return _told_apart({name: _TOOL_FORBIDDEN.sub("_", name) for name in sorted(set(names))}, f"mcp__{server}__")
+
+
+def _told_apart(wishes: dict[str, str], prefix: str) -> dict[str, str]:
+    """A name that had to be changed or cut, or that differs from another in case only, carries a hash of itself."""
+    room = _LONGEST - len(prefix)
+    plain = Counter(name.casefold() for name, wish in wishes.items() if wish == name and 0 < len(wish) <= room)
+    given = {name: prefix + name for name in wishes if plain[name.casefold()] == 1 and wishes[name] == name}
+    used = {full.casefold() for full in given.values()}
+    for name, wish in wishes.items():
+        if name not in given:
+            given[name] = next(full for full in _hashed(prefix, wish, name) if full.casefold() not in used)
+            used.add(given[name].casefold())
+    return given
+
+
+def _hashed(prefix: str, wish: str, name: str) -> Iterator[str]:
+    """Ever longer hashes of the name, for the case that a shorter one is somebody's name."""
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    for chars in range(_HASH_CHARS, len(digest)):
+        room = _LONGEST - len(prefix) - chars - 1
+        yield f"{prefix}{wish[:room]}-{digest[:chars]}" if wish else prefix + digest[:chars]
+
 
 _DESCRIPTION_CHARS = 8_000
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})

@@ -13,45 +13,12 @@ thing it touches for itself, and runs only if all of them may.
 """
 
 from collections.abc import Iterable, Iterator
-from enum import IntEnum
-from typing import ClassVar
 
 from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
-from callwright.core.call import Approve, Question
+from callwright.core.calls import Approve, Question
 from callwright.core.errors import UsageError
-from callwright.policy.line import PartOfLine, parts_of
-from callwright.policy.subject import Subject
-
-
-class Tier(IntEnum):
-    """Whose voice it is."""
-
-    GUARD = 0
-    RULE = 1
-    MODE = 2
-
-
-class Policy:
-    """A voice in the decision; this one has no opinion."""
-
-    tier: ClassVar[Tier] = Tier.RULE
-
-    def judge(self, access: Access, subject: Subject) -> Decision | None:
-        """Say what should happen to one access; None is no opinion. Changes nothing, so it may be asked again."""
-        return None
-
-    @property
-    def standing(self) -> str | None:
-        """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
-        return None
-
-    def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:
-        """Hear of a yes that was given for longer than once, where keeping it is this policy's office."""
-        return None
-
-    def settle(self, ask: Ask) -> Decision:
-        """Answer a question in the person's place, where that is this policy's office (modes only)."""
-        return ask
+from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.shell_line import PartOfLine, parts_of
 
 
 class AllowEverything(Policy):
@@ -161,7 +128,7 @@ class Policies:
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
         """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
         from callwright.policy.grants import Grants  # loaded when somebody says more than yes
-        from callwright.policy.places import Surroundings
+        from callwright.policy.paths import Surroundings
 
         if not any(isinstance(policy, Grants) for policy in self.policies):
             self._seat(*self.policies, Grants(Surroundings.of(".")))

@@ -1,18 +1,123 @@
-"""Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask."""
+"""Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask.
+
+The path fence: writes stay inside the workspace, reads too where that is asked for, whichever tool wants them.
+
+Programs a repository's own settings name, which git would run while it is only looked at.
+
+Pagers, hooks and file monitors are switched off when a line runs (`shell.pins`). What cannot be switched off that way
+are programs that show differences or filter content; a repository that names one is not looked at without asking. A
+person's own settings in their home folder are their own.
+"""
 
 import os
 import re
 from functools import lru_cache
+from pathlib import Path
 
 from callwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
-from callwright.policy.decide import Policy, Tier
-from callwright.policy.line import PartOfLine, places_for, shown
-from callwright.policy.names import words
-from callwright.policy.places import Places, Surroundings
-from callwright.policy.repository import program_in_settings
-from callwright.policy.sensitive import comparable, is_environment, is_protected, is_secret
-from callwright.policy.subject import Subject
+from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.paths import Places, Surroundings
+from callwright.policy.sensitive_paths import comparable, is_environment, is_protected, is_secret
+from callwright.policy.shell_line import PartOfLine, places_for, shown
+from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.system.paths import Workspace
+
+_HARMLESS_DEVICES = words(
+    "/dev/null /dev/zero /dev/full /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom"
+)
+
+
+class Fence(Policy):
+    """Asks about paths outside the workspace, showing where they really lead; inside it has no opinion."""
+
+    tier = Tier.MODE
+
+    def __init__(self, workspace: Workspace, here: Surroundings | None = None) -> None:
+        self.workspace = workspace
+        self.here = here or Surroundings.within(workspace)
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        match access:
+            case ReadPath(path):
+                return None if self._reads_freely(path, subject) else self._outside(path, "read", subject)
+            case WritePath(path):
+                return None if path in _HARMLESS_DEVICES else self._outside(path, "write to", subject)
+            case DeletePath(path):
+                return self._outside(path, "remove", subject)
+            case _:
+                return None
+
+    def _reads_freely(self, path: str, subject: Subject) -> bool:
+        if path in _HARMLESS_DEVICES:
+            return True
+        return self.workspace.reads == "anywhere" and places_for(path, subject, self.here).known
+
+    def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
+        places = places_for(path, subject, self.here)
+        if not places.known:
+            return Ask(f"would {verb} {shown(path)}, and where that leads cannot be told", "workspace fence")
+        for real in places.real:
+            if not self.here.inside(real):
+                return self._refused(path, real, verb)
+        return None
+
+    def _refused(self, path: str, real: str, verb: str) -> Decision:
+        leads = shown(real) if path == real else f"{shown(path)}, which leads to {shown(real)},"
+        reason = f"would {verb} {leads} outside the workspace {' and '.join(self.here.roots)}"
+        return Deny(reason, "workspace fence") if self.workspace.outside == "refuse" else Ask(reason, "workspace fence")
+
+
+_NAMES_A_PROGRAM = re.compile(
+    r"^\s*(external|textconv|command|clean|smudge|process)\s*=\s*\S.*", re.IGNORECASE | re.MULTILINE
+)
+_INCLUDES = re.compile(r"^\s*\[\s*include(?:if\b[^\]]*)?\s*\]", re.IGNORECASE | re.MULTILINE)
+_LARGEST = 1 << 20
+
+
+def program_in_settings(folder: str) -> str:
+    """The setting through which git, looking from this folder, would run a program; empty where there is none."""
+    for start in (Path(folder), *Path(folder).parents):
+        marker = start / ".git"
+        if marker.exists():
+            return next((found for file in _settings_files(marker) if (found := _named_in(file))), "")
+        if (start / "HEAD").is_file() and (start / "config").is_file():  # a repository without a work tree
+            return _named_in(start / "config")
+    return ""
+
+
+def _settings_files(marker: Path) -> list[Path]:
+    """The files git reads for a repository; a linked work tree or submodule points to them."""
+    folder = marker
+    if marker.is_file():
+        text = _read(marker).strip()
+        if not text.startswith("gitdir:"):
+            return [marker]
+        folder = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
+    common = folder / "commondir"
+    shared = (folder / _read(common).strip()).resolve() if common.is_file() else folder
+    return [shared / "config", folder / "config", folder / "config.worktree"]
+
+
+def _named_in(file: Path) -> str:
+    if not file.is_file():
+        return ""
+    text = _read(file)
+    if len(text) >= _LARGEST:
+        return f"more settings in {file} than anybody would write"
+    named = _NAMES_A_PROGRAM.search(text)
+    if named is not None:
+        return f"{named.group(0).strip()[:80]} in {file}"
+    return f"another file included by {file}" if _INCLUDES.search(text) else ""
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(_LARGEST)
+    except OSError:
+        return "[include]"  # what cannot be read cannot be trusted either
+
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
 _VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")

@@ -1,63 +1,39 @@
 """Model APIs: how each of them is told about tools, and how each of them is spoken to."""
 
-from callwright.core.lazy import loader
+from callwright.core._lazy import lazy_exports
 
-TYPE_CHECKING = False  # read as true by type checkers; typing itself would cost the import more than this file
+TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.providers.anthropic import AnthropicMessages as AnthropicMessages
-    from callwright.providers.base import CallDelta as CallDelta
-    from callwright.providers.base import MessageDone as MessageDone
-    from callwright.providers.base import ModelEvent as ModelEvent
-    from callwright.providers.base import ModelRequest as ModelRequest
-    from callwright.providers.base import Provider as Provider
-    from callwright.providers.base import ProviderError as ProviderError
-    from callwright.providers.base import TextDelta as TextDelta
-    from callwright.providers.base import ThinkingDelta as ThinkingDelta
+    from callwright.providers.base import (
+        CallDelta as CallDelta,
+        MessageDone as MessageDone,
+        ModelEvent as ModelEvent,
+        ModelRequest as ModelRequest,
+        Provider as Provider,
+        ProviderError as ProviderError,
+        TextDelta as TextDelta,
+        ThinkingDelta as ThinkingDelta,
+    )
     from callwright.providers.google import GoogleGemini as GoogleGemini
-    from callwright.providers.names import ToolMode as ToolMode
-    from callwright.providers.names import provider_for as provider_for
-    from callwright.providers.openai_chat import OpenAIChat as OpenAIChat
-    from callwright.providers.openai_responses import OpenAIResponses as OpenAIResponses
-    from callwright.providers.overhear import Overheard as Overheard
-    from callwright.providers.prices import Prices as Prices
-    from callwright.providers.prices import cost_of as cost_of
-    from callwright.providers.prices import prices_for as prices_for
-    from callwright.providers.schema_mode import AdaptiveTools as AdaptiveTools
-    from callwright.providers.schema_mode import SchemaActions as SchemaActions
+    from callwright.providers.json_actions import AdaptiveTools as AdaptiveTools, SchemaActions as SchemaActions
+    from callwright.providers.openai.chat import OpenAIChat as OpenAIChat
+    from callwright.providers.openai.responses import OpenAIResponses as OpenAIResponses
+    from callwright.providers.pricing import Prices as Prices, cost_of as cost_of, prices_for as prices_for
+    from callwright.providers.resolve import ToolMode as ToolMode, provider_for as provider_for
+    from callwright.providers.streaming import Overheard as Overheard
 
-__all__ = [
-    "AdaptiveTools",
-    "AnthropicMessages",
-    "CallDelta",
-    "GoogleGemini",
-    "MessageDone",
-    "ModelEvent",
-    "ModelRequest",
-    "OpenAIChat",
-    "OpenAIResponses",
-    "Overheard",
-    "Prices",
-    "Provider",
-    "ProviderError",
-    "SchemaActions",
-    "TextDelta",
-    "ThinkingDelta",
-    "ToolMode",
-    "cost_of",
-    "prices_for",
-    "provider_for",
-]
-
-_HOMES = {
-    "anthropic": "AnthropicMessages",
-    "base": "CallDelta MessageDone ModelEvent ModelRequest Provider ProviderError TextDelta ThinkingDelta",
-    "google": "GoogleGemini",
-    "names": "ToolMode provider_for",
-    "openai_chat": "OpenAIChat",
-    "openai_responses": "OpenAIResponses",
-    "overhear": "Overheard",
-    "prices": "Prices cost_of prices_for",
-    "schema_mode": "AdaptiveTools SchemaActions",
-}
-
-__getattr__ = loader(__name__, _HOMES)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "anthropic": "AnthropicMessages",
+        "base": "CallDelta MessageDone ModelEvent ModelRequest Provider ProviderError TextDelta ThinkingDelta",
+        "google": "GoogleGemini",
+        "json_actions": "AdaptiveTools SchemaActions",
+        "openai.chat": "OpenAIChat",
+        "openai.responses": "OpenAIResponses",
+        "pricing": "Prices cost_of prices_for",
+        "resolve": "ToolMode provider_for",
+        "streaming": "Overheard",
+    },
+)

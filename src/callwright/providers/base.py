@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from callwright.core.errors import CallwrightError
 from callwright.core.json import FrozenDict, Json, JsonObject
-from callwright.core.message import AssistantMessage, Message
+from callwright.core.messages import AssistantMessage, Message
 from callwright.core.spec import ToolSpec
 
 ProviderFault: TypeAlias = Literal["transient", "invalid", "auth", "too_large", "unavailable"]

@@ -8,11 +8,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
-from callwright.core.call import ToolCall
+from callwright.core.calls import ToolCall
 from callwright.core.content import File, Image
-from callwright.core.history import History, encoded
 from callwright.core.json import Json, JsonObject, compact
-from callwright.core.message import Message, Thinking
+from callwright.core.messages import History, Message, Thinking, encoded
 
 Made = TypeVar("Made")
 Pieces: TypeAlias = list[bytes | bytearray]

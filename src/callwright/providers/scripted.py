@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, cast
 
-from callwright.core.call import ToolCall
+from callwright.core.calls import ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import UsageError
-from callwright.core.message import AssistantMessage
+from callwright.core.messages import AssistantMessage
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from callwright.core.errors import UsageError
-from callwright.core.event import ToolsChanged
+from callwright.core.events import ToolsChanged
 from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import Tool, identify

@@ -1,9 +1,18 @@
-"""`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits."""
+"""`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits.
 
+Outcomes as an MCP client reads them.
+
+Skills for MCP clients: prompts a person picks, and the tool `skill` for models, which tells what there is.
+"""
+
+import base64
+import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp import MCPError
@@ -11,28 +20,134 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
 
-from callwright.core.call import Failed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import ToolError, UnknownTool
-from callwright.core.json import thaw
-from callwright.core.spec import ELICITS
+from callwright.core.json import JsonObject, thaw
+from callwright.core.spec import ELICITS, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import Turn
-from callwright.providers.formats import to_mcp
+from callwright.providers.tool_encoding import to_mcp
 from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
 from callwright.registry.compose import combined
-from callwright.registry.deferral import Deferred
+from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
-from callwright.serve.ask import Directly, askable, declined, forms_of, read_answers
-from callwright.serve.caller import Caller, Context, ContextCaller, Wanted, wanted
-from callwright.serve.calling import Asking, CallingClient, ClientLacks, called_by
-from callwright.serve.content import payload_of
-from callwright.serve.conversation import Conversation, Waiting
-from callwright.serve.news import News
-from callwright.serve.progress import ProgressPump
-from callwright.serve.skills import ListedSkills, called, prompts_of, said
-from callwright.skills.load import Skills
-from callwright.skills.prompt import Around
-from callwright.tool.base import State
+from callwright.serve.call import Conversation, ProgressPump, Waiting
+from callwright.serve.clients import (
+    Asking,
+    Caller,
+    CallingClient,
+    ClientLacks,
+    Context,
+    ContextCaller,
+    News,
+    Wanted,
+    called_by,
+    wanted,
+)
+from callwright.serve.elicitation import Directly, askable, declined, forms_of, read_answers
+from callwright.skills.loader import Skills
+from callwright.skills.render import Around, prepared
+from callwright.skills.skill import Skill
+from callwright.skills.skill_tool import Calls, Execute, SkillTool, listing
+from callwright.tool.base import Invocation, State, Tool
+
+
+def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
+    """Make MCP's result of an outcome; `modern` is 2026-07-28: structured content need not be an object there."""
+    payload: dict[str, Any] = {"resultType": "complete"} if modern else {}
+    if isinstance(outcome, Completed):
+        payload["content"] = [_block(part) for part in outcome.output.parts]
+        structured: Any = thaw(outcome.output.structured)
+        if isinstance(structured, dict) or (modern and structured is not None):
+            payload["structuredContent"] = structured
+        return payload
+    said = outcome.error.message if isinstance(outcome, Failed) else "a person has to decide, and nobody was asked"
+    return payload | {"content": [{"type": "text", "text": said}], "isError": True}
+
+
+def _block(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Image(data=data, media_type=kind):
+            return {"type": "image", "data": _base64(data), "mimeType": kind}
+        case File(data=data, media_type=kind) if kind.startswith("audio/"):
+            return {"type": "audio", "data": _base64(data), "mimeType": kind}
+        case File():
+            return {"type": "resource", "resource": _resource(part)}
+
+
+def _resource(file: File) -> dict[str, Any]:
+    uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
+    about = {"uri": uri, "mimeType": file.media_type}
+    if file.media_type.startswith("text/") or file.media_type == "application/json":
+        with suppress(UnicodeDecodeError):  # what calls itself text and is none goes as it is
+            return {**about, "text": file.data.decode()}
+    return {**about, "blob": _base64(file.data)}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+_ALL = "arguments"
+
+
+class ListedSkills:
+    """The tool `skill`; its description names the skills, because a client has no prompt of ours to read them in."""
+
+    def __init__(self, skills: Skills, *, project: Path | None = None) -> None:
+        self._tool = cast("Tool", SkillTool(skills, project=project))
+        about = f"{self._tool.spec.description} The skills:\n{listing(skills)}"
+        self.spec: ToolSpec = replace(self._tool.spec, description=about)
+
+    def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
+        """Bind as the tool itself does."""
+        return self._tool.bind(arguments)
+
+
+def prompts_of(skills: Skills) -> list[types.Prompt]:
+    """The skills a person may call, as they are now."""
+    skills.reload()
+    return [
+        types.Prompt(name=skill.name, description=skill.description, arguments=_arguments(skill))
+        for skill in skills
+        if skill.user_invocable
+    ]
+
+
+def _arguments(skill: Skill) -> list[types.PromptArgument]:
+    hint = skill.argument_hint or "what to apply it to"
+    if not skill.arguments:
+        return [types.PromptArgument(name=_ALL, description=hint, required=False)]
+    return [types.PromptArgument(name=name, description=hint, required=False) for name in skill.arguments]
+
+
+def called(skills: Skills, name: str) -> Skill:
+    """The skill a person picked."""
+    skill = skills.get(name)
+    if skill is None or not skill.user_invocable:
+        near = skills.nearest(name)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt: there is no skill {name[:100]!r}{hint}")
+    return skill
+
+
+async def said(skill: Skill, given: Mapping[str, str], execute: Execute, around: Around) -> types.GetPromptResult:
+    """The instructions for these arguments; their commands are run and files read as calls, judged like any."""
+    calls = Calls(execute, f"prompt-{skill.name}")
+    text = await prepared(skill, _words(skill, given), replace(around, run=calls.run, read=calls.read))
+    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+    return types.GetPromptResult(description=skill.description, messages=[message])
+
+
+def _words(skill: Skill, given: Mapping[str, str]) -> str:
+    """As a person would type them after the name."""
+    if not skill.arguments:
+        return given.get(_ALL, "")
+    return shlex.join(given.get(name, "") for name in skill.arguments) if given else ""
+
 
 _MOST_CLIENTS = 1024
 Found = TypeVar("Found")

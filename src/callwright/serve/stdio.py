@@ -1,4 +1,7 @@
-"""Serving over our own pipes, to the program that started us."""
+"""Serving over our own pipes, to the program that started us.
+
+`serve`: a gateway in one call.
+"""
 
 import asyncio
 import os
@@ -9,10 +12,13 @@ from contextlib import asynccontextmanager
 
 from mcp.server.stdio import stdio_server
 
-from callwright.mcp.stdio import LineReader, LineWriter
-from callwright.mcp.tap import TappedPipe
-from callwright.serve.gateway import Gateway
-from callwright.serve.lane import CallLane
+from callwright.executor.executor import Executor
+from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
+from callwright.registry.catalog import Toolset
+from callwright.serve.fast_path import CallLane
+from callwright.serve.gateway import SHOWN, Gateway, Shown
+from callwright.serve.http import HttpOptions, serve_http
+from callwright.skills.loader import Skills
 
 _MESSAGE_BYTES = 16 * 1024 * 1024
 
@@ -56,3 +62,22 @@ async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWrite
         os.close(nothing)
         incoming.close()
         outgoing.close()
+
+
+async def serve(
+    registry: Toolset,
+    executor: Executor,
+    *,
+    http: HttpOptions | None = None,
+    shown: Shown = SHOWN,
+    skills: Skills | None = None,
+) -> None:
+    """Offer a registry's tools to MCP clients, every call through the executor: over our pipes, or over HTTP.
+
+    Runs until the client closes the pipes or the task is cancelled.
+    """
+    gateway = Gateway(registry, executor, shown=shown, skills=skills)
+    if http is None:
+        await serve_stdio(gateway)
+    else:
+        await serve_http(gateway, http)

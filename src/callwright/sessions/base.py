@@ -1,12 +1,15 @@
-"""The contract of a session store: one writer at a time, appended to only, durable when `append` returns."""
+"""The contract of a session store: one writer at a time, appended to only, durable when `append` returns.
 
+Shows where a searched text stands in a record.
+"""
+
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.sessions.codec import to_text
-from callwright.sessions.records import Record
+from callwright.sessions.records import Record, to_text
 
 _LONGEST_ID = 256
 
@@ -115,3 +118,18 @@ def no_such_session(session_id: str) -> SessionError:
 async def export_jsonl(store: SessionStore, session_id: str) -> str:
     """Write a session as JSON lines, one record each, in the form the store keeps them in."""
     return "".join(f"{to_text(record)}\n" for record in await store.read(session_id))
+
+
+_AROUND_CHARS = 60
+
+
+def needle(text: str) -> str:
+    """The text as it stands inside a record's JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def excerpt(body: str, wanted: str) -> str:
+    """A line of what stands around the first place a text was found."""
+    at = max(body.lower().find(wanted.lower()), 0)
+    start, end = max(at - _AROUND_CHARS, 0), at + len(wanted) + _AROUND_CHARS
+    return f"{'…' if start else ''}{body[start:end]}{'…' if end < len(body) else ''}"

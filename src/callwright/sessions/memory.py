@@ -10,11 +10,11 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     check_session_id,
+    excerpt,
+    needle,
     no_such_session,
 )
-from callwright.sessions.codec import to_text
-from callwright.sessions.excerpt import excerpt, needle
-from callwright.sessions.records import Record, first_prompt, settled_length
+from callwright.sessions.records import Record, first_prompt, settled_length, to_text
 
 _TITLE_CHARS = 80
 

@@ -1,15 +1,141 @@
 """What a session is made of: records, only ever added, from which everything else can be told.
 
 Said(assistant) ─► Asked? ─► Answered? ─► Began ─► Ended* ─► Said(outcomes)
+
+The pieces of records as JSON and back: content, calls, outcomes, errors, accesses.
+
+Records as JSON text and back: one object each, `kind` first, nothing lost on the way.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
-from callwright.core.call import Completed, Failed, Question, Reply
+from callwright.core import access as accesses, errors
+from callwright.core.access import Access
+from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
+from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.errors import ToolError, ToolFailed, UsageError
 from callwright.core.json import Json
-from callwright.core.message import AssistantMessage, Message, ToolMessage, Usage
+from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
+from callwright.core.spec import Effect
+
+Data = dict[str, Any]
+
+_ACCESSES = {kind.__name__: kind for kind in accesses.Access.__args__}
+_ERRORS: dict[str, type[ToolError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ToolError)
+}
+_PLAIN: Any = (str, int, float, bool, tuple, type(None))
+
+
+def content_to(content: str | tuple[Part, ...]) -> str | list[Data]:
+    """Text as it is, parts as objects."""
+    return content if isinstance(content, str) else [_content_part_to(part) for part in content]
+
+
+def content_from(data: str | list[Data]) -> str | tuple[Part, ...]:
+    """Text as it is, parts from objects."""
+    return data if isinstance(data, str) else tuple(_content_part_from(part) for part in data)
+
+
+def _content_part_to(part: Part) -> Data:
+    match part:
+        case Text(text):
+            return {"text": text}
+        case Image(data, media_type):
+            return {"image": b64encode(data).decode(), "media_type": media_type}
+        case File(data, media_type, name):
+            return {"file": b64encode(data).decode(), "media_type": media_type, "name": name}
+
+
+def _content_part_from(data: Data) -> Part:
+    if "text" in data:
+        return Text(data["text"])
+    if "image" in data:
+        return Image(b64decode(data["image"]), data["media_type"])
+    return File(b64decode(data["file"]), data["media_type"], data["name"])
+
+
+def part_to(part: AssistantPart) -> Data:
+    """A part of a model's message."""
+    match part:
+        case Text(text):
+            return {"text": text}
+        case Thinking(text, opaque):
+            return {"thinking": text, "opaque": opaque}
+        case ToolCall():
+            return call_to(part)
+
+
+def part_from(data: Data) -> AssistantPart:
+    """A part of a model's message."""
+    if "text" in data:
+        return Text(data["text"])
+    if "thinking" in data:
+        return Thinking(data["thinking"], data["opaque"])
+    return call_from(data)
+
+
+def call_to(call: ToolCall) -> Data:
+    """A call; text arguments stay exactly as the model wrote them."""
+    if isinstance(call.arguments, bytes):
+        return {"call": call.id, "name": call.name, "bytes": b64encode(call.arguments).decode()}
+    return {"call": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def call_from(data: Data) -> ToolCall:
+    """A call."""
+    arguments = b64decode(data["bytes"]) if "bytes" in data else data["arguments"]
+    return ToolCall(data["call"], data["name"], arguments)
+
+
+def outcome_to(outcome: Completed | Failed) -> Data:
+    """How a call ended."""
+    base: Data = {**call_to(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
+    if isinstance(outcome, Completed):
+        output = outcome.output
+        data = {} if output.structured is None else {"structured": output.structured}
+        return {**base, "content": content_to(output.content), **data}
+    return {**base, "started": outcome.started, "error": _error_to(outcome.error)}
+
+
+def outcome_from(data: Data) -> Completed | Failed:
+    """How a call ended."""
+    call = call_from(data)
+    if "error" in data:
+        return Failed(call, _error_from(data["error"]), data["started"], data["seconds"], data["attempts"])
+    output = Output(content_from(data["content"]), data.get("structured"))
+    return Completed(call, output, data["seconds"], data["attempts"])
+
+
+def _error_to(error: ToolError) -> Data:
+    known = {name: value for name, value in vars(error).items() if isinstance(value, _PLAIN)}
+    kind = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "ToolFailed")
+    return {"type": kind, **known, "message": error.message}
+
+
+def _error_from(data: Data) -> ToolError:
+    kind = _ERRORS.get(data["type"], ToolFailed)
+    error = ToolError(data["message"])
+    error.__class__ = kind
+    for name, value in data.items():
+        if name != "type":
+            setattr(error, name, tuple(cast("list[Any]", value)) if isinstance(value, list) else value)
+    return error
+
+
+def access_to(access: Access) -> Data:
+    """What a call would touch."""
+    return {"type": type(access).__name__, **{name: getattr(access, name) for name in access.__slots__}}
+
+
+def access_from(data: Data) -> Access:
+    """What a call would touch."""
+    fields = {name: Effect(value) if name == "effect" else value for name, value in data.items() if name != "type"}
+    return _ACCESSES[data["type"]](**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +228,123 @@ def first_prompt(records: Iterable[Record]) -> str:
             content = record.message.content
             return content if isinstance(content, str) else " ".join(getattr(part, "text", "") for part in content)
     return ""
+
+
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
+
+
+def to_text(record: Record, redact: Callable[[str], str] | None = None) -> str:
+    """Write a record as one line of JSON; `redact` is shown every text in it."""
+    data = to_data(record)
+    if redact is not None:
+        data = _redacted(data, redact)
+    text = _write(data)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+        return json.dumps(data, separators=(",", ":"), default=str)
+    return text
+
+
+def from_text(text: str) -> Record:
+    """Read what `to_text` wrote."""
+    return from_data(json.loads(text))
+
+
+def to_data(record: Record) -> Data:
+    """A record as a JSON object."""
+    match record:
+        case Said(message, turn_id):
+            return {**message_to(message), "turn": turn_id} if turn_id else message_to(message)
+        case Began(digests):
+            return {"kind": "began", "digests": dict(digests)}
+        case Ended(outcome):
+            return {"kind": "ended", **outcome_to(outcome)}
+        case Asked(questions):
+            return {"kind": "asked", "questions": [_question_to(question) for question in questions]}
+        case Answered(replies):
+            return {"kind": "answered", "replies": {key: _reply_to(reply) for key, reply in replies.items()}}
+        case Compacted(messages, usage):
+            kept = [message_to(message) for message in messages]
+            return {"kind": "compacted", "messages": kept, "usage": _usage_to(usage)}
+        case Checkpoint(step, state, waiting):
+            return {"kind": "checkpoint", "step": step, "state": state, "waiting": waiting}
+
+
+def from_data(data: Data) -> Record:
+    """A record from a JSON object."""
+    match data["kind"]:
+        case "user" | "assistant" | "outcomes":
+            return Said(message_from(data), data.get("turn", ""))
+        case "began":
+            return Began(data["digests"])
+        case "ended":
+            return Ended(outcome_from(data))
+        case "asked":
+            return Asked(tuple(_question_from(question) for question in data["questions"]))
+        case "answered":
+            return Answered({key: _reply_from(reply) for key, reply in data["replies"].items()})
+        case "compacted":
+            return Compacted(tuple(message_from(kept) for kept in data["messages"]), Usage(*data["usage"]))
+        case "checkpoint":
+            return Checkpoint(data["step"], data["state"], data["waiting"])
+        case kind:
+            raise UsageError(f"a session holds a record of kind {kind!r}, which this version does not know")
+
+
+def message_to(message: Message) -> Data:
+    """A message as a JSON object."""
+    match message:
+        case UserMessage(content):
+            return {"kind": "user", "content": content_to(content)}
+        case AssistantMessage(parts, stop, usage, model):
+            written = [part_to(part) for part in parts]
+            return {"kind": "assistant", "parts": written, "stop": stop, "usage": _usage_to(usage), "model": model}
+        case ToolMessage(outcomes):
+            return {"kind": "outcomes", "outcomes": [outcome_to(outcome) for outcome in outcomes]}
+
+
+def message_from(data: Data) -> Message:
+    """A message from a JSON object."""
+    match data["kind"]:
+        case "user":
+            return UserMessage(content_from(data["content"]))
+        case "assistant":
+            parts = tuple(part_from(part) for part in data["parts"])
+            return AssistantMessage(parts, data["stop"], Usage(*data["usage"]), data["model"])
+        case _:
+            return ToolMessage(tuple(outcome_from(outcome) for outcome in data["outcomes"]))
+
+
+def _usage_to(usage: Usage) -> list[int]:
+    return [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+
+
+def _question_to(question: Question) -> Data:
+    data = {name: getattr(question, name) for name in question.__slots__}
+    return {**data, "accesses": [access_to(access) for access in question.accesses]}
+
+
+def _question_from(data: Data) -> Question:
+    touched: Any = tuple(access_from(access) for access in data["accesses"])
+    return Question(**{**data, "accesses": touched})
+
+
+def _reply_to(reply: Reply) -> Data:
+    if isinstance(reply, Decline):
+        return {"decline": reply.reason}
+    return {"approve": reply.scope, "arguments": reply.arguments}
+
+
+def _reply_from(data: Data) -> Reply:
+    return Decline(data["decline"]) if "decline" in data else Approve(data["arguments"], data["approve"])
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _redacted(part, redact) for key, part in cast("Data", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_redacted(part, redact) for part in cast("list[Any]", value)]
+    return value

@@ -11,11 +11,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from callwright.sessions.base import SessionEntry, SessionError, SessionHit, check_session_id
-from callwright.sessions.codec import to_text
-from callwright.sessions.file import SessionFile
 from callwright.sessions.lease import Lease
-from callwright.sessions.records import Record, first_prompt
-from callwright.sessions.schema import explained
+from callwright.sessions.records import Record, first_prompt, to_text
+from callwright.sessions.sqlite_io import SessionFile, explained
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]

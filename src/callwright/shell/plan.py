@@ -1,9 +1,14 @@
-"""What a shell line would do, as values: the plan, its simple commands, their verdicts."""
+"""What a shell line would do, as values: the plan, its simple commands, their verdicts.
+
+The answer to "what would this call do?", shared by everything that judges calls.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from callwright.core.access import Access
+from callwright.shell.wrappers import Layer
 
 
 class Verdict(StrEnum):
@@ -78,3 +83,18 @@ class ShellPlan:
     """What must be stopped whatever the rules say: fork bombs, raw device writes, a root removed through a variable."""
     problem: str = ""
     """Why it could not be analysed, or empty."""
+
+
+class Judgement(NamedTuple):
+    """One call's verdict, why, and what it touches."""
+
+    verdict: Verdict
+    reason: str
+    accesses: tuple[Access, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    """Programs the call runs in turn (find -exec), to be judged like any other."""
+
+
+def unknown(reason: str, accesses: tuple[Access, ...] = (), layers: tuple[Layer, ...] = ()) -> Judgement:
+    """Judge a call nobody can vouch for."""
+    return Judgement(Verdict.UNKNOWN, reason, accesses, layers)

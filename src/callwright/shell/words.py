@@ -1,10 +1,96 @@
-"""Words of a shell line: what is known about their text once bash has expanded them."""
+"""Words of a shell line: what is known about their text once bash has expanded them.
+
+Where a command may run and which absolute paths its words may therefore mean.
+
+Which variables a line may set without changing what programs do.
+"""
 
 import os
+import os.path
 import re
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+Folders: TypeAlias = frozenset[str] | None
+"""Every folder a command may run in; None when that cannot be known."""
+
+_MAX_FOLDERS = 4  # a line that leaves more of them open is treated as going anywhere
+
+
+def either(one: Folders, other: Folders) -> Folders:
+    """Join what is possible on two ways through a line."""
+    if one == other:
+        return one
+    if one is None or other is None:
+        return None
+    both = one | other
+    return both if len(both) <= _MAX_FOLDERS else None
+
+
+def only(folders: Folders) -> str | None:
+    """Return the folder when there is just one."""
+    if folders is None or len(folders) != 1:
+        return None
+    return next(iter(folders))
+
+
+def entered(folders: Folders, target: str) -> Folders:
+    """Follow a cd whose target is literal."""
+    if target.startswith("/"):
+        return frozenset((normal(target),))
+    if folders is None:
+        return None
+    return frozenset(normal(f"{folder}/{target}") for folder in folders)
+
+
+def places(target: str, folders: Folders) -> tuple[str, ...]:
+    """Return the absolute paths a word may mean; the word itself when nobody can tell."""
+    if target.startswith("/"):
+        return (normal(target),)
+    if folders is None:
+        return (target or ".",)
+    if len(folders) == 1:
+        (folder,) = folders
+        return (normal(f"{folder}/{target}"),)
+    return tuple([normal(f"{folder}/{target}") for folder in sorted(folders)])
+
+
+def normal(path: str) -> str:
+    """Tidy a path without looking at the disk."""
+    if "/." not in path and "//" not in path and path[-1:] != "/":
+        return path
+    tidy = os.path.normpath(path)
+    return tidy[1:] if tidy.startswith("//") else tidy
+
+
+_HARMLESS = frozenset(
+    (
+        "LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLORTERM NODE_ENV CI "
+        "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONIOENCODING RUST_BACKTRACE RUST_LOG GREP_COLOR GREP_COLORS "
+        "LS_COLORS BLOCK_SIZE TIME_STYLE QUOTING_STYLE LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC "
+        "LC_TIME POSIXLY_CORRECT GIT_OPTIONAL_LOCKS AWS_PAGER AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT "
+        "HOMEBREW_NO_AUTO_UPDATE HOMEBREW_NO_ANALYTICS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT"
+    ).split()
+)
+# names in small letters are the script's own, but for the few that programs or bash itself look at
+_OWN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_TAKEN = re.compile(
+    r".*_proxy\Z|npm_config_.*|histchars\Z|auto_resume\Z|_\Z|cdpath\Z|path\Z|fpath\Z|prompt\Z|ps[1-4]\Z"
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def harmless(name: str, value: str | None) -> bool:
+    """Whether setting the variable leaves every later command what it seems."""
+    if name in _HARMLESS:
+        return not (name == "AWS_PAGER" and value)
+    return bool(_OWN.match(name)) and not _TAKEN.match(name)
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is a plain variable name, without a subscript that bash would evaluate."""
+    return bool(_NAME.match(text))
 
 
 class Certainty(IntEnum):

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from callwright.shell.variables import harmless
-from callwright.shell.words import Certainty, Word
+from callwright.shell.words import Certainty, Word, harmless
 
 
 class Layer(NamedTuple):

@@ -4,10 +4,18 @@ import re
 from pathlib import Path
 
 from callwright.core.errors import ToolError
-from callwright.skills.expand import COMMAND, expanded
-from callwright.skills.fields import Problem
-from callwright.skills.files import check_inside, read_inside
-from callwright.skills.skill import EVERYTHING, LOOKING, Kind, Scope, Skill, read_skill
+from callwright.skills.render import COMMAND, expanded
+from callwright.skills.skill import (
+    EVERYTHING,
+    LOOKING,
+    Kind,
+    Problem,
+    Scope,
+    Skill,
+    check_inside,
+    read_inside,
+    read_skill,
+)
 
 _MOST_LINES = 500
 _LINK = re.compile(r"\]\(\s*<?([^)\s>#]+)[^)]*\)")

@@ -1,13 +1,143 @@
-"""Reading regular files, and only those, without hanging; what their content is known by."""
+"""Reading regular files, and only those, without hanging; what their content is known by.
 
+Line breaks: text is worked on with `\n` and gets the file's own breaks back, line by line.
+
+Bytes to text and back without losing a byte: byte order marks, UTF-8, UTF-16, UTF-32 and Latin-1.
+
+Finding lines in files of any size: a newline scan in constant memory, and marks that make the next one short.
+"""
+
+import codecs
 import os
 import stat
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from hashlib import sha256
 from pathlib import Path
 
 from callwright.core.errors import ToolFailed
 from callwright.system.paths import open_beneath, open_resolved, parent_folder
+
+
+def unified(text: str) -> str:
+    """Write every line break as `\\n`."""
+    return text.replace("\r\n", "\n")
+
+
+def usual_break(text: str) -> str:
+    """The line break most lines of a text end with; empty if it has none."""
+    windows, all_breaks = text.count("\r\n"), text.count("\n")
+    if not all_breaks:
+        return ""
+    return "\r\n" if windows * 2 > all_breaks else "\n"
+
+
+def with_break(text: str, line_break: str) -> str:
+    """Write every line break of a text as the given one; an empty one leaves the text as it is."""
+    return unified(text).replace("\n", line_break) if line_break else text
+
+
+def spliced(text: str, start: int, end: int, new: str) -> str:
+    """Replace a stretch of `text`; offsets count in its unified form, and lines that stay keep their own breaks."""
+    plain = unified(text)
+    replaced = plain[:start] + new + plain[end:]
+    if len(plain) == len(text):
+        return replaced
+    own = ["\r\n" if line.endswith("\r") else "\n" for line in text.split("\n")[:-1]]
+    if "\n" not in own:
+        return replaced.replace("\n", "\r\n")
+    first, last = plain.count("\n", 0, start), plain.count("\n", 0, end)
+    middle = _breaks_of(new, plain[start:end], own[first:last], (own[first:] or own[-1:])[0])
+    breaks = [*own[:first], *middle, *own[last:], ""]
+    return "".join(line + line_break for line, line_break in zip(replaced.split("\n"), breaks, strict=True))
+
+
+def _breaks_of(new: str, old: str, own: list[str], following: str) -> list[str]:
+    """Breaks for the new lines: a line that was there keeps its own, the others take what is usual around them."""
+    usual = max(own, key=own.count) if own else following
+    breaks = [usual] * new.count("\n")
+    matcher = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        for offset in range(size):
+            if a + offset < len(own) and b + offset < len(breaks):
+                breaks[b + offset] = own[a + offset]
+    return breaks
+
+
+_MARKS = (  # UTF-32 first: its little-endian mark starts like that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SIGNATURES = (b"%PDF-", b"PK\x03\x04", b"\x7fELF", b"\x1f\x8b", b"GIF8", b"\xff\xd8\xff", b"\x89PNG")
+_TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b")
+_CONTROLS = bytes(sorted(set(range(32)) - _TEXT_CONTROLS)) + b"\x7f"
+_MOST_CONTROLS = 0.1
+_UTF8_TAIL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file's bytes stand for text."""
+
+    name: str = "utf-8"
+    mark: bytes = b""
+    """The byte order mark it starts with."""
+
+    def decode(self, data: bytes) -> str:
+        """Read bytes after the mark; what is not UTF-8 is kept as lone surrogates, so that it can be written back."""
+        return data.decode(self.name, "surrogateescape" if self.name == "utf-8" else "surrogatepass")
+
+    def encode(self, text: str) -> bytes:
+        """Write text the way it was read, without the mark; raises `UnicodeEncodeError` where it has no such letter."""
+        return text.encode(self.name, "surrogateescape" if self.name == "utf-8" else "surrogatepass")
+
+
+def detect(head: bytes, *, whole: bool = True) -> Encoding | None:
+    """Tell the encoding from a file's first bytes, which may end inside a character unless `whole`; None is binary."""
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return Encoding(name, mark)
+    if head.startswith(_SIGNATURES):
+        return None
+    if b"\0" in head:
+        return _wide(head)
+    if len(head.translate(None, _CONTROLS)) < len(head) * (1 - _MOST_CONTROLS):
+        return None
+    return Encoding() if _is_utf8(head, whole=whole) or _mostly_utf8(head) else Encoding("latin-1")
+
+
+def _is_utf8(head: bytes, *, whole: bool) -> bool:
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return not whole and error.reason == "unexpected end of data" and error.start >= len(head) - _UTF8_TAIL
+    return True
+
+
+def _mostly_utf8(head: bytes) -> bool:
+    """Whether more of the letters beyond ASCII are UTF-8 than not: a few broken bytes do not make it Latin-1."""
+    text = head.decode("utf-8", "surrogateescape")
+    broken = sum("\udc80" <= letter <= "\udcff" for letter in text)
+    return sum(letter > "\x7f" for letter in text) > 2 * broken
+
+
+def _wide(head: bytes) -> Encoding | None:
+    """UTF-16 without a mark: text with a zero in every other byte and none in between."""
+    even, odd = head[0::2], head[1::2]
+    for zeros, letters, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if b"\0" not in letters and zeros.count(0) > len(zeros) * 0.7 and not _CONTROL_SET.intersection(letters):
+            return Encoding(name)
+    return None
+
+
+_CONTROL_SET = frozenset(_CONTROLS)
+
 
 _CHUNK = 1 << 20
 _KINDS = (
@@ -86,3 +216,85 @@ def read_all(descriptor: int, most_bytes: int | None = None) -> bytes:
         chunks.append(chunk)
         offset += len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+_SCAN_CHUNK = 1 << 16  # fits the processor's cache: twice as fast as a megabyte at a time
+_SLICE = 1 << 23
+_KEPT_FILES = 16
+
+
+@dataclass(slots=True)
+class _Marks:
+    """How many line breaks lie before every multiple of a chunk, as far as the file was scanned."""
+
+    breaks_before: list[int] = field(default_factory=lambda: [0])
+    total: int | None = None
+    """All line breaks of the file, once its end was reached."""
+
+
+class LineIndex:
+    """Where lines begin in large files, kept by file identity: a changed file is scanned anew."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Identity, _Marks] = OrderedDict()
+
+    def reach(self, descriptor: int, identity: Identity, line: int) -> bool:
+        """Scan on towards a line, for some milliseconds at most; True once the line or the end was reached."""
+        marks = self._marks(identity)
+        breaks, offset = marks.breaks_before[-1], (len(marks.breaks_before) - 1) * _SCAN_CHUNK
+        stop = offset + _SLICE
+        while breaks < line - 1 and marks.total is None and offset < stop:
+            chunk = os.pread(descriptor, _SCAN_CHUNK, offset)
+            # removing and comparing lengths is several times faster than counting
+            breaks, offset = breaks + len(chunk) - len(chunk.replace(b"\n", b"")), offset + len(chunk)
+            if offset == len(marks.breaks_before) * _SCAN_CHUNK:
+                marks.breaks_before.append(breaks)
+            elif not chunk:
+                marks.total = breaks
+        return breaks >= line - 1 or marks.total is not None
+
+    def find(self, descriptor: int, identity: Identity, line: int) -> int | None:
+        """Return the offset at which a line that was reached begins, counted from 1; None if there is no such line."""
+        marks, wanted = self._marks(identity), line - 1
+        if not wanted:
+            return 0
+        if marks.total is not None and wanted > marks.total:
+            return None
+        known = bisect_left(marks.breaks_before, wanted) - 1
+        chunk = os.pread(descriptor, _SCAN_CHUNK, known * _SCAN_CHUNK)
+        rest = chunk.split(b"\n", wanted - marks.breaks_before[known])
+        return known * _SCAN_CHUNK + len(chunk) - len(rest[-1])
+
+    def breaks(self, identity: Identity) -> int:
+        """How many line breaks a file has whose end was reached."""
+        return self._marks(identity).total or 0
+
+    def _marks(self, identity: Identity) -> _Marks:
+        marks = self._known.setdefault(identity, _Marks())
+        self._known.move_to_end(identity)
+        while len(self._known) > _KEPT_FILES:
+            self._known.popitem(last=False)
+        return marks
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its break, as far as it was asked for."""
+
+    head: bytes
+    size: int
+    """Its length in bytes; more than `head` has if it was cut."""
+
+
+def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[Line]:
+    """Read lines from an offset on, keeping at most so many bytes of each, however long they are."""
+    head, size = b"", 0
+    while chunk := os.pread(descriptor, _SCAN_CHUNK, offset):
+        offset += len(chunk)
+        first, *rest = chunk.split(b"\n")
+        head, size = head + first[: max(0, most_bytes - len(head))], size + len(first)
+        for part in rest:
+            yield Line(head, size)
+            head, size = part[:most_bytes], len(part)
+    if size:
+        yield Line(head, size)

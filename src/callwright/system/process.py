@@ -19,9 +19,9 @@ from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from callwright.core.errors import ToolFailed
-from callwright.system.keeper import KEEPER
-from callwright.system.reap import BEGAN, ENDED, NOTE, SIZE
-from callwright.system.transcript import Caps, Transcript
+from callwright.system.output_capture import Caps, Transcript
+from callwright.system.supervisor import KEEPER
+from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE
 
 Reason: TypeAlias = Literal["exited", "timed_out", "stopped", "flooded", "lost"]
 

@@ -4,12 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from callwright.core.call import Completed, Failed, ToolCall
+from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.history import encoded
-from callwright.core.message import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
-from callwright.hooks.redact import Redact
-from callwright.telemetry.names import FINISHES
+from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage, encoded
+from callwright.hooks.builtin import Redact
+from callwright.telemetry.attributes import FINISHES
 
 
 class Content:

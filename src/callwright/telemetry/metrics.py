@@ -4,9 +4,9 @@ from typing import Any
 
 from opentelemetry.metrics import Histogram, Meter
 
-from callwright.core.call import Completed, Failed
-from callwright.core.run import RequestEnded, RunEnded
-from callwright.telemetry import names
+from callwright.core.calls import Completed, Failed
+from callwright.core.run_events import RequestEnded, RunEnded
+from callwright.telemetry import attributes as names
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)

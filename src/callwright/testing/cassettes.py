@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from callwright.core.json import compact
-from callwright.core.message import AssistantMessage
-from callwright.hooks.redact import Redact
+from callwright.core.messages import AssistantMessage
+from callwright.hooks.builtin import Redact
 from callwright.providers.base import (
     CallDelta,
     MessageDone,
@@ -18,7 +18,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.sessions.codec import message_from, message_to
+from callwright.sessions.records import message_from, message_to
 
 Data = dict[str, Any]
 _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}

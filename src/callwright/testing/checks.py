@@ -1,12 +1,16 @@
-"""Contracts as functions: run them on your own tools; they raise `AssertionError` and say what is broken."""
+"""Contracts as functions: run them on your own tools; they raise `AssertionError` and say what is broken.
+
+The contract of a skill as a function: run it on your own.
+"""
 
 import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 
-from callwright.core.call import Completed, Outcome, ToolCall
+from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.errors import InvalidArguments, ToolError
 from callwright.core.json import JsonObject, canonical, thaw
 from callwright.core.spec import Effect, check_name
@@ -15,6 +19,8 @@ from callwright.executor.turn import Turn, TurnCancelled
 from callwright.policy.decide import AllowEverything
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
+from callwright.skills.check import examine
+from callwright.skills.skill import Skill
 from callwright.tool.base import Tool
 
 _NONSENSE: tuple[str | bytes, ...] = ("", "{", "[]", "null", '"text"', "[" * 5000, b"\xff\xfe", '{"\\ud800": 1}')
@@ -166,3 +172,23 @@ def _fingerprint(folder: str | os.PathLike[str] | None) -> dict[str, str]:
         content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
         found[str(path)] = f"{path.lstat().st_mode}:{sha256(content).hexdigest()}"
     return found
+
+
+_FILE = "SKILL.md"
+
+
+def check_skill(folder: str | PathLike[str]) -> Skill:
+    """Check that a folder, or the SKILL.md in it, is a sound skill by the open standard.
+
+    Raises `AssertionError` with every mistake, by line.
+    Everything is named at once: fields, lengths, names, fields nobody knows, instructions too long to load whole,
+    links to files that are missing or outside, commands an argument cannot be put into safely.
+    """
+    place = Path(folder).resolve()
+    place = place.parent if place.name == _FILE and place.is_file() else place
+    file = place / _FILE
+    assert file.is_file(), f"{place} holds no {_FILE}, spelt like that"
+    skill, problems = examine(file)
+    assert not problems, "\n".join(map(str, problems))
+    assert skill is not None
+    return skill

@@ -3,9 +3,9 @@
 import json
 from collections.abc import AsyncGenerator, Sequence
 
-from callwright.core.call import Completed, ToolCall
+from callwright.core.calls import Completed, ToolCall
 from callwright.core.content import Output
-from callwright.core.message import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.providers.base import (
     CallDelta,

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from callwright.core.access import ReadPath, RunCommand, UseTool
-from callwright.core.call import Approve, Completed, Decline, Failed, Question, ToolCall
+from callwright.core.calls import Approve, Completed, Decline, Failed, Question, ToolCall
 from callwright.core.content import File, Image, Output, Text
 from callwright.core.errors import Cancelled, Halted, Transient, UnknownTool
-from callwright.core.message import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
+from callwright.core.messages import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.spec import Effect
 from callwright.sessions.base import SessionBusy, SessionError, SessionStore
-from callwright.sessions.codec import to_text
-from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said
+from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said, to_text
 
 _CALLS = (
     ToolCall("c1", "fs.read", '{"path": "a"}'),

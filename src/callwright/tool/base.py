@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from callwright.core.access import Access
-from callwright.core.call import Outcome, ToolCall
+from callwright.core.calls import Outcome, ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec

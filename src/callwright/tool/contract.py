@@ -10,9 +10,8 @@ from typing import Annotated, Any, cast, get_args, get_origin
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_jsonable_python
 
 from callwright.core.json import JsonObject, freeze
-from callwright.tool.compact import compact_arguments, in_stable_order
-from callwright.tool.compile import Compiled, compile_annotation, schema_of
-from callwright.tool.parse import Parser
+from callwright.tool.arguments import Parser
+from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
 from callwright.tool.signature import MISSING, Parameter, Shape
 
 

@@ -1,26 +1,59 @@
-"""`@tool`: a typed function as a tool."""
+"""`@tool`: a typed function as a tool.
+
+What a function's return annotation says about the structured output of its tool.
+"""
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
-from types import MethodType
-from typing import Any, Literal, TypeAlias, cast, get_args, overload
+from types import MethodType, UnionType
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
 
 from pydantic_core import to_jsonable_python
 
 from callwright.core.access import Access
+from callwright.core.content import Output
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, check_name
 from callwright.tool.base import LazyTool, ToolContext
+from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
-from callwright.tool.docstring import has_description, read_docstring
-from callwright.tool.returns import output_schema_of
-from callwright.tool.signature import innermost, read_signature
-from callwright.tool.stream import exhaust, settle
+from callwright.tool.render import exhaust, settle
+from callwright.tool.signature import MISSING, has_description, innermost, read_docstring, read_signature
 from callwright.tool.threads import threads
+
+
+def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
+    """JSON Schema of structured results; there is none for text, parts, or what may be either."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        returns = next(iter(get_args(returns)), MISSING)
+    if returns is MISSING or returns in (Any, object) or _has_text(returns):
+        return None
+    if compile_annotation(returns) is not None:
+        return schema_of(returns)
+    from callwright.tool.schema import output_schema
+
+    return output_schema(returns)
+
+
+def _has_text(returns: object) -> bool:
+    if returns in (None, type(None), str, bytes):
+        return True
+    if inspect.isclass(returns) and returns.__module__ == Output.__module__:
+        return True
+    origin, parts = get_origin(returns), get_args(returns)
+    if origin in (list, tuple):
+        return any(inspect.isclass(part) and part.__module__ == Output.__module__ for part in _members(parts))
+    return origin in (Union, UnionType) and any(_has_text(part) for part in parts)
+
+
+def _members(annotations: Iterable[object]) -> Iterable[object]:
+    for annotation in annotations:
+        yield from get_args(annotation) or (annotation,)
+
 
 Isolation: TypeAlias = Literal["thread", "process", "inline"]
 AccessesOf: TypeAlias = Callable[[JsonObject], Iterable[Access]]
@@ -137,7 +170,7 @@ class FunctionTool(LazyTool):
 
     async def _elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
         if self.traits.isolation == "process":
-            from callwright.tool.isolate import run_isolated
+            from callwright.tool.subprocess import run_isolated
 
             return await run_isolated(self.function, given, named)
         if self._inline:
@@ -186,7 +219,7 @@ def _docstring(function: Callable[..., Any]) -> str | None:
 
 
 def _check_isolable(made: FunctionTool, function: Callable[..., Any]) -> None:
-    from callwright.tool.isolate import check_importable
+    from callwright.tool.subprocess import check_importable
 
     reason = ""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):

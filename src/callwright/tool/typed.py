@@ -9,9 +9,9 @@ from callwright.core.access import Access
 from callwright.core.errors import UsageError
 from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.tool.arguments import Parser
 from callwright.tool.base import ToolContext
-from callwright.tool.parse import Parser
-from callwright.tool.stream import settle
+from callwright.tool.render import settle
 
 Given = TypeVar("Given")
 

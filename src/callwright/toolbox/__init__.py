@@ -1,16 +1,16 @@
 """Built-in tools, one file each; `coding_tools` puts the six of a coding agent together."""
 
-from callwright.toolbox.bash import Bash
+from callwright.toolbox.bash.bash_tool import Bash
+from callwright.toolbox.bash.jobs import BashKill, BashOutput
+from callwright.toolbox.coding_tools import coding_tools
 from callwright.toolbox.delete import Delete
-from callwright.toolbox.edit import Edit
+from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.glob import Glob
 from callwright.toolbox.grep import Grep
-from callwright.toolbox.jobs import BashKill, BashOutput
 from callwright.toolbox.list import List
 from callwright.toolbox.move import Move
 from callwright.toolbox.read import Read
-from callwright.toolbox.suite import coding_tools
-from callwright.toolbox.web_fetch import WebFetch
+from callwright.toolbox.web.fetch import WebFetch
 from callwright.toolbox.write import Write
 
 __all__ = [

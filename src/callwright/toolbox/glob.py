@@ -14,15 +14,15 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.globs import BadGlob, compile_glob
-from callwright.system.ignore import why_ignored
 from callwright.system.paths import Workspace
-from callwright.system.search import in_thread
-from callwright.system.walk import Walk, walk_folders
+from callwright.system.search.content import in_thread
+from callwright.system.search.gitignore import why_ignored
+from callwright.system.search.globs import BadGlob, compile_glob
+from callwright.system.search.walk import Walk, walk_folders
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox.looking import Hidden, Lookout, counted
+from callwright.toolbox._paths import Hidden, Lookout, counted
 
 _ENTRIES_PROBED = 20_000
 """How far into ignored folders we look for the note that something was hidden there."""

@@ -12,15 +12,15 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.globs import BadGlob
-from callwright.system.ignore import Ignored, why_ignored
 from callwright.system.paths import Workspace
-from callwright.system.query import Globs, Mode, Query
-from callwright.system.search import Found, Line, search
+from callwright.system.search.content import Found, Line, search
+from callwright.system.search.gitignore import Ignored, why_ignored
+from callwright.system.search.globs import BadGlob
+from callwright.system.search.ripgrep import Globs, Mode, Query
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox.looking import Hidden, Lookout, counted
+from callwright.toolbox._paths import Hidden, Lookout, counted
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
 

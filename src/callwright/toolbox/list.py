@@ -11,12 +11,12 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.ignore import IgnoreScope
 from callwright.system.paths import Workspace
+from callwright.system.search.gitignore import IgnoreScope
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox.looking import Hidden, Lookout
+from callwright.toolbox._paths import Hidden, Lookout
 
 
 class ListArguments(Arguments):

@@ -17,7 +17,7 @@ from callwright.system.paths import Workspace, parent_folder
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox.entries import check_entry, entry_path
+from callwright.toolbox._paths import check_entry, entry_path
 
 
 class MoveArguments(Arguments):

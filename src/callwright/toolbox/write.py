@@ -10,15 +10,13 @@ from pydantic import AliasChoices, Field
 from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Annotations, Effect
-from callwright.system.breaks import usual_break, with_break
-from callwright.system.files import digest
+from callwright.system.atomic_write import ABSENT
+from callwright.system.files import digest, usual_break, with_break
 from callwright.system.paths import Workspace
-from callwright.system.replace import ABSENT
 from callwright.tool.base import ToolContext
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox.change import Current, alone_with, load, store
-from callwright.toolbox.freshness import Freshness
-from callwright.toolbox.target import TargetArguments
+from callwright.toolbox._file_state import Current, Freshness, alone_with, load, store
+from callwright.toolbox._paths import TargetArguments
 
 _MARK = "\ufeff"
 

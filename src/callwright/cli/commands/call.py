@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callwright.app.assemble import App, assemble
-from callwright.app.places import Places
-from callwright.cli.exits import DENIED, DONE, ERROR, PAUSED
-from callwright.cli.options import add_common
-from callwright.cli.parsing import Parser
-from callwright.cli.show import tell
-from callwright.cli.start import settings_for, wishes_of
-from callwright.core.call import Answers, Completed, Failed, Outcome, Question, ToolCall
+from callwright.app.app import App, assemble
+from callwright.app.locations import Places
+from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
+from callwright.cli.parsing import Parser, add_common
+from callwright.cli.render.calls import tell
+from callwright.cli.startup import settings_for, wishes_of
+from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
 from callwright.executor.turn import Turn
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 

@@ -1,8 +1,7 @@
 """`callwright completion`: what a shell needs to complete commands and options."""
 
 from callwright.cli.main import COMMANDS
-from callwright.cli.options import parser as conversation_options
-from callwright.cli.parsing import Parser
+from callwright.cli.parsing import Parser, parser as conversation_options
 
 _DESCRIPTION = """\
 Prints what a shell needs to complete commands and options. Put one of these where your shell reads its settings:

@@ -9,16 +9,16 @@ from importlib.util import find_spec
 from typing import Literal
 
 from callwright import __version__
+from callwright.app.locations import Places
 from callwright.app.models import choose_model
-from callwright.app.places import Places
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
-from callwright.cli.show import visible
+from callwright.cli.render.calls import visible
 from callwright.core.errors import UsageError
 from callwright.skills import Skills
-from callwright.system.ripgrep import find_ripgrep
-from callwright.system.sandbox import find_sandbox
+from callwright.system.sandbox.sandbox import find_sandbox
+from callwright.system.search.ripgrep import find_ripgrep
 
 _DESCRIPTION = """\
 Looks at what callwright needs and finds here: settings, trust, model, sandbox, skills, programs, extras, sessions.

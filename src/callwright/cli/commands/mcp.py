@@ -74,10 +74,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _carry_out(action: str, options: argparse.Namespace) -> int:
     if action in ("add", "remove"):
-        from callwright.cli.mcp_entries import add, remove
+        from callwright.cli.commands.mcp_config import add, remove
 
         return add(options) if action == "add" else remove(options)
-    from callwright.cli.mcp_status import list_servers, try_server
+    from callwright.cli.commands.mcp_status import list_servers, try_server
 
     return list_servers(options) if action == "list" else try_server(options)
 

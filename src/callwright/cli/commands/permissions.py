@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from callwright.app.assemble import App
-from callwright.app.layer import SCHEMA_FILE
-from callwright.app.places import FOLDER, Places
-from callwright.app.rules import withheld_rules
+from callwright.app.app import App
+from callwright.app.locations import FOLDER, Places
+from callwright.app.permissions import withheld_rules
+from callwright.app.settings_file import SCHEMA_FILE
 from callwright.app.trust import Trust
 from callwright.cli.commands.call import app_without_model
-from callwright.cli.exits import DENIED, DONE, PAUSED, USAGE
+from callwright.cli.commands.permission_test import judged
+from callwright.cli.main import DENIED, DONE, PAUSED, USAGE
 from callwright.cli.parsing import Parser
-from callwright.cli.show import tell, visible
-from callwright.cli.verdict import judged
+from callwright.cli.render.calls import tell, visible
 from callwright.core.errors import UsageError
 from callwright.policy import Rule
 

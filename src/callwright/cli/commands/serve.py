@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callwright.app.assemble import App
-from callwright.app.servers import configured_servers, servers_into
+from callwright.app.app import App
+from callwright.app.mcp_servers import configured_servers, servers_into
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.parsing import Parser
-from callwright.cli.show import tell
+from callwright.cli.render.calls import tell
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
 from callwright.registry import Catalog, filtered

@@ -9,12 +9,11 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from callwright.agent.recall import Recalled
+from callwright.agent.transcript import Recalled
 from callwright.app.costs import cost_of_records, known_prices
-from callwright.app.places import Places
-from callwright.cli.parsing import Parser, at_least_one
-from callwright.cli.session import find_session
-from callwright.cli.show import one_line, transcript
+from callwright.app.locations import Places
+from callwright.cli.parsing import Parser, at_least_one, find_session
+from callwright.cli.render.calls import one_line, transcript
 from callwright.core.errors import UsageError, plainly
 from callwright.sessions import SqliteStore, export_jsonl
 from callwright.sessions.records import usage_of
@@ -35,7 +34,7 @@ def run(arguments: list[str]) -> int:
     """Carry out the subcommand."""
     options = _parser().parse_args(arguments)
     if options.action == "resume":
-        from callwright.cli.commands.talk import run as talk
+        from callwright.cli.commands.chat import run as talk
 
         return talk(["--resume", options.id, *options.rest])
     if not Places.of().sessions.exists():

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from callwright.cli.columns import visible
 from callwright.cli.parsing import Parser
-from callwright.cli.show import one_line
+from callwright.cli.render.calls import one_line
+from callwright.cli.render.text import visible
 from callwright.core.errors import UsageError
 from callwright.skills import Problem, Skills
 from callwright.skills.check import check_agent, check_body, examine

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callwright.app.costs import Cost, cost_of_records, known_prices
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.cli.parsing import Parser, at_least_one
-from callwright.core.message import ToolMessage, Usage
+from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Said, usage_of
 from callwright.stats import Stats

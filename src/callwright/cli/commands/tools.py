@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from callwright.cli.commands.call import app_without_model
-from callwright.cli.exits import DONE, ERROR
-from callwright.cli.options import add_common
-from callwright.cli.parsing import Parser
-from callwright.cli.show import one_line
+from callwright.cli.main import DONE, ERROR
+from callwright.cli.parsing import Parser, add_common
+from callwright.cli.render.calls import one_line
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 

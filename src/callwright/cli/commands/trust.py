@@ -1,9 +1,9 @@
 """`callwright trust`: see what this folder's files ask for, and let them have it."""
 
-from callwright.app.places import Places
+from callwright.app.locations import Places
 from callwright.app.trust import Trust
-from callwright.cli.columns import visible
 from callwright.cli.parsing import Parser
+from callwright.cli.render.text import visible
 
 _DESCRIPTION = """\
 A repository's settings and skills may ask for hooks, MCP servers, allow rules, environment variables, a mode or a

@@ -1,7 +1,14 @@
-"""From the bytes a terminal sends to keys with names."""
+"""From the bytes a terminal sends to keys with names.
 
+The terminal's mode while we read keys, and its return to what it was, whatever happens.
+"""
+
+import os
+import sys
+import termios
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from typing import Any
 
 _SEQUENCES = {
     "[A": "up",
@@ -134,3 +141,42 @@ def _unknown(text: str) -> tuple[tuple[str, str] | None, int]:
         if text[at].isalpha() or text[at] == "~":
             return None, at + 1
     return None, len(text) if len(text) > 2 * _LONGEST_SEQUENCE and not _PASTE_BEGINS.startswith(text[:6]) else 0
+
+
+_BEGIN, _END = b"\x1b[?2004h", b"\x1b[?2004l\x1b[?25h"
+"""Pasted text is marked as such while we read."""
+
+
+class Tty:
+    """stdin as a source of keys: inside `with`, each comes as it is pressed, without echo; `give_back` interrupts that.
+
+    A terminal that cannot place its cursor is left as it is: it sends whole lines.
+    """
+
+    def __init__(self, *, keys: bool) -> None:
+        self.keys = keys
+        self.descriptor = sys.stdin.fileno()
+        self._before: list[Any] = termios.tcgetattr(self.descriptor)
+
+    def take(self) -> None:
+        """Read keys from now on."""
+        if not self.keys:
+            return
+        changed = termios.tcgetattr(self.descriptor)
+        changed[0] &= ~(termios.ICRNL | termios.IXON)
+        changed[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+        termios.tcsetattr(self.descriptor, termios.TCSANOW, changed)
+        os.write(sys.stdout.fileno(), _BEGIN)
+
+    def give_back(self) -> None:
+        """Leave the terminal as it was found."""
+        if self.keys:
+            os.write(sys.stdout.fileno(), _END)
+        termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._before)
+
+    def __enter__(self) -> "Tty":
+        self.take()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.give_back()

@@ -1,10 +1,13 @@
-"""What is on the screen: lines that scroll away, and below them a few that are drawn anew. One write per frame."""
+"""What is on the screen: lines that scroll away, and below them a few that are drawn anew. One write per frame.
+
+A screen for terminals that cannot place a cursor: lines only, and the prompt where one can be typed.
+"""
 
 import os
 import shutil
 from collections.abc import Sequence
 
-from callwright.cli.columns import width_of
+from callwright.cli.render.text import width_of
 
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these show a frame at once; the others ignore them."""
@@ -98,3 +101,34 @@ def _wait_writable(descriptor: int) -> None:
     import select
 
     select.select([], [descriptor], [])
+
+
+class PlainScreen(Screen):
+    """Writes what stays and nothing that would have to be drawn over; the terminal echoes what is typed."""
+
+    _prompt = ""
+    """What stands before the cursor."""
+
+    def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
+        """Write new lines, and the prompt again below them or where it has changed."""
+        prompt = rows[cursor[0]]
+        if not self._above and prompt == self._prompt:
+            return
+        lines = [*([""] if self._prompt else []), *self._above]
+        self._above.clear()
+        self._prompt = prompt
+        self._write("".join(f"{line}\n" for line in lines) + prompt)
+
+    def typed(self) -> None:
+        """A line came, so that the cursor stands at the beginning of another."""
+        self._prompt = ""
+
+    def clear(self) -> None:
+        """There is nothing to be cleared."""
+
+    def leave(self) -> None:
+        """Write what is left."""
+        lines = [*([""] if self._prompt else []), *self._above]
+        self._above.clear()
+        self._prompt = ""
+        self._write("".join(f"{line}\n" for line in lines))

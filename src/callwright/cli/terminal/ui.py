@@ -6,9 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from callwright.cli.columns import cut, visible, width_of, wrapped
-from callwright.cli.palette import Palette
-from callwright.cli.terminal.editor import Editor
+from callwright.cli.render.text import Palette, cut, visible, width_of, wrapped
+from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
 

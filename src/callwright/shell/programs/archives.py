@@ -4,10 +4,8 @@ import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.shell.folders import Folders, places
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Certainty, Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.words import Certainty, Folders, Word, places
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(

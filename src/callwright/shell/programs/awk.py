@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath
-from callwright.shell.folders import Folders, places
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Certainty, Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.words import Certainty, Folders, Word, places
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)

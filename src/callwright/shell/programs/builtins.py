@@ -3,11 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from callwright.shell.folders import Folders
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.variables import harmless, is_name
-from callwright.shell.words import Certainty, Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.words import Certainty, Folders, Word, harmless, is_name
 
 _READ_FLAGS = re.compile(r"-[rsed]*\Z")
 _READ_VALUES = frozenset(("-p", "-t", "-n", "-N", "-d", "-u"))

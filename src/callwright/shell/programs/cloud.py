@@ -1,15 +1,21 @@
-"""Reads calls of the cloud vendors' programs, whose verbs say whether they only read."""
+"""Reads calls of the cloud vendors' programs, whose verbs say whether they only read.
+
+Reads kubectl calls.
+
+Reads gh calls.
+"""
 
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from callwright.core.access import Reach
-from callwright.shell.folders import Folders
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.programs.sql import sql_problem
-from callwright.shell.words import Word
+from callwright.core.spec import Effect
+from callwright.shell.judge import by_rule
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.programs.databases import sql_problem
+from callwright.shell.rule_tables import table
+from callwright.shell.words import Folders, Word
 
 _AWS_VALUES = frozenset(
     "--region --profile --output --query --endpoint-url --color --ca-bundle --cli-read-timeout "
@@ -181,3 +187,87 @@ def _gcloud_reads(path: Sequence[str], words: Sequence[str]) -> Judgement:
     if "auth" in path or any(word.startswith(("--flags-file", "--log-http", "--access-token-file")) for word in words):
         return unknown(f"{title} may do more than read")
     return Judgement(Verdict.READS_NETWORK, f"{title} only reads", (Reach("gcloud:"),))
+
+
+_KUBECTL = table(
+    r"""
+kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o
+      --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority
+      --client-certificate --client-key --cache-dir --profile-output --output-directory
+  get|describe|logs|top|explain|api-resources|api-versions|version|cluster-info|diff|events: not --output-directory
+  auth can-i|whoami
+  rollout status|history
+  config view|get-contexts|get-clusters|get-users|current-context: not --raw
+  plugin list
+  options
+"""
+)["kubectl"]
+_NAMES_ONLY = frozenset(("name", "wide"))
+
+
+def kubectl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a kubectl call; the contents of secrets are more than a look."""
+    judgement = by_rule(name, _KUBECTL, arguments, folders)
+    if judgement.verdict is Verdict.READS_NETWORK and _shows_secrets([word.text for word in arguments]):
+        return unknown("kubectl would print the contents of secrets")
+    return judgement
+
+
+def _shows_secrets(words: Sequence[str]) -> bool:
+    kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words for part in word.split(",")}
+    if not kinds & {"secret", "secrets"}:
+        return False
+    for place, word in enumerate(words):
+        if word in ("-o", "--output"):
+            return not (place + 1 < len(words) and words[place + 1] in _NAMES_ONLY)
+        if word.startswith(("-o", "--output=", "--template")):
+            return word.removeprefix("--output").removeprefix("-o").lstrip("=") not in _NAMES_ONLY
+    return False
+
+
+_GH = table(
+    r"""
+gh: help; exact; network; values -R --repo; not -w --web
+  pr list|view|diff|checks|status: not -w --web
+  issue list|view|status
+  repo list|view
+  run list|view|watch
+  workflow|cache|secret|variable|label|ssh-key|gpg-key|extension|ext|gist|release|codespace|cs|alias|org list|view|ls
+  project list|view|field-list|item-list
+  ruleset|rs list|view|check
+  search repos|issues|prs|code|commits
+  config get|list
+  attestation verify|trusted-root
+  status
+  auth status: not -t --show-token
+  api: only -X --method -q --jq -t --template -H --header --paginate --slurp --cache -i --include --silent --verbose
+      -p --preview; values -X --method -q --jq -t --template -H --header --cache -p --preview; operands 1
+  version|--version
+  browse: needs --no-browser -n
+"""
+)["gh"]
+
+
+def gh(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a gh call; its api command must be a GET."""
+    judgement = by_rule(name, _GH, arguments, folders)
+    if judgement.verdict is not Verdict.READS_NETWORK:
+        return judgement
+    words = [word.text for word in arguments]
+    if "api" in words and (problem := _api_problem(words)):
+        return unknown(problem, (Reach("gh:", Effect.WRITE),))
+    return judgement
+
+
+def _api_problem(words: Sequence[str]) -> str:
+    for place, word in enumerate(words):
+        value = ""
+        if word in ("-X", "--method"):
+            value = words[place + 1] if place + 1 < len(words) else ""
+        elif word.startswith("--method="):
+            value = word.partition("=")[2]
+        elif word.startswith("-X"):
+            value = word[2:]
+        if value and value.upper() not in ("GET", "HEAD"):
+            return f"{value} may change something"
+    return "graphql may change something" if any(word.strip("/") == "graphql" for word in words) else ""

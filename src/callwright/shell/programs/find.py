@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
-from callwright.shell.folders import Folders, places
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Certainty, Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.words import Certainty, Folders, Word, places
 from callwright.shell.wrappers import Layer
 
 _WITH_VALUE = frozenset(

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
-from callwright.shell.folders import Folders, places
-from callwright.shell.grammar import Rule, table
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Certainty, Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.rule_tables import Rule, table
+from callwright.shell.words import Certainty, Folders, Word, places
 
 _TABLE = table(
     r"""

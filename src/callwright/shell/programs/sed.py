@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
-from callwright.shell.folders import Folders, places
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.words import Folders, Word, places
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
 _ALONE = frozenset("dDgGhHlnNpPqQxz=F{}")

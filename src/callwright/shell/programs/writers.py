@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
-from callwright.shell.folders import Folders, places
-from callwright.shell.grammar import Rule
-from callwright.shell.judgement import Judgement, unknown
-from callwright.shell.plan import Verdict
-from callwright.shell.words import Word
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.rule_tables import Rule
+from callwright.shell.words import Folders, Word, places
 
 _Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))

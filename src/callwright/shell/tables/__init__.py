@@ -5,14 +5,13 @@ from functools import cache
 from importlib import import_module
 from typing import TypeAlias
 
-from callwright.shell.folders import Folders
-from callwright.shell.grammar import Rule, table
-from callwright.shell.judgement import Judgement
-from callwright.shell.words import Word
+from callwright.shell.plan import Judgement
+from callwright.shell.rule_tables import Rule, table
+from callwright.shell.words import Folders, Word
 
 Special: TypeAlias = Callable[[str, Sequence[Word], Folders], Judgement]
 
-_FAMILIES = ("files", "text", "system", "development", "network")
+_FAMILIES = ("files", "system", "development", "network")
 _SPECIAL = {
     "sed": "sed:sed",
     "gsed": "sed:sed",

@@ -1,0 +1,177 @@
+"""Makes a history shorter without breaking it: a call and its outcomes stay together or go together.
+
+The system prompt and the tools are no part of the history, so what providers cache of them stays valid.
+
+About how many tokens messages take.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
+
+from callwright.clip import READER, Outputs
+from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.content import Part, Text
+from callwright.core.errors import UsageError
+from callwright.core.messages import (
+    AssistantMessage,
+    AssistantPart,
+    History,
+    Message,
+    Thinking,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    tokens_for,
+)
+from callwright.providers.base import ProviderError
+from callwright.registry.catalog import Catalog
+
+_MESSAGE_CHARS = 16
+"""What the frame around a message or a call comes to."""
+_PICTURE_CHARS = 6_000
+
+
+def message_tokens(message: Message) -> int:
+    """About how many tokens one message takes."""
+    chars = _MESSAGE_CHARS
+    if isinstance(message, ToolMessage):
+        for outcome in message.outcomes:
+            chars += _outcome_chars(outcome)
+    elif isinstance(message, AssistantMessage):
+        for part in message.parts:
+            chars += _part_chars(part)
+    else:
+        chars += content_chars(message.content)
+    return tokens_for(chars)
+
+
+def content_chars(content: str | tuple[Part, ...]) -> int:
+    """About how many characters' worth of context a content takes."""
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.text) if isinstance(part, Text) else _PICTURE_CHARS for part in content)
+
+
+def _outcome_chars(outcome: Completed | Failed) -> int:
+    if isinstance(outcome, Completed):
+        return _MESSAGE_CHARS + content_chars(outcome.output.content)
+    return _MESSAGE_CHARS + len(outcome.error.message)
+
+
+def _part_chars(part: AssistantPart) -> int:
+    if isinstance(part, ToolCall):
+        arguments = part.arguments
+        written = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
+        return _MESSAGE_CHARS + len(part.name) + written
+    if isinstance(part, Thinking):
+        return len(part.text) + (0 if part.opaque is None else len(repr(part.opaque)))
+    return len(part.text)
+
+
+Way: TypeAlias = Literal["summary", "drop"]
+Summarise: TypeAlias = Callable[[Sequence[Message]], Awaitable[AssistantMessage]]
+_KEPT_OUTPUT_CHARS = 400
+SUMMARY_WISH = (
+    "Summarise the conversation so far for yourself, because it will be taken away: the task in the user's own words, "
+    "decisions and their reasons, what was done and what came of it (names, paths, values), what failed, and what is "
+    "to be done next. Answer with the summary only; call no tools."
+)
+_SUMMARY_HEAD = "What came before was summarised to save room:\n\n"
+_LEFT_OUT = "What came before was left out, because it no longer fitted and could not be summarised."
+
+
+class CompactionListener(Protocol):
+    """Is told when a history is made shorter."""
+
+    async def before(self) -> bool:
+        """Whether it may be done now; if not, it is tried again when the history has grown."""
+        ...
+
+    async def after(self, summary: str) -> None:
+        """Hear that it was done, and what was kept of what is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """When a history is made shorter, and how: by a summary, or by dropping old outputs to files."""
+
+    at_tokens: int = 150_000
+    keep_tokens: int = 20_000
+    """About how much of the end stays as it is."""
+    way: Way = "summary"
+    listener: CompactionListener | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep_tokens < self.at_tokens:
+            raise UsageError(f"Compaction needs 0 <= keep_tokens < at_tokens: {self!r}")
+
+
+async def compacted(
+    history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
+) -> tuple[History, Usage]:
+    """Return a shorter history that is as valid as the one it was made from, and what making it cost."""
+    if plan.listener is None:
+        return await _shortened(history, plan, outputs, catalog, summarise)
+    if not await plan.listener.before():
+        return History(history), Usage()
+    shorter, usage = await _shortened(history, plan, outputs, catalog, summarise)
+    first = shorter[0] if shorter else None
+    summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
+    await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.way == "summary" else "")
+    return shorter, usage
+
+
+async def _shortened(
+    history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
+) -> tuple[History, Usage]:
+    cut = tail_start(history, plan.keep_tokens)
+    if plan.way == "drop":
+        return History(dropped(history, cut, outputs, readable=READER in catalog)), Usage()
+    if not cut:
+        return History(dropped(history, len(history), outputs, readable=READER in catalog)), Usage()
+    try:
+        return await summarised(history, cut, summarise)
+    except ProviderError:  # it must become shorter, with a summary or without
+        return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
+
+
+async def summarised(
+    history: Sequence[Message], cut: int, summarise: Summarise, *, focus: str = ""
+) -> tuple[History, Usage]:
+    """Return the history with a summary instead of its first messages, and what it cost; raises `ProviderError`."""
+    wish = f"{SUMMARY_WISH} Above all keep what concerns: {focus}" if focus else SUMMARY_WISH
+    summary = await summarise([*history[:cut], UserMessage(wish)])
+    if not summary.text.strip():
+        raise ProviderError("the model gave an empty summary", fault="invalid")
+    return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), summary.usage
+
+
+def tail_start(history: Sequence[Message], keep_tokens: int) -> int:
+    """Where the part that stays begins: never between calls and their outcomes, and never after the last message."""
+    start = total = 0
+    for place in range(len(history) - 1, -1, -1):
+        total += message_tokens(history[place])
+        if isinstance(history[place], ToolMessage):
+            continue
+        if start and total > keep_tokens:
+            break
+        start = place
+    return start
+
+
+def dropped(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:
+    """Cut the outputs of the first messages to their beginnings and ends; the whole stays in a file."""
+    return [
+        ToolMessage(tuple(_shorter(outcome, outputs, readable=readable) for outcome in message.outcomes))
+        if place < before and isinstance(message, ToolMessage)
+        else message
+        for place, message in enumerate(history)
+    ]
+
+
+def _shorter(outcome: Completed | Failed, outputs: Outputs, *, readable: bool) -> Completed | Failed:
+    if isinstance(outcome, Failed):
+        return outcome
+    return replace(outcome, output=outputs.clip(outcome.output, _KEPT_OUTPUT_CHARS, readable=readable))

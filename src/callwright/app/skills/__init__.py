@@ -1,0 +1,1 @@
+"""Skills in the app: their grants, their agents, their commands."""

@@ -1,0 +1,15 @@
+"""`callwright` without a command: a conversation, in the terminal or headless."""
+
+from callwright.cli.parsing import parse
+
+
+def run(arguments: list[str]) -> int:
+    """Talk, and return the exit code."""
+    options = parse(arguments)
+    if options.headless:
+        from callwright.cli.headless.run import run as run_headless
+
+        return run_headless(options)
+    from callwright.cli.terminal.app import run as run_terminal
+
+    return run_terminal(options)

@@ -1,0 +1,175 @@
+"""What would be decided about one call, with everything the decision is made of."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, cast
+
+from callwright.app.app import App
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
+from callwright.core.calls import ToolCall
+from callwright.core.errors import ApprovalRequired, InvalidArguments, UsageError
+from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.spec import Effect
+from callwright.hooks.base import PendingCall
+from callwright.policy import Policies, Rule, Surroundings
+from callwright.policy.dry_run import JudgedCall, call_of, judged_by
+from callwright.policy.rules.loading import concerns
+from callwright.policy.shell_line import PartOfLine, shown
+from callwright.policy.tool_names import is_known
+from callwright.tool.base import Tool
+
+_WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
+_STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision as programs read it, and as people do."""
+
+    report: dict[str, Any]
+
+    def readable(self) -> str:
+        """The decision, why, who decided, and the same for every part of the call."""
+        report = self.report
+        lines = [f"{report['decision']}: {report['tool']} {shown(report['call'])}"]
+        lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
+        lines += [f"  because  {report['reason']}"] if report["reason"] else []
+        lines += [f"  decided  {report['source']}"]
+        for part in report.get("parts", ()):
+            what = f"{shown(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {shown(part['touches'])}"
+            lines.append(f"  {part['decision']:<5}  {what}  [{part['source']}]")
+        lines += [
+            f"  ignored  {rule['rule']} in {rule['written_in']} would allow it, but this folder is not trusted:"
+            " callwright trust"
+            for rule in report["ignored"]
+        ]
+        lines += [f"  unasked  {hook}, which would be asked first" for hook in report["hooks"]]
+        return "\n".join(lines)
+
+
+def judged(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> Verdict:
+    """Judge a call as the agent's would be; `withheld` are rules that would count if the folder were trusted."""
+    accesses, subject = _call(app, tool, argument)
+    policies = app.executor.policies
+    decisions = [(access, policies.decide(access, subject)) for access in accesses]
+    access, decision = _strictest(decisions)
+    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decided(decision)}
+    parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
+    if isinstance(access, RunCommand):
+        plan = next(policies.parts(access, subject))[1].plan
+        report |= {"verdict": str(plan.verdict), "understood": plan.proven}
+    if len(parts) > 1 or isinstance(access, RunCommand):
+        report["parts"] = parts
+    report["unknown"] = _unknown(app, tool)
+    report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored(app, accesses, subject, withheld))
+    pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
+    report["hooks"] = [str(hook) for hook in app.hooks.due("PreToolUse", {}, pending)]
+    return Verdict(report)
+
+
+def _unknown(app: App, name: str) -> str:
+    """What to say of a name no tool has; servers are not asked for theirs here."""
+    catalog = app.registry.snapshot()
+    if catalog.get(name) is not None or is_known(name):
+        return ""
+    near = get_close_matches(name, list(catalog.tools), n=1)
+    hint = f"did you mean {near[0]}?" if near else "callwright tools lists those there are"
+    return f"there is no tool {name!r} here; {hint}"
+
+
+def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], JudgedCall]:
+    """What the call would touch, as the tool itself says where there is one of that name."""
+    tool = app.registry.snapshot().get(name)
+    arguments = _arguments(argument)
+    access, subject = call_of(name, argument, str(app.places.cwd))
+    if tool is None:
+        known = None if arguments is None else JudgedCall(subject.spec, FrozenDict(arguments))
+        return ((access,), subject) if known is None else ((UseTool(name, Effect.WRITE),), known)
+    main = next(iter(cast("Sequence[str]", tool.spec.input_schema.get("required", ()))), "")
+    try:
+        return _bound(tool, {main: argument} if arguments is None else arguments)
+    except InvalidArguments as error:
+        if arguments is None:  # it wants more than its main argument, which is enough to be judged by
+            return (access,), JudgedCall(tool.spec, subject.arguments)
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], JudgedCall]:
+    try:
+        invocation = tool.bind(arguments)
+        accesses, arguments = tuple(invocation.accesses()), invocation.arguments
+    except ApprovalRequired:
+        accesses = ()
+    return judged_by(tool.spec, accesses), JudgedCall(tool.spec, arguments)
+
+
+def _arguments(argument: str) -> JsonObject | None:
+    if not argument.lstrip().startswith("{"):
+        return None
+    try:
+        return cast("JsonObject", json.loads(argument))
+    except ValueError as error:
+        raise UsageError(f"the arguments begin like a JSON object and are none: {error}") from None
+
+
+def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
+    return max(decisions, key=lambda pair: _STRICTNESS[type(pair[1])])
+
+
+def _ignored(
+    app: App, accesses: Sequence[Access], subject: JudgedCall, withheld: Iterable[Rule]
+) -> Iterator[dict[str, str]]:
+    here = Surroundings.of(app.places.cwd)
+    for rule in withheld:
+        if concerns(rule, accesses, subject, here):
+            yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    return {"decision": _WORDS[type(decision)], "reason": decision.reason, "source": decision.source}
+
+
+def _parts(policies: Policies, access: Access, subject: JudgedCall, decision: Decision) -> Iterator[dict[str, Any]]:
+    if isinstance(access, RunCommand):
+        yield from (_part(touched, view, found) for touched, view, found in policies.parts(access, subject))
+    else:
+        yield {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+
+
+def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any]:
+    if not isinstance(access, RunCommand):
+        return {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+    command = view.command
+    words = {"words": list(command.words), "inside": command.inside} if command else {}
+    text = command.text if command else "the line as a whole"
+    return {"runs": text, "verdict": str(view.verdict), **words, **_decided(decision)}
+
+
+def _verb(access: Access) -> str:
+    return type(access).__name__.removesuffix("Path").casefold()
+
+
+def _target(access: Access) -> str:
+    match access:
+        case RunCommand(line):
+            return line
+        case ReadPath(path) | WritePath(path) | DeletePath(path):
+            return path
+        case Reach(url):
+            return url
+        case UseTool(name):
+            return name

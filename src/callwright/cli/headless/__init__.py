@@ -1,0 +1,1 @@
+"""The `-p` mode: one prompt in, text or JSON out."""

@@ -1,0 +1,1 @@
+"""Text for the terminal: calls, markdown, widths and colours."""

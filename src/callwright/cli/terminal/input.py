@@ -1,0 +1,206 @@
+"""The input line: text, a cursor, what was typed before, and what could come next.
+
+What people typed here before, kept in a file to be recalled.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_MOST_LINES, _MOST_CHARS = 12, 2_000
+"""What is pasted up to here is shown as it is."""
+Complete = Callable[[str], Sequence[str]]
+"""Told the word before the cursor; returns what it could become."""
+
+
+class Editor:
+    """Edits one text. Knows nothing of screens, so that it can be tried without one."""
+
+    def __init__(self, history: Sequence[str] = (), complete: Complete = lambda word: ()) -> None:
+        self.text = ""
+        self.cursor = 0
+        self.suggestions: Sequence[str] = ()
+        self.complete = complete
+        self._history = list(history)
+        self._place = len(self._history)
+        self._draft = ""
+        self._pastes: dict[str, str] = {}
+        """Long texts that were pasted, by what stands on the line in their place."""
+
+    def set(self, text: str) -> None:
+        """Replace the text, cursor at its end."""
+        self.text, self.cursor, self.suggestions = text, len(text), ()
+
+    def take(self) -> str:
+        """Return the text and begin anew; it becomes part of the history."""
+        text = self.whole
+        self._pastes.clear()
+        if text.strip() and (not self._history or self._history[-1] != text):
+            self._history.append(text)
+        self._place = len(self._history)
+        self.set("")
+        return text
+
+    def remember(self, texts: Sequence[str]) -> None:
+        """Add what was typed on other days, before what was typed today."""
+        self._history[:0] = texts
+        self._place += len(texts)
+
+    def insert(self, text: str) -> None:
+        """Type or paste something where the cursor is."""
+        self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
+        self.cursor += len(text)
+        self.suggestions = ()
+
+    def paste(self, text: str) -> None:
+        """Insert a text that was pasted; a long one is shown as a mark, and is itself again when the line is taken."""
+        self.insert(self._folded(text))
+
+    @property
+    def whole(self) -> str:
+        """The text with everything that was pasted."""
+        text = self.text
+        for mark, pasted in self._pastes.items():
+            text = text.replace(mark, pasted)
+        return text
+
+    def _folded(self, text: str) -> str:
+        lines = text.count("\n") + 1
+        if lines <= _MOST_LINES and len(text) <= _MOST_CHARS:
+            return text
+        much = f"{lines} lines" if lines > 1 else f"{len(text)} characters"
+        mark = f"[pasted {len(self._pastes) + 1}: {much}]"
+        self._pastes[mark] = text
+        return mark
+
+    def press(self, key: str) -> bool:
+        """Carry out an editing key; False if it is none."""
+        action = getattr(self, f"_{key.replace('-', '_')}", None)
+        if action is None:
+            return False
+        if key != "tab":
+            self.suggestions = ()
+        action()
+        return True
+
+    def _left(self) -> None:
+        self.cursor = max(0, self.cursor - 1)
+
+    def _right(self) -> None:
+        self.cursor = min(len(self.text), self.cursor + 1)
+
+    def _home(self) -> None:
+        self.cursor = self.text.rfind("\n", 0, self.cursor) + 1
+
+    def _end(self) -> None:
+        found = self.text.find("\n", self.cursor)
+        self.cursor = len(self.text) if found < 0 else found
+
+    def _word_left(self) -> None:
+        self.cursor = self._word_start()
+
+    def _word_right(self) -> None:
+        rest = self.text[self.cursor :]
+        self.cursor += len(rest) - len(rest.lstrip()) + len((rest.split(maxsplit=1) or [""])[0])
+
+    def _word_start(self) -> int:
+        before = self.text[: self.cursor].rstrip()
+        return max(before.rfind(" "), before.rfind("\n")) + 1
+
+    def _backspace(self) -> None:
+        before = self.text[: self.cursor]
+        mark = next((mark for mark in self._pastes if before.endswith(mark)), before[-1:])
+        self._cut(self.cursor - len(mark), self.cursor)
+
+    def _delete(self) -> None:
+        self._cut(self.cursor, self.cursor + 1)
+
+    def _delete_word(self) -> None:
+        self._cut(self._word_start(), self.cursor)
+
+    def _delete_to_start(self) -> None:
+        self._cut(self.text.rfind("\n", 0, self.cursor) + 1, self.cursor)
+
+    def _delete_to_end(self) -> None:
+        found = self.text.find("\n", self.cursor)
+        self._cut(self.cursor, len(self.text) if found < 0 else found)
+
+    def _cut(self, start: int, end: int) -> None:
+        self.text = self.text[:start] + self.text[end:]
+        self.cursor = start
+
+    def _newline(self) -> None:
+        self.insert("\n")
+
+    def _up(self) -> None:
+        start = self.text.rfind("\n", 0, self.cursor) + 1
+        if not start:
+            self._recall(-1)
+            return
+        above = self.text.rfind("\n", 0, start - 1) + 1
+        self.cursor = min(above + self.cursor - start, start - 1)
+
+    def _down(self) -> None:
+        end = self.text.find("\n", self.cursor)
+        if end < 0:
+            self._recall(1)
+            return
+        below = self.text.find("\n", end + 1)
+        column = self.cursor - self.text.rfind("\n", 0, self.cursor) - 1
+        self.cursor = min(end + 1 + column, len(self.text) if below < 0 else below)
+
+    def _recall(self, step: int) -> None:
+        place = self._place + step
+        if not 0 <= place <= len(self._history):
+            return
+        if self._place == len(self._history):
+            self._draft = self.text
+        self._place = place
+        self.set(self._draft if place == len(self._history) else self._folded(self._history[place]))
+
+    def _tab(self) -> None:
+        start = max(self.text.rfind(" ", 0, self.cursor), self.text.rfind("\n", 0, self.cursor)) + 1
+        word = self.text[start : self.cursor]
+        found = list(self.complete(word if start else f"^{word}"))
+        self.suggestions = found if len(found) > 1 else ()
+        common = _common(found)
+        if len(common) > len(word):
+            self._cut(start, self.cursor)
+            kept = self.suggestions
+            self.insert(common + (" " if len(found) == 1 and not common.endswith("/") else ""))
+            self.suggestions = kept
+
+
+def _common(texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    first, last = min(texts), max(texts)
+    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:same]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptHistory:
+    """A file with one prompt a line, newest last."""
+
+    file: Path
+
+    def read(self) -> list[str]:
+        """Everything that can be read; lines that cannot are left out."""
+        if not self.file.exists():
+            return []
+        found: list[str] = []
+        for line in self.file.read_text("utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                prompt: object = json.loads(line)
+                if isinstance(prompt, str):
+                    found.append(prompt)
+        return found
+
+    def add(self, prompt: str) -> None:
+        """Write one more."""
+        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")

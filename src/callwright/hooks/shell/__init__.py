@@ -1,0 +1,1 @@
+"""Hooks that run shell commands, in the format of terminal agents."""

@@ -1,0 +1,208 @@
+"""Shell hooks as they are written in settings: which command, at which event, for which tools.
+
+The events hooks can be written for: which of them happen here, what their matchers mean, what a no does to them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, TypeAlias, cast
+
+DEFAULT_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """What is particular about the hooks of one event."""
+
+    matched: str = ""
+    """The field a matcher is compared with; empty: hooks are heard whatever their matcher."""
+    blocks: bool = False
+    """Whether a no (exit code 2, or `onError: "block"`) stops something; else it is only shown to the person."""
+    tool: bool = False
+    """It is about a call, so conditions (`if`) can be written in the words of permission rules."""
+    text_is_context: bool = False
+    """Plain text on stdout is told to the model."""
+    seconds: float = DEFAULT_SECONDS
+
+
+_CALL = EventKind("tool_name", blocks=True, tool=True)
+
+EVENTS: Mapping[str, EventKind] = {
+    "SessionStart": EventKind("source", text_is_context=True),
+    "InstructionsLoaded": EventKind("load_reason"),
+    "ConfigChange": EventKind("source"),
+    "UserPromptSubmit": EventKind(blocks=True, text_is_context=True, seconds=30.0),
+    "PreToolUse": _CALL,
+    "PermissionRequest": _CALL,
+    "PermissionDenied": EventKind("tool_name", tool=True),
+    "PostToolUse": _CALL,
+    "PostToolUseFailure": _CALL,
+    "PostToolBatch": EventKind(blocks=True),
+    "CwdChanged": EventKind(),
+    "Elicitation": EventKind("mcp_server_name", blocks=True),
+    "ElicitationResult": EventKind("mcp_server_name", blocks=True),
+    "SubagentStart": EventKind("agent_type"),
+    "SubagentStop": EventKind("agent_type", blocks=True),
+    "Notification": EventKind("notification_type"),
+    "PreCompact": EventKind("trigger", blocks=True),
+    "PostCompact": EventKind("trigger"),
+    "Stop": EventKind(blocks=True),
+    "StopFailure": EventKind("error"),
+    "SessionEnd": EventKind("reason", seconds=1.5),
+}
+"""The events that happen here."""
+
+NEVER: Mapping[str, str] = {
+    "Setup": "there is no set-up run apart from the first session",
+    "UserPromptExpansion": "a skill called by name becomes an ordinary prompt, which UserPromptSubmit sees",
+    "MessageDisplay": "what the model says is shown as it comes, and hooks have no part in it",
+    "TaskCreated": "there is no list of tasks",
+    "TaskCompleted": "there is no list of tasks",
+    "TeammateIdle": "there are no teams of agents",
+    "DirectoryAdded": "folders are added before a session begins, never during one",
+    "FileChanged": "nobody watches files; PostToolUse sees what tools change",
+    "WorktreeCreate": "there are no worktrees of our making",
+    "WorktreeRemove": "there are no worktrees of our making",
+}
+"""Events of other agents that cannot happen here, and why: hooks at them are read and never run."""
+
+
+_LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_FIELDS = ("type", "command", "timeout", "if", "async", "onError", "statusMessage")
+Path: TypeAlias = tuple[str | int, ...]
+LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
+
+
+@dataclass(frozen=True)
+class ShellHook:
+    """One command that is run at an event."""
+
+    event: str
+    command: str
+    matcher: str = ""
+    seconds: float = DEFAULT_SECONDS
+    blocks_on_error: bool = False
+    """A hook that cannot start, crashes or takes too long stops the call instead of letting it pass."""
+    written_in: str = ""
+    condition: str = ""
+    """A permission rule such as `Bash(git *)`: the hook runs only for calls the rule is about."""
+    background: bool = False
+    """Nobody waits for it, so it decides nothing."""
+
+    def __str__(self) -> str:
+        return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
+
+    def matches(self, names: Iterable[str]) -> bool:
+        """Whether it is for something known by any of these names; without a matcher it is for all."""
+        if self.matcher.strip() in ("", "*"):
+            return True
+        if isinstance(self._wanted, re.Pattern):
+            return any(self._wanted.search(name) for name in names)
+        return not self._wanted.isdisjoint(name.casefold() for name in names)
+
+    @cached_property
+    def _wanted(self) -> "frozenset[str] | re.Pattern[str]":
+        if _LIST_OF_NAMES.fullmatch(self.matcher):
+            return frozenset(name.strip().casefold() for name in re.split(r"[|,]", self.matcher))
+        return re.compile(self.matcher)
+
+
+def parse_shell_hooks(
+    events: Mapping[str, Any], *, written_in: str = "", line_of: LineOf | None = None
+) -> tuple[tuple[ShellHook, ...], tuple[str, ...]]:
+    """Read `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`, and say what is wrong in it.
+
+    With `line_of`, which finds the line of a path of keys, hooks and complaints name the line too.
+    """
+    hooks: list[ShellHook] = []
+    problems: list[str] = []
+    for event in events:
+        if fault := _unknown_event(event):
+            problems.append(f"{_place(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
+    for event, group, path in _groups(events):
+        if fault := _unread(group, ("matcher", "hooks")):
+            problems.append(f"{_place(written_in, path, line_of) or 'hooks'}: {event}: {fault}")
+    for event, matcher, entry, path in _entries(events):
+        place = _place(written_in, path, line_of)
+        hook = _hook(event, matcher, entry, place)
+        for fault in _faults(entry, hook):
+            problems.append(f"{place or 'hooks'}: {event}: {fault}")
+        if hook is not None and not _bad_pattern(hook):
+            hooks.append(hook)
+    return tuple(dict.fromkeys(hooks)), tuple(problems)
+
+
+def _place(written_in: str, path: Path, line_of: LineOf | None) -> str:
+    return written_in if line_of is None else f"{written_in}:{line_of(path)}"
+
+
+def _unknown_event(event: str) -> str:
+    if event in EVENTS:
+        return ""
+    if event in NEVER:
+        return f"hooks at this event are never run: {NEVER[event]}"
+    near = get_close_matches(event, (*EVENTS, *NEVER), n=1)
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
+    return f"there is no such event, so nothing runs; {meant}"
+
+
+def _groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
+    for event in filter(EVENTS.__contains__, events):
+        for place, group in enumerate(cast("Sequence[Mapping[str, Any]]", events[event])):
+            yield event, group, (event, place)
+
+
+def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Path]]:
+    for event, group, path in _groups(events):
+        for place, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
+            yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
+
+
+def _unread(given: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Name the first key nobody reads: a misspelt onError would be a guard that lets things pass."""
+    key = next((key for key in given if key not in known), "")
+    near = get_close_matches(key, known, n=1)
+    return f"{key!r} is not read" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
+
+
+def _hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
+    if entry.get("type", "command") != "command" or not entry.get("command"):
+        return None
+    return ShellHook(
+        event,
+        entry["command"],
+        matcher,
+        float(entry.get("timeout", EVENTS[event].seconds)),
+        entry.get("onError") == "block",
+        place,
+        str(entry.get("if") or ""),
+        entry.get("async") is True,
+    )
+
+
+def _faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
+    if hook is None:
+        yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; only a command can"
+        return
+    kind = EVENTS[hook.event]
+    if unread := _unread(entry, _FIELDS):
+        yield f"{hook.command!r}: {unread}"
+    if bad := _bad_pattern(hook):
+        yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
+    if hook.matcher.strip() not in ("", "*") and not kind.matched:
+        yield f"{hook.command!r}: this event knows no matcher, so it runs every time"
+    if hook.condition and not kind.tool:
+        yield f"{hook.command!r}: conditions are for events of calls, so the hook never runs"
+    if hook.background and hook.blocks_on_error:
+        yield f'{hook.command!r}: nobody waits for an async hook, so onError "block" stops nothing'
+
+
+def _bad_pattern(hook: ShellHook) -> str:
+    try:
+        hook.matches(("",))
+    except re.error as error:
+        return str(error)
+    return ""

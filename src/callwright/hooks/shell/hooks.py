@@ -1,0 +1,215 @@
+"""`ShellHooks`: commands from settings that are run at events and may change, stop or answer for calls.
+
+Knows when the last call of a turn has ended, which no single call can tell.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from callwright.core.access import Ask
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall, digest_of
+from callwright.core.errors import Cancelled, Halted
+from callwright.core.events import BatchBegan, CallEnded, Event
+from callwright.hooks.base import Halt, Hook, InnerAgent, PendingCall, Refuse, Rewrite, Verdict
+from callwright.hooks.shell.compat import ShownCall, form_filled_in, refilled, server_asking
+from callwright.hooks.shell.config import ShellHook
+from callwright.hooks.shell.dispatch import Firing, Setting
+from callwright.hooks.shell.reply import HookReply, followed
+
+Entry: TypeAlias = dict[str, object]
+
+
+@dataclass(slots=True)
+class _Batch:
+    waiting: set[int]
+    ended: list[Entry] = field(default_factory=list[Entry])
+
+
+class Batches:
+    """The turns whose calls are under way; told of them as an observer."""
+
+    def __init__(self) -> None:
+        self._of_call: dict[int, _Batch] = {}
+
+    def observe(self, event: Event) -> None:
+        """Hear of calls that begin together, and of those that end without hooks being asked."""
+        if isinstance(event, BatchBegan):
+            batch = _Batch({id(call) for call in event.calls})
+            self._of_call.update(dict.fromkeys(batch.waiting, batch))
+        elif isinstance(event, CallEnded):
+            batch = self._of_call.pop(id(event.outcome.call), None)
+            if batch is not None:
+                batch.waiting.discard(id(event.outcome.call))
+
+    def ended(self, call: ToolCall, entry: Entry) -> list[Entry] | None:
+        """Note a call's end; the calls that were made together, if this was the last of them."""
+        batch = self._of_call.get(id(call))
+        if batch is None:
+            return None
+        batch.waiting.discard(id(call))
+        batch.ended.append(entry)
+        return None if batch.waiting else batch.ended
+
+
+_AROUND_CALLS = (
+    *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied", "PostToolBatch"),
+    *("CwdChanged", "SubagentStart", "SubagentStop", "ElicitationResult"),
+)
+_IN_A_ROW = 4
+"""How many events one call may cause one after the other."""
+_SPARE_SECONDS = 5.0
+
+
+class ShellHooks(Firing):
+    """Runs the hooks of an event side by side and makes one reply of theirs."""
+
+    def __init__(self, hooks: Iterable[ShellHook], setting: Setting | None = None) -> None:
+        super().__init__(hooks, setting)
+        self.allowed: set[str] = set()
+        """Marks of calls a hook allowed, which spares them the mode's question but no rule's."""
+        self.granted: set[str] = set()
+        """Marks of calls a hook said yes to when it was asked in a person's place; worth the same."""
+        self.batches = Batches()
+        self._heard: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
+        """What was said about calls under way: one that is admitted again after an answer is not asked about again."""
+        self._folder = self.setting.folder()
+
+    def call_hooks(self) -> tuple[Hook, ...]:
+        """What an executor is given; two, because a call can be rewritten and asked about at once."""
+        if not self.listens(*_AROUND_CALLS):
+            return ()
+        seconds = max(hook.seconds for hook in self.hooks) * _IN_A_ROW + _SPARE_SECONDS
+        return _Rewriting(self, seconds), _Deciding(self, seconds)
+
+    def shown(self, pending: PendingCall) -> ShownCall:
+        """A call as hooks are told of it."""
+        folder = self.setting.cwd or self.setting.project
+        return ShownCall.of(pending.spec, pending.arguments, folder)
+
+    async def before(self, pending: PendingCall) -> Verdict | None:
+        """Ask the PreToolUse hooks about a call."""
+        if server_asking(pending.spec):
+            return None  # a server's question to a person has events of its own
+        key, mark = _key(pending), mark_of(pending)
+        if self._heard.get(key, ("", None))[0] != mark:
+            self._heard[key] = mark, await self._asked(pending)
+        reply = self._heard[key][1]
+        if reply.halt:
+            return Halt(reply.halt)
+        if reply.word == "deny":
+            return Refuse(reply.reason or "a hook said no")
+        return None if reply.arguments is None else Rewrite(self.shown(pending).ours(reply.arguments))
+
+    async def _asked(self, pending: PendingCall) -> HookReply:
+        return await self.fire("PreToolUse", self.about(pending), pending=pending, session_id=pending.session_id)
+
+    def decide(self, pending: PendingCall) -> Verdict | None:
+        """Pass on what the hooks said about the call as it is now."""
+        _, reply = self._heard.get(_key(pending), ("", HookReply()))
+        mark = mark_of(pending)
+        self.allowed.discard(mark)
+        if reply.word == "allow":
+            self.allowed.add(mark)
+        return Ask(reply.reason or "a hook wants a person to decide", "hook") if reply.word == "ask" else None
+
+    async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
+        """Let the hooks see what came of a call; they may add to it or replace it."""
+        self._heard.pop(_key(pending), None)
+        mark = mark_of(pending)
+        self.allowed.discard(mark)
+        self.granted.discard(mark)
+        if isinstance(outcome, Interrupted):
+            return None
+        seen = await self._seen(pending, outcome)
+        await self._moved(pending)
+        return await self._all_ended(pending, seen)
+
+    async def _seen(self, pending: PendingCall, outcome: Completed | Failed) -> Completed | Failed:
+        if server := server_asking(pending.spec):
+            form = {"mcp_server_name": server, **form_filled_in(outcome)}
+            return refilled(outcome, await self.fire("ElicitationResult", form, session_id=pending.session_id))
+        fields = self.about(pending) | {"duration_ms": round(outcome.seconds * 1000)}
+        if isinstance(outcome, Completed):
+            event, fields = "PostToolUse", fields | {"tool_response": outcome.text}
+        elif outcome.started:
+            stopped = isinstance(outcome.error, Cancelled)
+            event, fields = "PostToolUseFailure", fields | {"error": outcome.text, "is_interrupt": stopped}
+        elif outcome.error.code == "denied":
+            event, fields = "PermissionDenied", fields | {"reason": outcome.text}
+        else:
+            return outcome
+        reply = await self.fire(event, fields, pending=pending, session_id=pending.session_id)
+        return followed(outcome, reply)
+
+    async def _moved(self, pending: PendingCall) -> None:
+        """Tell of a shell that is in another folder than before."""
+        folder = self.setting.folder()
+        if pending.spec.group == "shell" and folder != self._folder:
+            fields = {"old_cwd": self._folder, "new_cwd": folder}
+            self._folder = folder
+            await self.fire("CwdChanged", fields, session_id=pending.session_id)
+
+    async def _all_ended(self, pending: PendingCall, outcome: Completed | Failed) -> Outcome:
+        entry: Entry = {**self.about(pending), "tool_response": outcome.text}
+        ended = self.batches.ended(pending.call, entry)
+        if ended is None:
+            return outcome
+        reply = await self.fire("PostToolBatch", {"tool_calls": ended}, session_id=pending.session_id)
+        if reply.word == "deny":
+            reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
+        return followed(outcome, reply)
+
+    async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
+        """Let the SubagentStop hooks see an answer; what they object to is added to it."""
+        fields = _agent(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
+        reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
+        if reply.halt:
+            raise Halted(reply.halt)
+        notes = (reply.reason if reply.word == "deny" else "", reply.context)
+        return "\n".join((answer, *(f"[hook] {note}" for note in notes if note)))
+
+    def about(self, pending: PendingCall) -> dict[str, object]:
+        """The fields every event of a call has."""
+        shown = self.shown(pending)
+        return {"tool_name": shown.name, "tool_input": shown.arguments, "tool_use_id": pending.call.id}
+
+
+class _Rewriting(Hook):
+    def __init__(self, hooks: ShellHooks, seconds: float) -> None:
+        self.seconds = seconds
+        self._hooks = hooks
+
+    async def before(self, pending: PendingCall) -> Verdict | None:
+        return await self._hooks.before(pending)
+
+    async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
+        return await self._hooks.after(pending, outcome)
+
+    async def agent_began(self, agent: InnerAgent) -> None:
+        await self._hooks.fire("SubagentStart", _agent(agent), session_id=agent.session_id)
+
+    async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
+        return await self._hooks.agent_ended(agent, answer)
+
+
+class _Deciding(Hook):
+    def __init__(self, hooks: ShellHooks, seconds: float) -> None:
+        self.seconds = seconds
+        self._hooks = hooks
+
+    def before(self, pending: PendingCall) -> Verdict | None:
+        return self._hooks.decide(pending)
+
+
+def mark_of(pending: PendingCall) -> str:
+    """Names a call by what it would do."""
+    return digest_of(pending.spec.name, pending.arguments, (), session_id=pending.session_id)
+
+
+def _key(pending: PendingCall) -> tuple[str, str, str]:
+    return pending.session_id, pending.turn_id, pending.call.id
+
+
+def _agent(agent: InnerAgent) -> dict[str, object]:
+    return {"agent_id": agent.call_id, "agent_type": agent.name}

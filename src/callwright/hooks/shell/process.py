@@ -1,0 +1,139 @@
+"""Runs one shell hook: JSON in, exit code and two outputs out, and nothing left running when its time is up."""
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from callwright.hooks.shell.config import ShellHook
+
+_OUTPUT_BYTES = 1 << 20
+_LINGER_SECONDS = 0.3
+_NOT_RUN = {126: "it cannot be executed", 127: "there is no such command"}
+_BLOCK = 2
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z|k)?sh|perl|ruby|node|deno|bun")
+_NOT_OPENED = re.compile(r"(\S*(python|pypy|sh)[\d.]*: )?(0: )?can(no|')t open .*no such file.*", re.IGNORECASE)
+_SHELL_WORDS = frozenset({"exec", "command", "env", "nohup", "uv", "run"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a hook's process."""
+
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    problem: str = ""
+    """Why this is no decision: it could not start, or did not end in time."""
+
+
+async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str) -> Ran:
+    """Run a hook to its end; whatever goes wrong is told as a problem, never as a decision."""
+    environment = {**os.environ, "CLAUDE_PROJECT_DIR": project, "CALLWRIGHT_PROJECT_DIR": project}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", hook.command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Ran(problem=f"could not start: {error}")
+    try:
+        async with asyncio.timeout(hook.seconds):
+            ran = await _talked(process, json.dumps(payload).encode() + b"\n")
+    except TimeoutError:
+        return Ran(problem=f"did not end within {hook.seconds:g} s and was stopped")
+    finally:
+        await _end(process)
+    problem = await _why_not_run(hook.command, ran, cwd, environment)
+    return Ran(ran.exit_code, ran.stdout, ran.stderr, problem)
+
+
+async def _talked(process: asyncio.subprocess.Process, given: bytes) -> Ran:
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    if stdin is None or stdout is None or stderr is None:
+        return Ran(problem="could not start: no pipes")
+    readers = [asyncio.ensure_future(_read(stream)) for stream in (stdout, stderr)]
+    with suppress(ConnectionError):  # a hook need not read what it is told
+        stdin.write(given)
+        await stdin.drain()
+        stdin.close()
+    try:
+        exit_code = await process.wait()
+        await asyncio.wait(readers, timeout=_LINGER_SECONDS)  # what it started may keep the pipes open for ever
+    finally:
+        for reader in readers:
+            reader.cancel()
+    told = [reader.result() if reader.done() and not reader.cancelled() else b"" for reader in readers]
+    return Ran(exit_code, *(text.decode(errors="replace").strip() for text in told))
+
+
+async def _read(stream: asyncio.StreamReader) -> bytes:
+    kept = bytearray()
+    while chunk := await stream.read(65_536):
+        kept += chunk[: _OUTPUT_BYTES - len(kept)]  # the rest is read and dropped, so that the hook can go on
+    return bytes(kept)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.shield(process.wait())
+    cast("Any", process)._transport.close()  # noqa: SLF001 - pipes that others hold open are closed in no other way
+
+
+async def _why_not_run(command: str, ran: Ran, cwd: str, environment: Mapping[str, str]) -> str:
+    """Tell a hook that said something from one that never came to speak: shells and interpreters exit with 2 too."""
+    if ran.exit_code in _NOT_RUN:
+        return f"could not start: {_NOT_RUN[ran.exit_code]} (exit code {ran.exit_code})"
+    if ran.exit_code != _BLOCK:
+        return ""
+    missing = missing_script(command, cwd, environment)
+    # a guess at which word is the script must not cost a no: the interpreter has to have said so itself
+    if missing and _NOT_OPENED.fullmatch(ran.stderr) and missing in ran.stderr:
+        return f"could not start: there is no file {missing}"
+    check = await asyncio.create_subprocess_exec(
+        "bash", "-n", "-c", command, stderr=asyncio.subprocess.DEVNULL, stdin=asyncio.subprocess.DEVNULL
+    )
+    return "could not start: its command is not valid shell" if await check.wait() else ""
+
+
+def missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> str:
+    """Name the script an interpreter was to run and that is not there; empty where the command is another kind."""
+    try:
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+        lexer = shlex.split(command, comments=False)
+    except ValueError:
+        return ""
+    if any(set(word) <= set(";|&()<>") for word in words):
+        lexer = _last_part(command)
+    while lexer and (lexer[0] in _SHELL_WORDS or re.match(r"[A-Za-z_]\w*=", lexer[0])):
+        lexer = lexer[1:]
+    if not lexer or not _INTERPRETER.fullmatch(Path(lexer[0]).name):
+        return ""
+    given = next((word for word in lexer[1:] if not word.startswith("-")), "")
+    if not given or any(word in ("-c", "-e", "-m", "-") for word in lexer[1 : lexer.index(given)]):
+        return ""
+    script = _expanded(given, environment)
+    return "" if "$" in script or Path(cwd, script).exists() else script
+
+
+def _last_part(command: str) -> list[str]:
+    return shlex.split(re.split(r"&&|\|\||[;|&]", command)[-1])
+
+
+def _expanded(word: str, environment: Mapping[str, str]) -> str:
+    filled = re.sub(r"\$\{?(\w+)\}?", lambda found: environment.get(found[1], found[0]), word)
+    return str(Path(filled).expanduser())

@@ -1,0 +1,96 @@
+"""A server's question to a person, put as one of ours: a call of `…__answer` that only a person can complete.
+
+The answer tool's arguments hold the question. Bound without an answer it asks for approval; a person approves with the
+answer among the arguments. So it passes the same hooks and policies as any call, and `Turn.ask` shows it.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, cast
+
+import mcp_types as types
+
+from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.errors import ApprovalRequired, Denied
+from callwright.core.json import JsonObject
+from callwright.core.spec import ELICITS, Annotations, Effect, ToolSpec
+from callwright.mcp.config import ServerConfig
+from callwright.mcp.translate import visible
+from callwright.tool.base import ToolContext
+from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
+
+_numbers = itertools.count(1)
+_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "fields": {"type": "object"},
+        "url": {"type": "string"},
+        "key": {"type": "string"},
+        "answer": {"type": "object"},
+    },
+    "required": ["message"],
+}
+
+
+class AnswerTool(SchemaTool):
+    """Asks a person what a server wants to know."""
+
+    def __init__(self, name: str, config: ServerConfig) -> None:
+        spec = ToolSpec(
+            name,
+            f"Answers a question the MCP server {config.name} asked during a call. Used by the runtime, not by models.",
+            _SCHEMA,
+            annotations=Annotations(Effect.READ, parallel=True),
+            group=f"mcp:{config.name}",
+            origin=f"mcp:{config.name}",
+            deferred=True,
+            metadata={ELICITS: True, "server": config.name},
+        )
+        super().__init__(spec, _give)
+        self._server = config.name
+
+    def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        bound = super().bind(arguments)
+        if "answer" not in bound.arguments:
+            raise ApprovalRequired(f"{self._server} asks: {visible(str(bound.arguments['message']))}", bound)
+        return bound
+
+
+async def _give(arguments: Mapping[str, Any]) -> object:
+    return {"answer": arguments.get("answer", {})}
+
+
+async def ask_person(
+    params: types.ElicitRequestParams, context: ToolContext, answerer: str, *, key: str = ""
+) -> types.ElicitResult:
+    """Put a server's question to whoever answers this turn's questions; with nobody there it is dismissed.
+
+    `key` is the server's own word for the question, kept where it is passed on.
+    """
+    arguments: dict[str, Any] = {"message": params.message, **({"key": key} if key else {})}
+    if isinstance(params, types.ElicitRequestURLParams):
+        arguments["url"] = params.url
+    else:
+        arguments["fields"] = params.requested_schema
+    call = ToolCall(f"{context.call_id}-answer-{next(_numbers)}", answerer, arguments)
+    [outcome] = await context.execute(call)
+    match outcome:
+        case Completed(output=output):
+            given = cast("Mapping[str, Any]", output.structured)["answer"]
+            return _accepted(params, given)
+        case Failed(error=Denied()):
+            return types.ElicitResult(action="decline")
+        case _:
+            return types.ElicitResult(action="cancel")
+
+
+def _accepted(params: types.ElicitRequestParams, given: Mapping[str, Any]) -> types.ElicitResult:
+    if isinstance(params, types.ElicitRequestURLParams):
+        return types.ElicitResult(action="accept")
+    properties = cast("Mapping[str, Mapping[str, Any]]", params.requested_schema.get("properties", {}))
+    defaults = {name: field["default"] for name, field in properties.items() if "default" in field}
+    content = {**defaults, **given}
+    if any(name not in content for name in params.requested_schema.get("required", ())):
+        return types.ElicitResult(action="decline")  # a yes to a form nobody filled in is no answer
+    return types.ElicitResult(action="accept", content=content)

@@ -1,0 +1,208 @@
+"""Modes: what happens where no rule speaks.
+
+        READ    WRITE   DESTROY   asks become
+plan    allow   deny    deny
+default allow   ask     ask
+auto    allow   allow   ask
+dontAsk allow   ask     ask       denials
+bypass  allow   allow   allow     allows, unless firm
+"""
+
+from collections.abc import Collection
+from typing import Literal, TypeAlias, get_args
+
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
+from callwright.core.errors import UsageError
+from callwright.core.spec import Effect
+from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.guards import Fence
+from callwright.policy.shell_line import PartOfLine, shown
+from callwright.shell.plan import Verdict
+from callwright.system.paths import Workspace
+
+Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
+NetworkReads: TypeAlias = Literal["ask", "allow"]
+_ALIASES: dict[str, Mode] = {"acceptEdits": "auto", "bypassPermissions": "bypass", "manual": "default"}
+
+
+def mode_named(name: str) -> Mode:
+    """Return the mode of that name or of the other products' name for it."""
+    for mode in get_args(Mode):
+        if name == mode:
+            return mode
+    if name in _ALIASES:
+        return _ALIASES[name]
+    raise UsageError(f"there is no mode {name!r}; use one of {', '.join((*get_args(Mode), *_ALIASES))}")
+
+
+def effect_of(access: Access) -> Effect:
+    """How much an access can change, judged by its kind; a command's own claim does not count."""
+    if isinstance(access, UseTool):
+        return access.effect
+    if isinstance(access, Reach):  # what was sent to somebody else cannot be taken back
+        return Effect.DESTROY if access.effect > Effect.READ else Effect.READ
+    return _EFFECT_OF_KIND[type(access)]
+
+
+_EFFECT_OF_KIND = {
+    ReadPath: Effect.READ,
+    WritePath: Effect.WRITE,
+    DeletePath: Effect.DESTROY,
+    RunCommand: Effect.DESTROY,
+}
+
+
+class ModeSwitch:
+    """The mode in force, which a person or the plan tools may change between calls, but never to a barred one."""
+
+    __slots__ = ("_before", "barred", "mode")
+
+    def __init__(self, mode: str = "default", *, barred: Collection[Mode] = ()) -> None:
+        self.barred = frozenset(barred)
+        self.mode: Mode = mode_named(mode)
+        self._before: Mode = "default"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "mode" and value in self.barred:
+            raise UsageError(f"the mode {value} is switched off by the settings")
+        super().__setattr__(name, value)
+
+    def enter_plan(self) -> None:
+        """Let nothing change any more; entering twice changes nothing."""
+        if self.mode != "plan":
+            self._before, self.mode = self.mode, "plan"
+
+    def exit_plan(self) -> Mode:
+        """Go back to the mode before plan mode and return it."""
+        if self.mode == "plan":
+            self.mode = self._before
+        return self.mode
+
+
+class ByMode(Policy):
+    """Decides by the mode in force and the effect of an access."""
+
+    tier = Tier.MODE
+
+    def __init__(
+        self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask", sandboxed: bool = False
+    ) -> None:
+        self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
+        self.network_reads = network_reads
+        self.sandboxed = sandboxed
+        """Commands run where they can neither leave the workspace nor reach the network."""
+        self.fenced = False
+        """A `Fence` beside this policy knows the workspace; without one it is the folder a shell line runs in."""
+
+    @property
+    def standing(self) -> str | None:
+        return self.switch.mode
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        mode = self.switch.mode
+        effect = _effect(access, subject)
+        if mode == "plan" and effect > Effect.READ:
+            return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
+        if subject.spec.annotations.needs_approval:
+            return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
+        if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
+            return Ask(f"reads over the network: {_named(access, subject)}", source=f"mode {mode}")
+        if effect is Effect.READ:
+            return _ALLOWED[mode]
+        if effect is Effect.WRITE and mode == "auto":
+            return self._beyond(access, subject) or _ALLOWED[mode]
+        if mode == "auto" and self.sandboxed and _is_confined(access, subject):
+            return Allow("it runs inside the sandbox", source="mode auto")
+        return Ask(_reason(access, subject, effect), source=f"mode {mode}")
+
+    def _beyond(self, access: Access, subject: Subject) -> Decision | None:
+        if self.fenced or not isinstance(subject, PartOfLine):
+            return None  # other tools keep to their workspace themselves
+        return Fence(Workspace(subject.access.cwd, reads="anywhere", outside="ask")).judge(access, subject)
+
+    def settle(self, ask: Ask) -> Decision:
+        match self.switch.mode:
+            case "dontAsk":
+                return Deny(f"{ask.reason}, and this mode never asks", source="mode dontAsk")
+            case "bypass" if not ask.firm:
+                return _ALLOWED["bypass"]
+            case _:
+                return ask
+
+
+def _effect(access: Access, subject: Subject) -> Effect:
+    if not isinstance(subject, PartOfLine):
+        return effect_of(access)
+    verdict = subject.verdict
+    match access:
+        case RunCommand():
+            # a command that writes, nobody knows where, cannot be held inside the workspace
+            return Effect.DESTROY if verdict is Verdict.WRITES and not _stays_here(subject) else _EFFECTS[verdict]
+        case DeletePath() if verdict is Verdict.WRITES and _moves(subject):
+            return Effect.WRITE  # what is taken from its old place is still there, in the new one
+        case _:
+            return effect_of(access)
+
+
+def _stays_here(part: PartOfLine) -> bool:
+    touched = part.plan.accesses if part.command is None else part.command.accesses
+    writes = any(isinstance(access, (WritePath, DeletePath)) for access in touched)
+    return writes and not any(isinstance(access, Reach) for access in touched)
+
+
+def _moves(part: PartOfLine) -> bool:
+    return part.command is not None and any(isinstance(access, WritePath) for access in part.command.accesses)
+
+
+def _is_confined(access: Access, subject: Subject) -> bool:
+    """What is known to destroy is asked about inside a sandbox too: the workspace is in there with it."""
+    if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
+        return False
+    return not any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)
+
+
+def _reads_network(access: Access, subject: Subject) -> bool:
+    if isinstance(access, RunCommand):
+        return isinstance(subject, PartOfLine) and subject.verdict is Verdict.READS_NETWORK
+    return isinstance(access, Reach)
+
+
+def _named(access: Access, subject: Subject) -> str:
+    if isinstance(access, Reach):
+        return shown(access.url)
+    return shown(subject.command.text) if isinstance(subject, PartOfLine) and subject.command else ""
+
+
+def _reason(access: Access, subject: Subject, effect: Effect) -> str:
+    match access:
+        case RunCommand() if isinstance(subject, PartOfLine) and subject.reason:
+            return subject.reason
+        case WritePath(path):
+            return f"would write to {shown(path)}"
+        case DeletePath(path):
+            return f"would remove {shown(path)}"
+        case _:
+            return _REASONS[effect]
+
+
+_EFFECTS = {
+    Verdict.READ_ONLY: Effect.READ,
+    Verdict.READS_NETWORK: Effect.READ,
+    Verdict.WRITES: Effect.WRITE,
+    Verdict.DESTRUCTIVE: Effect.DESTROY,
+    Verdict.UNKNOWN: Effect.DESTROY,
+}
+_ALLOWED = {mode: Allow(source=f"mode {mode}") for mode in get_args(Mode)}
+_REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}

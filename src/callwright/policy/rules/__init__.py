@@ -1,0 +1,1 @@
+"""Permission rules in the syntax terminal agents share: parsing, matching, loading."""

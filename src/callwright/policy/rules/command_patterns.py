@@ -1,0 +1,173 @@
+"""Command patterns against commands: narrowly to allow, through every disguise to deny."""
+
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+
+from callwright.core.access import DeletePath
+from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, joined
+from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_more
+from callwright.policy.shell_line import PartOfLine
+from callwright.policy.tool_names import words
+from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.shell.words import harmless
+
+# these change how a program runs, not which: a rule about the program holds through them
+_TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
+# these pick a program from their arguments, so no wildcard may stand for what they run
+_LAUNCHERS = words(
+    "env sudo doas su watch setsid ionice flock find fd xargs parallel chroot unshare nsenter systemd-run strace ltrace"
+    " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
+    " source ."
+)
+_LOOKS = frozenset({Verdict.READ_ONLY, Verdict.READS_NETWORK})
+_SHELLS = words("bash sh zsh dash ksh mksh ash fish rbash csh tcsh")
+_EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
+
+
+def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
+    """Whether an allow rule's pattern stands for this command and nothing more than a person could foresee."""
+    command = part.command
+    if pattern.anything:
+        return not part.plan.problem
+    if command is None or not part.plan.proven or not command.literal:
+        return False
+    if not all(harmless(name, value) for name, value in command.assignments):
+        return False  # a variable may turn a program into another one
+    return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _allowed_layers(command))
+
+
+def outermost(command: SimpleCommand) -> tuple[str, ...]:
+    """Return the words as they stand in the line, before any wrapper is taken off."""
+    return command.wrapped[0] if command.wrappers and command.wrapped else command.words
+
+
+def _allowed_layers(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield the words from outside in, each with what it launches, until a wrapper is not transparent."""
+    layers = (*command.wrapped[: len(command.wrappers)], command.words)
+    for place, layer in enumerate(layers):
+        inner = layers[place + 1] if place + 1 < len(layers) else ()
+        yield layer, inner
+        if inner and not _transparent(command.wrappers[place : place + 1], layer, inner):
+            return
+
+
+def _transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    if not wrapper:
+        return False
+    return wrapper[0] in _TRANSPARENT or (wrapper[0] == "xargs" and layer[1:] == inner)
+
+
+def _covers_layer(
+    pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...], command: SimpleCommand
+) -> bool:
+    if not layer or not pattern.matches(joined(layer)):
+        return False
+    if pattern.exact:
+        return True
+    if not pattern.bounded and any(".." in word.split("/") for word in layer):
+        return False  # `scripts/*` is a place, and the way up leads out of it
+    if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
+        return _names_launched(pattern, layer, inner)
+    return _foreseeable(pattern.spelled, command)
+
+
+def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    """`npx eslint *` names what npx runs; `npx *` would let the wildcard choose the program."""
+    if not inner or layer[0] in _LAUNCHERS or layer[-len(inner) :] != inner:
+        return False
+    named = joined(layer[: len(layer) - len(inner) + 1])
+    return f"{pattern.spelled} ".startswith(f"{named} ")
+
+
+def _foreseeable(spelled: str, command: SimpleCommand) -> bool:
+    """Whether a rule's wildcard adds only arguments: no destruction, no program, nothing unknown to a mere look."""
+    if runs_more(command.words, spelled):
+        return False
+    match _verdict(shlex.join(command.words)) if command.wrappers else command.verdict:
+        case Verdict.DESTRUCTIVE:
+            return _spells_destruction(spelled)
+        case Verdict.UNKNOWN:
+            return not any(_verdict(plain) in _LOOKS for plain in _plain_forms(spelled, command.words))
+        case _:
+            return True
+
+
+def _plain_forms(spelled: str, words_given: tuple[str, ...]) -> Iterator[str]:
+    """Yield the command as it would be without options: what the rule says, and what its subcommand says."""
+    yield f"{spelled} x"
+    subcommand = next((word for word in words_given[1:] if not word.startswith("-")), "")
+    if program_of(words_given[0]) in DISPATCHERS and subcommand:
+        yield shlex.join((words_given[0], subcommand, "x"))
+
+
+@lru_cache(maxsize=1024)
+def _verdict(line: str) -> Verdict:
+    from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    return analyse(line, "/nowhere").verdict
+
+
+@lru_cache(maxsize=1024)
+def _spells_destruction(spelled: str) -> bool:
+    """Whether the words before a rule's wildcard are destructive by themselves: `rm`, `git reset --hard`."""
+    from callwright.shell import analyse  # as above
+
+    plans = (analyse(spelled, "/nowhere"), analyse(f"{spelled} x", "/nowhere"))
+    return any(
+        plan.verdict is Verdict.DESTRUCTIVE or any(isinstance(access, DeletePath) for access in plan.accesses)
+        for plan in plans
+    )
+
+
+def _runs_what_it_is_fed(program: str, arguments: tuple[str, ...]) -> bool:
+    if program == "alias":
+        return any("=" in argument for argument in arguments)
+    operands = [argument for argument in arguments if not argument.startswith(("-", "+"))]
+    return program in _SHELLS and (not operands or "-s" in arguments)
+
+
+def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
+    """Whether a deny or ask rule's pattern is found at any layer of a command, however it is spelled."""
+    loose = pattern.loosened()
+    return any(loose.matches(text) for text in _feared_texts(command))
+
+
+@lru_cache(maxsize=4096)
+def _feared_texts(command: SimpleCommand) -> tuple[str, ...]:
+    texts = (text for layer in _feared_layers(command) for text in _spellings(layer))
+    return tuple(dict.fromkeys(each for text in texts for each in (text, text.replace(INNER_SPACE, " "))))
+
+
+def _feared_layers(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
+    settings = tuple(f"{name}={'' if value is None else value}" for name, value in command.assignments)
+    for layer in (*command.wrapped, command.words):
+        yield layer
+        if settings:
+            yield (*settings, *layer)
+        if layer and layer[0].rpartition("/")[2] in ("busybox", "toybox"):
+            yield layer[1:]
+
+
+def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
+    if not layer:
+        return
+    yield joined(layer).casefold()
+    name = layer[0].rpartition("/")[2].removesuffix(".exe")
+    if name != layer[0]:
+        yield joined((name, *layer[1:])).casefold()
+
+
+def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
+    """Whether a command that is not literal, or runs what it is fed, could turn out to be what a rule names."""
+    if not command.words:
+        return False
+    program = command.words[0].rpartition("/")[2].casefold()
+    if _runs_what_it_is_fed(program, command.words[1:]):
+        return True
+    if command.literal:
+        return False
+    if not _EXPANDS.isdisjoint(program):
+        return True
+    wanted = pattern.spelled.casefold().partition(" ")[0]
+    return not wanted or program.startswith(wanted) or wanted == program

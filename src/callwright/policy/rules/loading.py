@@ -1,0 +1,227 @@
+"""What is wrong with rules, said when they are loaded rather than when they fail to protect.
+
+Rules from settings files: read, checked against their own examples, and told what is wrong with them.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+from callwright.core.access import Access
+from callwright.core.errors import UsageError
+from callwright.policy.decide import Policies
+from callwright.policy.dry_run import JudgedCall, call_of
+from callwright.policy.paths import Surroundings
+from callwright.policy.rules.matching import Rules
+from callwright.policy.rules.patterns import CommandPattern, command_pattern
+from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
+from callwright.policy.rules.too_broad import why_too_broad
+from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known, names_tool
+
+ProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
+_PRIMARY_FIELDS = ("command:", "file_path:", "path:", "url:")
+_SEPARATORS = re.compile(r"&&|\|\||[;|\n]|(?<![<>&\d])&(?![&>])|(?<!-)>|<")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something a person should know about one of their rules."""
+
+    kind: ProblemKind
+    rule: Rule
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.rule.source}: {self.kind}: {self.text}"
+
+
+def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[Problem, ...]:
+    """Look at rules together; `tools` are the names that exist beside the usual ones."""
+    known = frozenset(canonical(name) for name in tools)
+    found = (_first_problem(rule, rules, known) for rule in rules)
+    return tuple(problem for problem in found if problem is not None)
+
+
+def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> Problem | None:
+    checks: tuple[tuple[ProblemKind, str], ...] = (
+        ("unknown tool", _unknown(rule, known)),
+        ("never matches", _never(rule)),
+        ("unreachable", _unreachable(rule, rules)),
+        ("too broad", _too_broad(rule)),
+    )
+    return next((Problem(kind, rule, text) for kind, text in checks if text), None)
+
+
+def _unknown(rule: Rule, known: frozenset[str]) -> str:
+    if not rule.wide or is_known(rule.tool) or rule.tool in known:
+        return ""
+    return f"there is no tool {rule.text.partition('(')[0]}, so it protects nothing"
+
+
+def _never(rule: Rule) -> str:
+    specifier = rule.specifier or ""
+    if not rule.wide and "*" in rule.tool and not re.match(r"mcp__[^*]+?__", rule.tool):
+        return "an allow rule may use * in a tool's name only after mcp__server__"
+    if specifier.startswith(_PRIMARY_FIELDS) and rule.tool in (*FILE_FAMILIES, "bash", "webfetch"):
+        return f"write what it may be without {specifier.partition(':')[0]}:"
+    if rule.tool == "bash" and specifier:
+        return _never_command(rule, specifier)
+    if rule.tool == "webfetch" and specifier and not rule.wide and not specifier.startswith("domain:"):
+        return "write WebFetch(domain:example.com)"
+    if rule.tool in FILE_FAMILIES and specifier.startswith("!"):
+        return "patterns cannot be negated; write a rule of the other kind"
+    return ""
+
+
+def _never_command(rule: Rule, specifier: str) -> str:
+    if _SEPARATORS.search(_QUOTED.sub("", specifier)):
+        return "a line is judged command by command, and redirects by Edit rules; write one rule for each command"
+    if ":*" in specifier[:-2] and "\\:*" not in specifier:
+        return "`:*` means `anything` only at the end; write a space and * instead"
+    pattern = command_pattern(specifier)
+    if not rule.wide and not pattern.exact and re.match(r"(env|watch|setsid|ionice|flock|find\b.*-exec)\b", specifier):
+        return "what it runs would be the wildcard's choice; only a rule without * covers it"
+    return ""
+
+
+def _unreachable(rule: Rule, rules: Sequence[Rule]) -> str:
+    stricter = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}[rule.kind]
+    for other in rules:
+        if other.kind in stricter and not other.session and _includes(other, rule):
+            return f"{other.source} always decides first"
+    return ""
+
+
+def _includes(wide: Rule, narrow: Rule) -> bool:
+    if "*" in narrow.tool or not names_tool(wide.tool, (narrow.tool,), ""):
+        return False
+    if wide.specifier is None:
+        return True
+    if narrow.specifier is None:
+        return False
+    if narrow.tool == "bash":
+        return _includes_command(command_pattern(wide.specifier), narrow.specifier)
+    return wide.specifier in (narrow.specifier, "**", "//**") and wide.base in ("", narrow.base)
+
+
+def _includes_command(wide: CommandPattern, narrow: str) -> bool:
+    """Try what the narrow pattern could stand for, its wildcards filled with a word nobody would write."""
+    pattern = command_pattern(narrow)
+    filled = "\ue000".join(pattern.forms[0].pieces)
+    samples = (filled, f"{filled} \ue000") if pattern.bounded else (filled,)
+    return all(wide.matches(sample) for sample in samples)
+
+
+def _too_broad(rule: Rule) -> str:
+    if rule.wide:
+        return ""
+    if rule.tool == "bash":
+        return why_too_broad(command_pattern(rule.specifier or "*"))
+    if rule.tool == "edit" and rule.specifier in ("//**", "//*", "//", "~/**", "~"):
+        return "it allows writing nearly anywhere"
+    if rule.tool == "webfetch" and rule.specifier in (None, "domain:*"):
+        return "it allows every address, also for sending data out"
+    return ""
+
+
+_KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRules:
+    """Rules and what a person should know about them."""
+
+    rules: tuple[Rule, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    rule: Rule
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+
+def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | None = None) -> LoadedRules:
+    """Read `{"permissions": {"deny": […], "ask": […], "allow": […]}}` from each file.
+
+    An entry is a rule's text, or `{"rule": …, "match": […], "not_match": […]}` with examples that are tried at once. A
+    file or rule that cannot be read is a `UsageError`: a protection must not be lost in silence.
+    """
+    entries = [entry for file in files for entry in _entries(Path(file))]
+    rules = tuple(dict.fromkeys(entry.rule for entry in entries))
+    here = Surroundings.of(cwd or Path.cwd())
+    failed = [
+        problem
+        for entry in entries
+        for problem in failed_examples(entry.rule, here, match=entry.match, not_match=entry.not_match)
+    ]
+    return LoadedRules(rules, (*check_rules(rules, tools), *failed))
+
+
+def _entries(file: Path) -> Iterable[_Entry]:
+    try:
+        content: object = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the rules in {file} cannot be read: {error}") from None
+    permissions = _mapping(_mapping(content, file).get("permissions", content), file)
+    folder = file.resolve().parent
+    base = str(folder.parent if folder.name.startswith(".") else folder)
+    for kind in _KINDS:
+        listed = permissions.get(kind, [])
+        if not isinstance(listed, list):
+            raise UsageError(f"{kind} in {file} must be a list of rules, not {listed!r}")
+        for item in cast("list[object]", listed):
+            yield _entry(kind, item, file, base)
+
+
+def _mapping(value: object, file: Path) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"the rules in {file} must be an object with deny, ask and allow")
+    return cast("Mapping[str, object]", value)
+
+
+def _entry(kind: RuleKind, item: object, file: Path, base: str) -> _Entry:
+    if isinstance(item, str):
+        return _Entry(parse_rule(kind, item, written_in=str(file), base=base))
+    fields = _mapping(item, file)
+    text = fields.get("rule")
+    if not isinstance(text, str):
+        raise UsageError(f"an entry of {kind} in {file} has no rule: {item!r}")
+    rule = parse_rule(kind, text, written_in=str(file), base=base)
+    return _Entry(rule, _texts(fields.get("match", ()), file), _texts(fields.get("not_match", ()), file))
+
+
+def _texts(value: object, file: Path) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(item, str) for item in cast("Sequence[object]", value)
+    ):
+        raise UsageError(f"match and not_match in {file} must be lists of examples, not {value!r}")
+    return tuple(cast("Sequence[str]", value))
+
+
+def failed_examples(
+    rule: Rule, here: Surroundings, *, match: Iterable[str], not_match: Iterable[str]
+) -> Iterator[Problem]:
+    """Try a rule on what its author says it matches and does not match."""
+    for example in match:
+        if not _applies(rule, example, here):
+            yield Problem("example fails", rule, f"it does not match {example!r}")
+    for example in not_match:
+        if _applies(rule, example, here):
+            yield Problem("example fails", rule, f"it matches {example!r}")
+
+
+def _applies(rule: Rule, example: str, here: Surroundings) -> bool:
+    access, call = call_of(rule.tool, example, here.cwd)
+    return concerns(rule, (access,), call, here)
+
+
+def concerns(rule: Rule, accesses: Iterable[Access], call: JudgedCall, here: Surroundings) -> bool:
+    """Whether a rule, alone in the world, has a say about anything a call touches."""
+    alone = Policies(Rules([rule], here))
+    return any(rule.source in alone.decide(access, call).source for access in accesses)

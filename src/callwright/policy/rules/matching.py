@@ -1,0 +1,253 @@
+"""Whether a rule is about an access: surely, perhaps, or not at all.
+
+The policy that speaks for what a person wrote down beforehand: deny, ask and allow rules.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+from os import PathLike, fspath
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    ReadPath,
+    RunCommand,
+    UseTool,
+    WritePath,
+)
+from callwright.core.json import JsonObject
+from callwright.policy.base import Policy, Subject, Tier
+from callwright.policy.paths import Places, Surroundings, places_of
+from callwright.policy.rules.command_patterns import covers, may_name, names_command
+from callwright.policy.rules.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
+from callwright.policy.rules.rule import Rule
+from callwright.policy.shell_line import PartOfLine, places_for, plan_without_redirects
+from callwright.policy.tool_names import FILE_FAMILIES, canonical, family_of, identities, names_tool
+
+# the argument a specifier without a key is compared with
+_PRIMARY = {
+    "skill": ("name", "skill", "command"),
+    "agent": ("subagent_type", "agent", "agent_type", "name"),
+    "websearch": ("query",),
+}
+_ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
+_JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
+_JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
+
+
+class Match(IntEnum):
+    """How sure it is that a rule is about an access; only deny and ask rules act on a perhaps."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+def match(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
+    """Compare a rule with one access of a call. Reads links and globs, changes nothing."""
+    if "*" in rule.tool and not rule.wide and not _named_server(rule.tool):
+        return Match.NO
+    if rule.specifier is None:
+        return _sure(_names_whole_tool(rule, access, subject))
+    found = _by_argument(rule, access, subject)
+    match access:
+        case RunCommand() if names_tool(rule.tool, ("bash",), ""):
+            found = max(found, _by_command(rule, subject))
+        case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
+            found = max(found, _by_path(rule, access, places_for(path, subject, here), here))
+        case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
+            found = max(found, _by_domain(rule, url))
+        case _:
+            pass
+    return max(found, _by_owner(rule, access, subject, here))
+
+
+def hides(rule: Rule, path: str, here: Surroundings) -> bool:
+    """Whether a deny rule is about reading a path, whichever tool would read it."""
+    if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
+        return False
+    return rule.specifier is None or _by_path(rule, ReadPath(path), places_of(path, here, shell=False), here) > Match.NO
+
+
+def _sure(claim: bool) -> Match:
+    return Match.YES if claim else Match.NO
+
+
+def _named_server(tool: str) -> bool:
+    server = tool.removeprefix("mcp__").partition("__")
+    return tool.startswith("mcp__") and bool(server[1]) and "*" not in server[0]
+
+
+def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
+    names = {family_of(access)} - {""}
+    if rule.wide or not isinstance(subject, PartOfLine):
+        # what a line touches is not the shell's to allow: `Bash` never stands for a redirect's target
+        names |= identities(subject.spec)
+    return names_tool(rule.tool, names, subject.spec.group if rule.wide or family_of(access) in ("", "bash") else "")
+
+
+def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
+    if rule.tool in ("bash", "webfetch"):
+        return False
+    families = {family_of(access)}
+    if rule.kind == "deny" and not isinstance(access, ReadPath):
+        families.add("read")  # who may not see a file may not replace it either
+    if isinstance(access, ReadPath) and (rule.wide or canonical(subject.spec.name) in FILE_FAMILIES):
+        families |= FILE_FAMILIES - {"read", "edit"} if rule.wide else {canonical(subject.spec.name)}
+    return names_tool(rule.tool, families, "")
+
+
+def _by_path(rule: Rule, access: Access, places: Places, here: Surroundings) -> Match:
+    pattern = _pattern(rule, here)
+    if not rule.wide:
+        return _sure(places.known and all(pattern.matches(place) for place in places.all))
+    if any(pattern.matches(place) for place in places.all):
+        return Match.YES
+    if isinstance(access, DeletePath) and any(pattern.below(place) for place in places.all):
+        return Match.YES  # removing a folder removes what the rule protects in it
+    return Match.NO if places.known else Match.MAYBE
+
+
+def _pattern(rule: Rule, here: Surroundings) -> PathPattern:
+    base = rule.base or here.cwd
+    return path_pattern(rule.specifier or "**", base=base, cwd=here.cwd, home=here.home, wide=rule.wide)
+
+
+def _by_domain(rule: Rule, url: str) -> Match:
+    try:
+        host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
+    except ValueError:
+        return Match.MAYBE if rule.wide else Match.NO
+    if not host:
+        return Match.MAYBE if rule.wide else Match.NO
+    wanted = rule.specifier or ""
+    domain = wanted.removeprefix("domain:")
+    if domain == wanted and not rule.wide:
+        return Match.NO
+    return _sure(domain_matches(domain, host))
+
+
+def _by_command(rule: Rule, subject: Subject) -> Match:
+    if not isinstance(subject, PartOfLine):
+        return Match.MAYBE
+    pattern = command_pattern(rule.specifier or "*")
+    if not rule.wide:
+        return _sure(covers(pattern, subject))
+    if pattern.anything:
+        return Match.YES
+    if subject.command is None:
+        return Match.MAYBE if subject.plan.problem else Match.NO
+    if names_command(pattern, subject.command):
+        return Match.YES
+    return Match.MAYBE if may_name(pattern, subject.command) else Match.NO
+
+
+def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
+    """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
+    if rule.wide or isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
+        return Match.NO
+    if not isinstance(subject, PartOfLine) or subject.command is None:
+        return Match.NO
+    if subject.command.redirected and access not in plan_without_redirects(subject.command).accesses:
+        return Match.NO
+    if not covers(command_pattern(rule.specifier or "*"), subject):
+        return Match.NO
+    if isinstance(access, Reach):
+        return Match.YES
+    places = places_for(access.path, subject, here)
+    return _sure(places.known and all(here.inside(real) for real in places.real))
+
+
+def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
+    if rule.tool in _JUDGED_BY_ACCESS and ":" not in (rule.specifier or ""):
+        return Match.NO
+    if not names_tool(rule.tool, identities(subject.spec), subject.spec.group):
+        return Match.NO
+    if not rule.wide and not isinstance(access, UseTool):
+        return Match.NO
+    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _named_arguments(rule, subject.arguments)):
+        return _sure(all(_equals(value, subject.arguments[key]) for key, value in named))
+    primary = _PRIMARY.get(canonical(subject.spec.name), ())
+    if rule.wide and not primary and not isinstance(access, UseTool):
+        return Match.NO
+    return _sure(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))
+
+
+def _named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
+    """Read `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
+    pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
+    named = [(key.strip(), value) for key, _, value in pieces]
+    return named if all(key in arguments and key not in _JUDGED_ELSEWHERE for key, _ in named) else []
+
+
+def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Iterable[object]:
+    if primary:
+        return (arguments[name] for name in primary if name in arguments)
+    return (value for value in arguments.values() if isinstance(value, str)) if rule.wide else ()
+
+
+def _equals(wanted: str, given: object) -> bool:
+    if isinstance(given, bool):
+        given = "true" if given else "false"
+    if not isinstance(given, (str, int, float)):
+        return False
+    text, pattern = str(given).casefold(), wanted.strip().casefold()
+    trailing = wildcard(pattern.removesuffix(" *")).matches(text) if pattern.endswith(" *") else False
+    return trailing or wildcard(pattern).matches(text)
+
+
+class Rules(Policy):
+    """Speaks for a set of rules. Deny beats ask beats allow; their order and where they stand never matter."""
+
+    tier = Tier.RULE
+
+    def __init__(self, rules: Iterable[Rule], here: Surroundings | None = None) -> None:
+        self.here = here or Surroundings.of(Path.cwd())
+        self.rules = tuple(sorted(dict.fromkeys(rules), key=lambda rule: (rule.text, rule.written_in, rule.base)))
+        self._by_kind = {
+            kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")
+        }
+
+    def judge(self, access: Access, subject: Subject) -> Decision | None:
+        found, sure = self._strictest(self._by_kind["deny"], access, subject)
+        if found and sure:
+            return Deny(f"the rule {found.text} forbids it", found.source)
+        doubtful = found
+        found, _ = self._strictest(self._by_kind["ask"], access, subject)
+        if doubtful:
+            return Ask(f"the rule {doubtful.text} may forbid it; nobody can tell what runs", doubtful.source, firm=True)
+        if found:
+            return Ask(f"the rule {found.text} wants to be asked", found.source)
+        found, sure = self._strictest(self._by_kind["allow"], access, subject)
+        return Allow(f"the rule {found.text} allows it", found.source) if found and sure else None
+
+    def hides(self, path: str | PathLike[str]) -> bool:
+        """Whether a deny rule keeps a file from being read: listings and searches leave it out."""
+        return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
+
+    def forbids_tool(self, name: str, group: str = "") -> bool:
+        """Whether a deny rule without parentheses names the tool, which then need not be shown to the model at all."""
+        return any(
+            rule.specifier is None and names_tool(rule.tool, (canonical(name),), group)
+            for rule in self._by_kind["deny"]
+        )
+
+    def _strictest(self, rules: tuple[Rule, ...], access: Access, subject: Subject) -> tuple[Rule | None, bool]:
+        doubtful: Rule | None = None
+        for rule in rules:
+            if rule.session and rule.session != subject.session_id:
+                continue
+            result = match(rule, access, subject, self.here)
+            if result is Match.YES:
+                return rule, True
+            if result is Match.MAYBE and doubtful is None:
+                doubtful = rule
+        return doubtful, False

@@ -1,0 +1,237 @@
+"""How the text in a rule's parentheses matches commands, domains and values. Linear in the text, always.
+
+Path patterns in the manner of gitignore, anchored where their first characters say.
+"""
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+_SEGMENT = re.compile(r"\\(.)|(\*)|(\?)|\[([!^]?)((?:\\.|[^]\\])+)]|(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A gitignore-style pattern for absolute paths; it covers what lies below whatever it matches."""
+
+    expression: re.Pattern[str]
+    literal: str = ""
+    """The folder it is bound to before its first wildcard; empty when it matches at any depth."""
+
+    def matches(self, path: str) -> bool:
+        """Compare an absolute path."""
+        return self.expression.match(_plain(path)) is not None
+
+    def below(self, folder: str) -> bool:
+        """Whether what it is bound to lies inside a folder."""
+        return bool(self.literal) and self.literal.casefold().startswith(_plain(folder).rstrip("/").casefold() + "/")
+
+
+def _plain(path: str) -> str:
+    return path if path.isascii() else unicodedata.normalize("NFC", path)
+
+
+@lru_cache(maxsize=4096)
+def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> PathPattern:
+    """Read a path pattern.
+
+    `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
+    `./x` at the working folder. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case.
+    """
+    start, rest, anchored = _anchor(text, base, cwd, home)
+    folder_only = rest.endswith("/")
+    rest = rest.strip("/")
+    any_depth = not anchored and (wide or "/" not in rest)
+    inside = "" if wide and any_depth else re.escape(_plain(start.rstrip("/")))
+    body = _body(_plain(rest)) if rest else ""
+    tail = r"/.+" if folder_only and not wide else r"(?:/.*)?"
+    middle = "/(?:.*/)?" if any_depth else "/" if body else ""
+    flags = re.DOTALL | (re.IGNORECASE if wide else 0)
+    literal = "" if any_depth else _literal_part(start, rest)
+    return PathPattern(re.compile(inside + middle + body + tail + r"\Z", flags), literal)
+
+
+def _literal_part(start: str, rest: str) -> str:
+    segments = list[str]()
+    for segment in rest.split("/"):
+        if not segment or not frozenset("*?[\\").isdisjoint(segment):
+            break
+        segments.append(segment)
+    return "/".join((_plain(start.rstrip("/")), *segments))
+
+
+def _anchor(text: str, base: str, cwd: str, home: str) -> tuple[str, str, bool]:
+    if text.startswith("//"):
+        return "/", text[1:], True
+    if text == "~" or text.startswith("~/"):
+        return home, text[1:], True
+    if text.startswith("/"):
+        return base, text, True
+    while text.startswith("./"):
+        text = text[2:]
+    up = os.path.normpath(text) if text.startswith("../") else ""
+    if up:  # "../x" leaves the working folder: it can only be meant literally
+        return os.path.normpath(os.path.join(cwd, up)), "", True  # noqa: PTH118 - patterns are text, not paths
+    return cwd, "" if text == "." else text, text == "."
+
+
+def _body(rest: str) -> str:
+    segments = [segment for segment in rest.split("/") if segment]
+    written = list[str]()
+    for place, segment in enumerate(segments):
+        last = place == len(segments) - 1
+        if segment == "**":
+            written.append(".+" if last else "(?:.*/)?")
+        else:
+            written.append("".join(_piece(found) for found in _SEGMENT.finditer(segment)) + ("" if last else "/"))
+    return "".join(written)
+
+
+def _piece(found: re.Match[str]) -> str:
+    literal, star, question, negated, members, plain = found.groups()
+    if star:
+        return "[^/]*"
+    if question:
+        return "[^/]"
+    if members is not None:
+        inner = re.sub(r"([\[^&~|])", r"\\\1", members.replace("\\", ""))
+        return f"(?!/)[{'^' if negated else ''}{inner}]"
+    return re.escape(literal or plain)
+
+
+# stands for a space inside one word, so that a literal space in a pattern only matches between words
+INNER_SPACE = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """Literal pieces with anything, or nothing, between them."""
+
+    pieces: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """There is no wildcard in it."""
+        return len(self.pieces) == 1
+
+    def matches(self, text: str) -> bool:
+        """Compare the whole text; no backtracking, so a hostile pattern costs nothing extra."""
+        if self.exact:
+            return text == self.pieces[0]
+        first, *middle, last = self.pieces
+        if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+            return False
+        place, end = len(first), len(text) - len(last)
+        for piece in middle:
+            found = text.find(piece, place, end)
+            if found < 0:
+                return False
+            place = found + len(piece)
+        return True
+
+    def folded(self) -> "Wildcard":
+        """The same without regard to case."""
+        return Wildcard(tuple(piece.casefold() for piece in self.pieces))
+
+
+def wildcard(text: str) -> Wildcard:
+    r"""Read `*` as anything; `\*` and `\\` stand for themselves."""
+    pieces, piece = [""], iter(text)
+    for character in piece:
+        if character == "\\":
+            following = next(piece, "")
+            pieces[-1] += following if following in ("*", "\\") and following else character + following
+        elif character == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return Wildcard(tuple(pieces))
+
+
+def escaped(text: str) -> str:
+    """Write text so that a rule takes it literally."""
+    return text.replace("\\", "\\\\").replace("*", "\\*")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """A pattern for one sub-command: `git log *`, `npm run build`, `git:*`."""
+
+    forms: tuple[Wildcard, ...]
+    """The pattern as written and with its quotes taken off; each may match."""
+    anything: bool
+    """It stands for every command."""
+    bounded: bool
+    """It ends in ` *`: whatever follows starts a new word, and may be missing."""
+
+    @property
+    def exact(self) -> bool:
+        """It names one command to the letter."""
+        return all(form.exact for form in self.forms) and not self.bounded
+
+    @property
+    def spelled(self) -> str:
+        """What stands before the first wildcard: all the pattern really commits to."""
+        return self.forms[0].pieces[0].strip()
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - patterns are few and live as long as their rules
+    def loosened(self) -> "CommandPattern":
+        """The same whatever the case, and with quoted spaces counted as spaces too: quoting must not evade a deny."""
+        folded = tuple(form.folded() for form in self.forms)
+        plain = (Wildcard(tuple(piece.replace(INNER_SPACE, " ") for piece in form.pieces)) for form in folded)
+        return CommandPattern(tuple(dict.fromkeys((*folded, *plain))), self.anything, self.bounded)
+
+    def matches(self, text: str) -> bool:
+        """Compare one command, its words joined by single spaces."""
+        return self.anything or any(self._form_matches(form, text) for form in self.forms)
+
+    def _form_matches(self, form: Wildcard, text: str) -> bool:
+        if not self.bounded:
+            return form.matches(text)
+        return form.matches(text) or Wildcard((*form.pieces[:-1], form.pieces[-1] + " ", "")).matches(text)
+
+
+@lru_cache(maxsize=4096)
+def command_pattern(text: str) -> CommandPattern:
+    """Read a command pattern; `:*` and ` *` at the end mean the same, any other `:` is literal."""
+    body = " ".join(text.split())
+    bounded = body.endswith((":*", " *")) and not body.endswith("\\:*")
+    if bounded:
+        body = body[:-2].rstrip()
+    forms = tuple(dict.fromkeys((wildcard(body), wildcard(_unquoted(body)))))
+    empty = not any(forms[0].pieces)
+    return CommandPattern(forms, anything=empty, bounded=bounded)
+
+
+def _unquoted(text: str) -> str:
+    """Take shell quotes off, keeping quoted spaces apart from the ones between words."""
+    written, quote = list[str](), ""
+    for character in text.strip():
+        if quote:
+            quote = "" if character == quote else quote
+            written.append("" if not quote else INNER_SPACE if character == " " else character)
+        elif character in "'\"":
+            quote = character
+        elif character != " " or (written and written[-1] != " "):
+            written.append(character)
+    return "".join(written) if not quote else text
+
+
+def joined(words: tuple[str, ...]) -> str:
+    """Join words the way command patterns read them."""
+    return " ".join(word.replace(" ", INNER_SPACE) if " " in word else word for word in words)
+
+
+@lru_cache(maxsize=1024)
+def domain_matches(pattern: str, host: str) -> bool:
+    """Compare host labels: `*.example.com` is any depth below it, a `*` elsewhere never crosses a dot."""
+    pattern, host = pattern.strip().casefold().rstrip("."), host.casefold().rstrip(".")
+    if pattern == "*":
+        return bool(host)
+    wanted, given = pattern.split("."), host.split(".")
+    if wanted[0] == "*":
+        wanted, given = wanted[1:], given[1:]
+        given = given[-len(wanted) :] if len(given) >= len(wanted) else given
+    return len(wanted) == len(given) and all(wildcard(a).matches(b) for a, b in zip(wanted, given, strict=True))

@@ -1,0 +1,141 @@
+"""Which command patterns mean "run anything": too broad to allow, and never offered as a saved rule.
+
+Options and subcommands by which an ordinary program runs another one, or takes its orders from elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from callwright.policy.rules.patterns import CommandPattern
+from callwright.policy.tool_names import words
+
+# whatever follows these is a program, or text that is run as one
+_INTERPRETERS = words(
+    "bash sh zsh dash ksh fish csh tcsh pwsh powershell cmd python python2 python3 pypy pypy3 ipython node nodejs tsx"
+    " ts-node bun deno ruby irb perl php lua luajit tclsh rscript r julia groovy scala swift osascript awk gawk mawk"
+    " nawk ssh mosh telnet nc ncat socat eval exec source . env sudo doas su xargs parallel watch setsid ionice flock"
+    " nohup timeout nice stdbuf time find npx bunx pnpx uvx pipx script expect strace ltrace gdb busybox toybox chroot"
+    " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox ld-linux-x86-64.so.2"
+)
+# these have subcommands: the program alone says nothing, and some subcommands run anything
+DISPATCHERS = words(
+    "git npm pnpm yarn cargo go docker podman kubectl helm gh glab uv poetry pdm hatch pip pip3 conda mamba gem bundle"
+    " dotnet mvn gradle terraform aws az gcloud systemctl brew apt apt-get dnf yum nix deno bun ansible vagrant"
+)
+_RUNNING_SUBCOMMANDS = words("run run-script exec x dlx dlx-run tool start shell eval debug attach r")
+
+
+def program_of(text: str) -> str:
+    """Return the bare, lower-case name of the program a pattern or command starts with."""
+    first = text.strip().partition(" ")[0].strip("'\"")
+    name = first.replace("\\", "/").rpartition("/")[2]
+    return name.casefold().removesuffix(".exe").rstrip("*").rstrip(":")
+
+
+def why_too_broad(pattern: CommandPattern) -> str:
+    """Say why an allow rule with this pattern lets nearly anything through; empty when it does not."""
+    if pattern.anything:
+        return "it allows every command"
+    spelled = pattern.spelled.split()
+    if not spelled:
+        return "it starts with a wildcard, so it allows any program"
+    program = program_of(spelled[0])
+    if pattern.exact:
+        alone = len(spelled) == 1 and program in _INTERPRETERS | DISPATCHERS
+        return f"{program} alone runs whatever it is fed" if alone else ""
+    if program in _INTERPRETERS or any(_extends(program, pattern, name) for name in _INTERPRETERS):
+        return f"{program} runs whatever follows it"
+    if program in DISPATCHERS and _leaves_subcommand_open(spelled):
+        return f"{' '.join(spelled)} leaves open what is run"
+    return ""
+
+
+def _extends(program: str, pattern: CommandPattern, name: str) -> bool:
+    """`pyth*` is as wide as `python *`."""
+    glued = not pattern.bounded and " " not in pattern.forms[0].pieces[0]
+    return glued and name.startswith(program)
+
+
+def _leaves_subcommand_open(spelled: list[str]) -> bool:
+    rest = [word.casefold() for word in spelled[1:] if not word.startswith("-")]
+    return not rest or (rest[-1] in _RUNNING_SUBCOMMANDS and len(rest) == 1)
+
+
+def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
+    """Say why a command must not become a lasting rule; empty when it may."""
+    program = program_of(command[0]) if command else ""
+    if program in ("xargs", "parallel", "eval", "source", "."):
+        return f"{program} runs whatever it is fed"
+    if program in _INTERPRETERS and len(command) == 1:
+        return f"{program} alone runs whatever it is fed"
+    if not prefix:
+        return ""
+    if program in _INTERPRETERS:
+        return f"{program} runs whatever follows it"
+    if program in ("rm", "rmdir", "shred", "dd", "mkfs", "kill", "pkill", "killall", "chmod", "chown", "curl", "wget"):
+        return f"{program} is decided case by case"
+    return ""
+
+
+def prefix_words(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words a prefix rule spells out: `pytest`, `git commit`, `npm run build`; () where there are none."""
+    program = program_of(command[0])
+    if program not in DISPATCHERS:
+        return command[:1]
+    size = 3 if len(command) > 1 and command[1].casefold() in _RUNNING_SUBCOMMANDS else 2
+    chosen = command[:size]
+    return () if len(chosen) < size or any(word.startswith("-") for word in chosen) else chosen
+
+
+_INLINE_CODE = words("-c -e -E -r -p -i -pe -ne --eval --print --command --execute --interactive")
+_RUNNING: Mapping[str, frozenset[str]] = {
+    "git": words(
+        "-c -C --config-env --exec-path --git-dir --work-tree --namespace --super-prefix --upload-pack --receive-pack"
+        " --exec --open-files-in-pager -O --ext-diff --textconv --output --template --server-option --tool --extcmd"
+        " --paginate --smtp-server --sendmail-cmd foreach run filter-branch difftool mergetool daemon instaweb shell"
+        " http-backend config credential upload-pack receive-pack cvsserver p4 svn fast-import hook"
+    ),
+    "rg": words("--pre --hostname-bin --search-zip -z"),
+    "sort": words("--compress-program"),
+    "tar": words(
+        "--to-command --checkpoint-action --use-compress-program -I --rsh-command --rmt-command --info-script"
+        " --new-volume-script -F --absolute-names -P"
+    ),
+    "zip": words("-T -TT --unzip-command"),
+    "rsync": words("-e --rsh --rsync-path"),
+    "scp": words("-S -o -F"),
+    "sftp": words("-S -o -F -b"),
+    "man": words("-P --pager -H --html -C --config-file"),
+    "curl": words("-K --config --output-dir --engine"),
+    "wget": words("--use-askpass --config --execute -e"),
+    "cargo": words("--config"),
+    "go": words("-exec -toolexec run -overlay -modfile"),
+    "npm": words("--script-shell --node-options --userconfig --globalconfig exec x explore config"),
+    "pnpm": words("--script-shell exec dlx config"),
+    "yarn": words("--use-yarnrc exec dlx config node"),
+    "make": words("--eval -E"),
+    "pip": words("--index-url -i --extra-index-url --find-links -f --config-settings --global-option"),
+    "docker": words("run exec plugin -H --host --context --config"),
+    "podman": words("run exec plugin -H --host --config"),
+    "kubectl": words("exec run cp attach debug plugin --kubeconfig proxy port-forward"),
+    "ffmpeg": words("-filter_script"),
+    **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
+    **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "rscript", "julia", "osascript"), _INLINE_CODE),
+}
+
+
+def runs_more(command: Sequence[str], spelled: str) -> bool:
+    """Whether a word makes a command run more than its program, and the rule does not spell that word out."""
+    known = _RUNNING.get(command[0].rpartition("/")[2])
+    if known is None:
+        return False
+    named = frozenset(spelled.split())
+    return any(word not in named and _means_running(word, known) for word in command[1:])
+
+
+def _means_running(word: str, known: frozenset[str]) -> bool:
+    name = word.partition("=")[0]
+    if name in known:
+        return True
+    if name.startswith("--"):  # GNU programs accept any beginning of a long option that is not ambiguous
+        return len(name) > 3 and any(option.startswith(name) for option in known)
+    return name.startswith("-") and len(word) > 2 and word[:2] in known  # a value glued to its letter

@@ -1,0 +1,157 @@
+"""Names that are worth a question wherever they turn up: what configures other programs, what holds secrets.
+
+Names are compared without case and in composed Unicode, because many file systems do so.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from callwright.policy.tool_names import words
+
+PROTECTED_FOLDERS = words(
+    ".git .vscode .idea .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
+    " .callwright .ssh .gnupg .aws .kube .docker"
+)
+PROTECTED_NESTED = (
+    ".config/git",
+    ".config/fish",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/callwright",
+    "library/launchagents",
+)
+PROTECTED_FILES = words(
+    ".gitconfig .gitmodules .bashrc .bash_profile .bash_login .bash_aliases .bash_logout .zshrc .zprofile .zshenv"
+    " .zlogin .zlogout .profile .inputrc .envrc .npmrc .yarnrc .yarnrc.yml .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs"
+    " bunfig.toml .bazelrc .bazelversion .bazeliskrc .pre-commit-config.yaml lefthook.yml lefthook.yaml"
+    " gradle-wrapper.properties maven-wrapper.properties .devcontainer.json .ripgreprc pyrightconfig.json"
+    " .mcp.json .claude.json"
+    " .netrc .pypirc .git-credentials .vimrc .exrc"
+)
+_SECRET_FOLDERS = words(".ssh .gnupg .password-store keychains")
+_HARMLESS_IN_SSH = ("*.pub", "known_hosts*", "config", "config.d", "authorized_keys")
+_SECRET_NESTED = (
+    ".aws/credentials",
+    ".aws/sso",
+    ".aws/cli",
+    ".kube/config",
+    ".docker/config.json",
+    ".azure/*",
+    ".config/gcloud",
+    ".config/gh/hosts.yml",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".cargo/credentials*",
+    ".gem/credentials",
+    ".m2/settings*.xml",
+    ".gradle/gradle.properties",
+    ".terraform.d/credentials*",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".mozilla/firefox",
+    ".config/google-chrome*",
+    ".config/chromium",
+    ".config/microsoft-edge*",
+    ".config/bravesoftware",
+    ".config/opera*",
+    ".config/vivaldi*",
+    "application support/google/chrome",
+    "application support/firefox",
+    "library/cookies",
+    "etc/shadow*",
+    "etc/gshadow*",
+    "etc/sudoers*",
+    "etc/ssh/ssh_host_*_key",
+    "proc/*/environ",
+    "proc/*/mem",
+    "run/secrets",
+)
+_SECRET_FILES = (
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "*.ppk",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.key",
+    "*key.pem",
+    "*private*.pem",
+    ".netrc",
+    "_netrc",
+    ".git-credentials",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".s3cfg",
+    ".boto",
+    ".vault-token",
+    ".dockercfg",
+    ".htpasswd",
+    ".*_history",
+    ".aws",
+    ".kube",
+    "dev/sd*",
+    "dev/nvme*",
+    "dev/mem",
+    "dev/kmem",
+    "application_default_credentials.json",
+    "service-account*.json",
+    "kubeconfig",
+    "secrets.yml",
+    "secrets.yaml",
+    "secrets.toml",
+    "credentials.json",
+)
+
+
+_TEMPLATE = r"\.env\..*(?:example|sample|template|dist|defaults|schema|test)\Z"
+
+
+def _pattern(names: Iterable[str], *, below: bool) -> str:
+    """Match any of the names as whole components; `below` also matches what lies inside of them."""
+    translated = ("[^/]*".join(map(re.escape, name.split("*"))) for name in names)
+    return rf"/(?:{'|'.join(translated)}){'(?:/|$)' if below else '$'}"
+
+
+_PROTECTED = re.compile(
+    f"{_pattern((*PROTECTED_FOLDERS, *PROTECTED_NESTED), below=True)}|{_pattern(PROTECTED_FILES, below=False)}"
+)
+_SECRET_FOLDER = re.compile(_pattern(_SECRET_FOLDERS, below=True))
+_HARMLESS = re.compile(_pattern(_HARMLESS_IN_SSH, below=False))
+_SECRET = re.compile(f"{_pattern(_SECRET_NESTED, below=True)}|{_pattern(_SECRET_FILES, below=False)}")
+_ENVIRONMENT = re.compile(rf"/(?!{_TEMPLATE})\.env(?:\.[^/]*)?$")
+_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
+
+
+def comparable(path: str) -> str:
+    """Write a path the way names are compared: one leading slash, composed, without case and trailing dots."""
+    plain = path if path.isascii() else unicodedata.normalize("NFC", path)
+    return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
+
+
+def is_protected(path: str) -> bool:
+    """Whether writing to a comparable path changes how other programs, or this one, behave."""
+    return _PROTECTED.search(path) is not None or is_environment(path)
+
+
+def is_secret(path: str) -> bool:
+    """Whether reading a comparable path may hand out a private key or a password."""
+    if _SECRET_FOLDER.search(path):
+        return not _HARMLESS.search(path)
+    return _SECRET.search(path) is not None or is_environment(path)
+
+
+def is_environment(path: str) -> bool:
+    """Whether a comparable path is a real .env file, and not its template."""
+    return _ENVIRONMENT.search(path) is not None

@@ -1,0 +1,117 @@
+"""How a shell line is taken apart for judging: its commands and what each of them touches, one by one."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from callwright.core.access import Access, RunCommand, WritePath
+from callwright.core.json import JsonObject
+from callwright.core.spec import ToolSpec
+from callwright.policy.base import Subject
+from callwright.policy.paths import Places, Surroundings, places_of
+from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfLine:
+    """The call that is being judged, seen from one command inside its shell line."""
+
+    call: Subject
+    access: RunCommand
+    plan: ShellPlan
+    command: SimpleCommand | None = None
+    """None: the line as a whole, or a redirect that belongs to no command."""
+    followed: dict[tuple[str, Surroundings], Places] = field(default_factory=dict[tuple[str, Surroundings], Places])
+    """Paths of the line that were followed already: every policy wants to know, and it takes system calls."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the tool says about itself."""
+        return self.call.spec
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments of the whole call."""
+        return self.call.arguments
+
+    @property
+    def session_id(self) -> str:
+        """The conversation the call belongs to."""
+        return self.call.session_id
+
+    @property
+    def verdict(self) -> Verdict:
+        """How much this part can change; unknown wherever the line as a whole is not understood."""
+        if not self.plan.proven:
+            return Verdict.UNKNOWN
+        if self.command is None:
+            return self.plan.verdict
+        if self.command.verdict is Verdict.WRITES and self.command.redirected and _writes_somewhere(self.command):
+            return plan_without_redirects(self.command).verdict  # where the redirect leads is judged by itself
+        return self.command.verdict
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict, naming the command it is about."""
+        if self.command is None or not self.plan.proven:
+            return self.plan.problem or self.plan.reason
+        return f"{shown(self.command.text)}: {self.command.reason}"
+
+
+def _writes_somewhere(command: SimpleCommand) -> bool:
+    return any(isinstance(access, WritePath) for access in command.accesses)
+
+
+def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
+    """Say what a literal command would do by itself, whatever its output is sent to."""
+    return _plan(command.words, command.cwd or "/nowhere")
+
+
+@lru_cache(maxsize=1024)
+def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
+    from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+
+    return analyse(shlex.join(words), cwd)
+
+
+def places_for(path: str, subject: Subject, here: Surroundings) -> Places:
+    """Follow a path of the call that is being judged, once for each line."""
+    if not isinstance(subject, PartOfLine):
+        return places_of(path, here, shell=False)
+    found = subject.followed.get((path, here))
+    if found is None:
+        found = subject.followed[path, here] = places_of(path, here, shell=True)
+    return found
+
+
+def shown(text: str, *, chars: int = 120) -> str:
+    """Write a piece of a line so that nothing in it hides: control characters escaped, long text cut in its middle."""
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return visible if len(visible) <= chars else f"{visible[: chars // 2]} … {visible[-chars // 2 :]}"
+
+
+def parts_of(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
+    """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
+    owned = set[Access]()
+    whole = PartOfLine(subject, access, plan)
+    for command in dict.fromkeys(plan.commands):
+        part = replace(whole, command=command)
+        yield access, part
+        for touched in command.accesses:
+            owned.add(touched)
+            yield touched, part
+    if _needs_whole(plan, loose=len(owned) < len(plan.accesses)):
+        yield access, whole
+    for touched in plan.accesses:
+        if touched not in owned:
+            yield touched, whole
+
+
+def _needs_whole(plan: ShellPlan, *, loose: bool) -> bool:
+    """Whether the line says more than its commands do, such as when it was not understood."""
+    if not plan.proven or plan.dangers or not plan.commands:
+        return True
+    if plan.verdict is Verdict.WRITES and loose:  # a redirect, judged by where it leads
+        return False
+    return plan.verdict.rank > worst(*(command.verdict for command in plan.commands)).rank

@@ -1,0 +1,193 @@
+"""What went wrong with a request, by the vendors' statuses, codes and words.
+
+What the SDKs raise, as `ProviderError`.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any, cast
+
+from callwright.core.errors import CallwrightError
+from callwright.providers.base import ProviderError, ProviderFault
+
+_BY_KIND: dict[str, ProviderFault] = {
+    "overloaded_error": "transient",
+    "rate_limit_error": "transient",
+    "api_error": "transient",
+    "timeout_error": "transient",
+    "server_error": "transient",
+    "rate_limit_exceeded": "transient",
+    "invalid_request_error": "invalid",
+    "not_found_error": "invalid",
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "billing_error": "auth",
+    "insufficient_quota": "auth",
+    "request_too_large": "too_large",
+    "context_length_exceeded": "too_large",
+    "exceed_context_size_error": "too_large",
+}
+"""The vendors' own names; they count more than the status, which is 200 for an error in the middle of a stream."""
+_DECISIVE = frozenset(("too_large", "auth"))
+_BY_STATUS: dict[int, ProviderFault] = {
+    401: "auth",
+    402: "auth",
+    403: "auth",
+    408: "transient",
+    409: "transient",
+    413: "too_large",
+    425: "transient",
+    429: "transient",
+}
+_TOO_LONG = re.compile(
+    r"prompt is too long|context[ _](?:length|window|size|limit)|maximum context|"
+    r"too many (?:input )?tokens|input token count .* exceeds|request too large|payload size exceeds",
+    re.IGNORECASE,
+)
+_RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_LONGEST_MESSAGE = 600
+
+
+def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
+    """Read an answer that says no."""
+    error = _error_of(body)
+    said = str(error.get("message") or message or f"status {status}")[:_LONGEST_MESSAGE]
+    fault = _fault(status, error, said)
+    wait = (retry_after(headers) or _delay_in(error)) if fault == "transient" else None
+    prefix = f"the model API answered {status}" if status >= 400 else "the model API broke off"
+    return ProviderError(f"{prefix}: {said}", fault=fault, retry_after=wait)
+
+
+def broken(why: object) -> ProviderError:
+    """A stream that ended before its message did."""
+    return ProviderError(f"the stream broke off: {why}"[:_LONGEST_MESSAGE], fault="transient")
+
+
+def connection_failure(error: BaseException) -> ProviderError:
+    """Read an exception of the HTTP library, or of a vendor's wrapper around one."""
+    names = {kind.__name__ for cause in _causes(error) for kind in type(cause).__mro__}
+    detail = next((str(cause) for cause in reversed(_causes(error)) if str(cause)), type(error).__name__)
+    if "ConnectError" in names or "ConnectionRefusedError" in names or "gaierror" in names:
+        return ProviderError(f"the model API cannot be reached: {detail}", fault="unavailable")
+    if any("Timeout" in name for name in names):
+        return ProviderError(f"the model API did not answer in time: {detail}", fault="transient")
+    return ProviderError(f"the connection to the model API broke: {detail}", fault="transient")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How long a server asks us to wait, in seconds."""
+    exact = _number(headers.get("retry-after-ms"))
+    if exact is not None:
+        return exact / 1000
+    asked = headers.get("retry-after")
+    seconds = _number(asked)
+    if seconds is not None or asked is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
+    except (ValueError, TypeError):
+        return None
+
+
+def _fault(status: int, error: Mapping[str, Any], said: str) -> ProviderFault:
+    named: list[ProviderFault] = [_BY_KIND[kind] for kind in (error.get("code"), error.get("type")) if kind in _BY_KIND]
+    decisive: list[ProviderFault] = [fault for fault in named if fault in _DECISIVE]
+    if decisive:
+        return decisive[0]
+    if status < 500 and status != 429 and _TOO_LONG.search(said):
+        return "too_large"
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if status >= 500:
+        return "transient"
+    return "invalid" if status >= 400 else _fault_inside(error, named)
+
+
+def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault]) -> ProviderFault:
+    """Judge an error inside a stream that had begun well."""
+    code = error.get("code")
+    if named:
+        return named[0]
+    if isinstance(code, int) and code >= 400:
+        return _fault(code, error, "")
+    return "invalid" if isinstance(code, str) and code.startswith(("invalid", "image")) else "transient"
+
+
+def _error_of(body: object) -> Mapping[str, Any]:
+    """Find the error in a body: most vendors nest it, Google in a list, some servers not at all."""
+    if isinstance(body, list) and body:
+        body = cast("list[object]", body)[0]
+    if not isinstance(body, Mapping):
+        return {"message": body} if isinstance(body, str) else {}
+    error = cast("Mapping[str, Any]", body)
+    nested = error.get("error")
+    if isinstance(nested, Mapping):
+        return cast("Mapping[str, Any]", nested)
+    return {"message": nested} if isinstance(nested, str) else error
+
+
+def _delay_in(error: Mapping[str, Any]) -> float | None:
+    """Google says it in the body."""
+    details = error.get("details")
+    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
+        said = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+        found = _RETRY_DELAY.fullmatch(str(said))
+        if found:
+            return float(found[1])
+    return None
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:
+        return None
+
+
+_NO_KEY = ("resolve authentication", "Missing credentials", "No API key", "Missing key inputs")
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+@asynccontextmanager
+async def vendor_errors(*, key: str) -> AsyncGenerator[None]:
+    """Turn whatever an SDK raises into a `ProviderError`; `key` is the variable a missing key is looked for in.
+
+    By name and shape instead of by class, so that no SDK is imported to find out that another one failed.
+    """
+    try:
+        yield
+    except CallwrightError:
+        raise
+    except Exception as error:  # SDKs let the HTTP library's own errors through, and JSON's
+        raise _failure(error, key) from error
+
+
+def _failure(error: Exception, key: str) -> ProviderError:
+    anything = cast("Any", error)
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    response = getattr(error, "response", None)
+    headers: Mapping[str, str] = getattr(response, "headers", None) or _NO_HEADERS
+    body = getattr(error, "body", None) or getattr(error, "details", None)
+    if isinstance(status, int):
+        return status_failure(status, body, headers, str(error))
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if "APIError" in kinds and "APIConnectionError" not in kinds:
+        return status_failure(200, body, headers, str(anything.message))
+    if any(mark in str(error) for mark in _NO_KEY):
+        return ProviderError(f"no key for the model API: set {key} or pass api_key=", fault="auth")
+    if isinstance(error, ValueError) or "ProtocolError" in kinds:  # a line that is only half a JSON text
+        return broken(f"{type(error).__name__}: {error}")
+    if "HTTPError" in kinds or "APIConnectionError" in kinds or isinstance(error, OSError):
+        return connection_failure(error)
+    return ProviderError(f"the model API's client failed: {type(error).__name__}: {error}", fault="invalid")

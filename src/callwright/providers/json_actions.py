@@ -1,0 +1,262 @@
+"""The schema of one action: a call of one of several tools, or the final answer.
+
+Tools as one JSON action: for models and servers that cannot call tools, but can be held to a schema.
+
+The tools are described in the system prompt, and every answer must be one object: a call of one of them, or the final
+answer. Any provider that enforces an output schema can be used this way.
+"""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any, cast
+
+from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.content import Part, Text
+from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
+from callwright.core.messages import (
+    AssistantMessage,
+    AssistantPart,
+    History,
+    Message,
+    Thinking,
+    ToolMessage,
+    UserMessage,
+)
+from callwright.core.spec import ToolSpec
+from callwright.providers.base import (
+    CallDelta,
+    MessageDone,
+    ModelEvent,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    vendor_of,
+)
+from callwright.providers.clients import close_provider
+from callwright.providers.encoding import Kept, call_arguments, parsed_object
+
+
+def action_schema(tools: Sequence[ToolSpec], answer: JsonObject | None = None) -> JsonObject:
+    """Give the schema of a call of one of the tools, or of an answer, which is text unless it has a shape."""
+    definitions: dict[str, Json] = {}
+    choices: list[Json] = []
+    for number, spec in enumerate(tools):
+        arguments = _placed(spec.input_schema, f"tool{number}", definitions)
+        choices.append(_closed({"tool": {"const": spec.name}, "arguments": arguments}))
+    shape: Json = {"type": "string"} if answer is None else _placed(answer, "answer", definitions)
+    schema: dict[str, Json] = {"anyOf": [*choices, _closed({"answer": shape})]}
+    if definitions:
+        schema["$defs"] = definitions
+    return freeze(schema)
+
+
+def _closed(properties: dict[str, Json]) -> Json:
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _placed(schema: JsonObject, name: str, definitions: dict[str, Json]) -> Json:
+    """Make a schema part of another. One that refers to itself moves to where its references can follow it."""
+    moved = _moved(schema, f"#/$defs/{name}")
+    if moved == schema:
+        return schema
+    definitions[name] = moved
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _moved(value: Json, root: str) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _followed(part, root) if key == "$ref" else _moved(part, root) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_moved(part, root) for part in cast("Sequence[Any]", value)]
+    return value
+
+
+def _followed(reference: Json, root: str) -> Json:
+    if isinstance(reference, str) and reference.startswith("#"):
+        return root + reference[1:]
+    return _moved(reference, root)  # a property of that name
+
+
+_PROMPT = """\
+You can use tools. Answer with one JSON object and nothing else. To use a tool:
+{{"tool": "<name>", "arguments": {{…}}}}
+To give your final answer, when you need no tool or have what you need:
+{{"answer": …}}
+The tools:
+{tools}"""
+_CANNOT = re.compile(
+    r"tool.{0,60}(?:not support|unsupported|require)|(?:not support|unsupported).{0,60}tool", re.IGNORECASE | re.DOTALL
+)
+"""What servers say that cannot call tools: Ollama, llama.cpp without templates, vLLM without a parser."""
+
+
+class SchemaActions:
+    """A provider whose model calls tools by answering with JSON; one call per turn."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._prompts: Kept[tuple[str, JsonObject]] = Kept()
+        self._mirrors: Kept[History] = Kept()
+
+    @property
+    def model(self) -> str:
+        """The model's name as the provider knows it."""
+        return self._provider.model
+
+    @property
+    def vendor(self) -> str:
+        """Whose API it is."""
+        return vendor_of(self._provider)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model; raises `ProviderError`. Text comes whole, once it is clear that it is no call."""
+        if not request.tools:
+            async for event in _closing(self._provider.stream(request)):
+                yield event
+            return
+        async for event in _closing(self._provider.stream(self._rewritten(request))):
+            if isinstance(event, MessageDone):
+                message = _understood(event.message)
+                for delta in _deltas(message):
+                    yield delta
+                yield MessageDone(message)
+            elif isinstance(event, ThinkingDelta):
+                yield event
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await close_provider(self._provider)
+
+    def _rewritten(self, request: ModelRequest) -> ModelRequest:
+        prompt, schema = self._prompts.of(request.tools, request.output_schema, make=lambda: _instructions(request))
+        return replace(
+            request,
+            messages=self._spelled_out(request.messages),
+            system=f"{request.system}\n\n{prompt}" if request.system else prompt,
+            tools=(),
+            wire_names=FrozenDict(),
+            output_schema=schema,
+        )
+
+    def _spelled_out(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Rewrite each message once; the provider, too, remembers what it made of a history that only grows."""
+        if not isinstance(messages, History):
+            return [_spelled(message) for message in messages]
+        mirror = self._mirrors.of(messages, make=History)
+        for message in messages[len(mirror) :]:
+            mirror.append(_spelled(message))
+        return mirror
+
+
+class AdaptiveTools:
+    """Uses a provider's own tool calling unless the server says that it has none, and a schema from then on."""
+
+    def __init__(self, provider: Provider, calls_tools: Callable[[], Awaitable[bool | None]] | None = None) -> None:
+        """`calls_tools` is asked once, before the first tool is sent: some servers say nothing and forget the tools."""
+        self._native = provider
+        self._schema = SchemaActions(provider)
+        self._chosen: Provider = provider
+        self._calls_tools = calls_tools
+
+    @property
+    def model(self) -> str:
+        """The model's name as the provider knows it."""
+        return self._native.model
+
+    @property
+    def vendor(self) -> str:
+        """Whose API it is."""
+        return vendor_of(self._native)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model; raises `ProviderError`."""
+        if self._calls_tools is not None and request.tools:
+            able, self._calls_tools = await self._calls_tools(), None
+            self._chosen = self._schema if able is False else self._chosen
+        given = False
+        try:
+            async for event in _closing(self._chosen.stream(request)):
+                given = True
+                yield event
+        except ProviderError as error:
+            if given or not request.tools or self._chosen is self._schema or not _CANNOT.search(str(error)):
+                raise
+            self._chosen = self._schema
+        else:
+            return
+        async for event in _closing(self._chosen.stream(request)):
+            yield event
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await close_provider(self._native)
+
+
+async def _closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+    """Pass a stream on, and close it when nobody wants more of it."""
+    if not isinstance(stream, AsyncGenerator):
+        async for event in stream:
+            yield event
+        return
+    async with aclosing(cast("AsyncGenerator[ModelEvent, None]", stream)) as events:
+        async for event in events:
+            yield event
+
+
+def _instructions(request: ModelRequest) -> tuple[str, JsonObject]:
+    lines = [f"- {spec.name}: {spec.description} Arguments: {compact(spec.input_schema)}" for spec in request.tools]
+    return _PROMPT.format(tools="\n".join(lines)), action_schema(request.tools, request.output_schema)
+
+
+def _spelled(message: Message) -> Message:
+    """A message as one that never heard of tools."""
+    if isinstance(message, ToolMessage):
+        return UserMessage(tuple(part for outcome in message.outcomes for part in _told(outcome)))
+    if isinstance(message, AssistantMessage):
+        return replace(message, parts=(Text("\n".join(_actions(message.parts))),))
+    return message
+
+
+def _told(outcome: Completed | Failed) -> list[Part]:
+    if isinstance(outcome, Failed):
+        return [Text(f"{outcome.call.name} failed: {outcome.text}")]
+    shown = [part for part in outcome.output.parts if not isinstance(part, Text)]
+    return [Text(f"{outcome.call.name} gave: {outcome.text}"), *shown]
+
+
+def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    if calls:
+        return [compact({"tool": call.name, "arguments": call_arguments(call)}) for call in calls]
+    return [compact({"answer": "".join(part.text for part in parts if isinstance(part, Text))})]
+
+
+def _understood(message: AssistantMessage) -> AssistantMessage:
+    """Read an answer as a call or as text; what is neither is left as it was written."""
+    thoughts = tuple(part for part in message.parts if isinstance(part, Thinking))
+    action = parsed_object(message.text)
+    if action is None:
+        return message
+    if isinstance(action.get("tool"), str):
+        call = ToolCall(f"call_{token_hex(8)}", action["tool"], compact(_arguments(action)))
+        return replace(message, parts=(*thoughts, call), stop="calls" if message.stop == "end" else message.stop)
+    if "answer" not in action:
+        return message
+    said = action["answer"]
+    return replace(message, parts=(*thoughts, Text(said if isinstance(said, str) else compact(said))))
+
+
+def _arguments(action: dict[str, Any]) -> Mapping[str, Any]:
+    found = action.get("arguments")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _deltas(message: AssistantMessage) -> list[ModelEvent]:
+    calls: list[ModelEvent] = [CallDelta(call.id, call.name, str(call.arguments)) for call in message.calls]
+    return calls if calls or not message.text else [TextDelta(message.text)]

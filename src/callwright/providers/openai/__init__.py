@@ -1,0 +1,1 @@
+"""OpenAI's two APIs, and servers that speak the older one."""

@@ -1,0 +1,86 @@
+"""Models by name: `anthropic:…`, `openai:…`, `google:…`, a server's address and a model on it, or a `script:…`."""
+
+from collections.abc import Mapping
+from os import environ
+from typing import Literal, TypeAlias
+
+from callwright.core.errors import UsageError, plainly
+from callwright.providers.base import Provider
+
+ToolMode: TypeAlias = Literal["auto", "native", "schema"]
+"""How tools are called: as the server can, as the API says, or as one JSON action."""
+
+_FORMS = "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME or script:FILE"
+_KEYS = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai": ("OPENAI_API_KEY",),
+    "openai-chat": ("OPENAI_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+
+
+def provider_for(
+    model: str,
+    *,
+    api_key: str | None = None,
+    tool_mode: ToolMode = "auto",
+    environment: Mapping[str, str] = environ,
+) -> Provider:
+    """Find the provider for a model's name; raises `UsageError` that says what to install or which key to set."""
+    if model.startswith(("http://", "https://")):
+        return _served(model, api_key, tool_mode)
+    vendor, _, name = model.partition(":")
+    if vendor == "script" and name:
+        return _scripted(name)
+    if vendor not in _KEYS or not name:
+        raise UsageError(f"there is no model {model!r}: write {_FORMS}")
+    provider = _vendor(vendor, name, api_key)
+    if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
+        raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]} or pass api_key=")
+    return _by_schema(provider) if tool_mode == "schema" else provider
+
+
+def _vendor(vendor: str, name: str, api_key: str | None) -> Provider:
+    if vendor == "anthropic":
+        from callwright.providers.anthropic import AnthropicMessages
+
+        return AnthropicMessages(name, api_key=api_key)
+    if vendor == "openai":
+        from callwright.providers.openai.responses import OpenAIResponses
+
+        return OpenAIResponses(name, api_key=api_key)
+    if vendor == "openai-chat":
+        from callwright.providers.openai.chat import OpenAIChat
+
+        return OpenAIChat(name, api_key=api_key, strict=True)
+    from callwright.providers.google import GoogleGemini
+
+    return GoogleGemini(name, api_key=api_key)
+
+
+def _scripted(file: str) -> Provider:
+    from callwright.providers.scripted import ScriptedProvider
+
+    try:
+        return ScriptedProvider.from_file(file)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the model 'script:{file}' cannot be read: {plainly(error)}") from None
+
+
+def _served(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
+    from callwright.providers.json_actions import AdaptiveTools
+    from callwright.providers.openai.chat import OpenAIChat
+
+    url, _, name = model.partition("#")
+    if not name:
+        raise UsageError(f"the address {model!r} names no model: write {url}#NAME")
+    chat = OpenAIChat(name, api_key=api_key, base_url=url)
+    if tool_mode == "schema":
+        return _by_schema(chat)
+    return AdaptiveTools(chat, chat.calls_tools) if tool_mode == "auto" else chat
+
+
+def _by_schema(provider: Provider) -> Provider:
+    from callwright.providers.json_actions import SchemaActions
+
+    return SchemaActions(provider)

@@ -1,0 +1,1 @@
+"""Schema dialects: what each vendor accepts, and how a tool's JSON Schema becomes that."""

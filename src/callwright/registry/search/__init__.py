@@ -1,0 +1,1 @@
+"""Tool search: an index over names and descriptions, with optional embeddings."""

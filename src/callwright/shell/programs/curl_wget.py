@@ -1,0 +1,152 @@
+"""Reads curl and wget calls: fetching to the screen only reads, everything else sends or writes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from callwright.core.access import Access, Reach, ReadPath, WritePath
+from callwright.core.spec import Effect
+from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.rule_tables import table
+from callwright.shell.words import Folders, Word, places
+
+_CURL = table(
+    r"""
+curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# --silent --show-error --location
+      --head --include --verbose --fail --insecure --globoff --get --ipv4 --ipv6 --no-buffer --netrc --manual
+      --version --help --progress-bar --no-progress-meter --compressed --fail-with-body --fail-early --http0.9
+      --http1.0 --http1.1 --http2 --http2-prior-knowledge --http3 --tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3
+      --negotiate --ntlm --basic --digest --anyauth --raw --tcp-nodelay --tcp-fastopen --path-as-is
+      --retry-all-errors --retry-connrefused --ssl --ssl-reqd --no-keepalive --no-sessionid --location-trusted
+      --proxy-insecure --styled-output --no-styled-output --parallel -Z; values -X -H -A -e -u -m -w -r -z -x -y -Y
+      -o -b --request --header --user-agent --referer --user --max-time --connect-timeout --write-out --range
+      --time-cond --proxy --proxy-user --socks4 --socks4a --socks5 --socks5-hostname --noproxy --retry --retry-delay
+      --retry-max-time --resolve --connect-to --dns-servers --interface --limit-rate --max-redirs --output --cookie
+      --url --cacert --capath --ciphers --proto --proto-default --max-filesize --keepalive-time --speed-limit
+      --speed-time --oauth2-bearer --aws-sigv4 --happy-eyeballs-timeout-ms --expect100-timeout --parallel-max
+      --tls-max --proto-redir --compressed-ssh -U -D --dump-header
+"""
+)["curl"]
+_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
+_SENDS_DATA = re.compile(r"-d|-F|-T|--data|--form|--upload-file|--json|--url-query")
+_WGET = table(
+    r"""
+wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-response --spider --version --help
+      --debug --no-check-certificate --inet4-only --inet6-only --no-proxy --no-cache --no-cookies --no-hsts
+      --https-only --max-redirect --show-progress --content-on-error; values -O --output-document -T --timeout -t
+      --tries -U --user-agent --header --referer --wait -w --dns-timeout --connect-timeout --read-timeout --user
+      --max-redirect
+"""
+)["wget"]
+
+
+def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a curl call: only listed flags, only reading methods, only the screen as output."""
+    addresses = [word.text for word in _CURL.operand_words(arguments)]
+    touched = (*_reaches(addresses, arguments), *_output(arguments, ("-o", "--output"), folders))
+    objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
+    objection = objection or _CURL.objection(arguments) or next(_curl_problems(arguments, addresses), "")
+    if objection:
+        return unknown(f"curl: {objection}", touched)
+    if not addresses and not any(word.text.startswith("--url") for word in arguments):
+        return Judgement(Verdict.READ_ONLY, "curl shows its version or help")
+    return Judgement(Verdict.READS_NETWORK, "curl shows what an address answers", touched)
+
+
+def _curl_problems(arguments: Sequence[Word], addresses: Sequence[str]) -> Iterator[str]:
+    for flag, value in _valued(arguments):
+        if flag in ("-X", "--request") and value.upper() not in _METHODS:
+            yield f"{value} may change something"
+        if flag in ("-o", "--output", "-D", "--dump-header") and value not in _SCREEN:
+            yield f"it writes {value}"
+        if flag in ("-w", "--write-out") and ("%output" in value or value.startswith("@")):
+            yield "its format names a file"
+        if flag in ("-H", "--header", "-b", "--cookie", "-U", "-e") and (
+            value.startswith("@") or _is_file(flag, value)
+        ):
+            yield f"{flag} sends the file {value}"
+        if flag == "--url":
+            yield from _scheme_problem(value)
+        if flag in ("--proto", "--proto-redir", "--proto-default") and not re.fullmatch(r"[=+-]?(?:https?,?)+", value):
+            yield f"{value} may be any protocol"
+    for address in addresses:
+        yield from _scheme_problem(address)
+
+
+def _is_file(flag: str, value: str) -> bool:
+    return flag in ("-b", "--cookie") and "=" not in value
+
+
+def _scheme_problem(address: str) -> Iterator[str]:
+    scheme, mark, _ = address.partition("://")
+    if mark and scheme.lower() not in ("http", "https"):
+        yield f"{scheme} is more than reading a page"
+    if not mark and address.lower().startswith(("file:", "gopher:", "telnet:", "dict:", "smb:")):
+        yield f"{address} is more than reading a page"
+
+
+def _valued(arguments: Sequence[Word]) -> Iterator[tuple[str, str]]:
+    """Yield options with their values, however they are attached."""
+    for place, word in enumerate(arguments):
+        text = word.text
+        following = arguments[place + 1].text if place + 1 < len(arguments) else ""
+        if text.startswith("--"):
+            name, mark, value = text.partition("=")
+            yield name, value if mark else following
+        elif text[:1] == "-":
+            letter = next((spot for spot, flag in enumerate(text[1:], 1) if f"-{flag}" in _CURL.values), None)
+            if letter is not None:
+                yield f"-{text[letter]}", text[letter + 1 :] or following
+
+
+def _reaches(addresses: Sequence[str], arguments: Sequence[Word]) -> tuple[Access, ...]:
+    sends = any(_SENDS_DATA.match(word.text) for word in arguments)
+    effect = Effect.WRITE if sends else Effect.READ
+    return tuple(Reach(address, effect) for address in addresses)
+
+
+def _output(arguments: Sequence[Word], flags: Sequence[str], folders: Folders) -> tuple[Access, ...]:
+    touched: list[Access] = []
+    for flag, value in _valued(arguments):
+        if flag in flags and value not in _SCREEN:
+            touched.extend(WritePath(path) for path in places(value, folders))
+        elif value.startswith("@") and len(value) > 1:
+            touched.extend(ReadPath(path) for path in places(value[1:], folders))
+    return tuple(touched)
+
+
+def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a wget call: only --spider or output to the screen reads."""
+    addresses = [word.text for word in _WGET.operand_words(arguments)]
+    touched: tuple[Access, ...] = tuple(Reach(address) for address in addresses)
+    if not addresses and len(arguments) == 1 and arguments[0].text in ("--version", "--help", "-V", "-h"):
+        return Judgement(Verdict.READ_ONLY, "wget shows its version or help")
+    objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
+    objection = objection or _WGET.objection(arguments) or next(_address_problems(addresses), "")
+    if objection:
+        return unknown(f"wget: {objection}", touched)
+    if not _to_screen([word.text for word in arguments]):
+        here = tuple(WritePath(path) for path in places(".", folders))
+        return Judgement(Verdict.WRITES, "wget saves what it fetches", (*touched, *here))
+    return Judgement(Verdict.READS_NETWORK, "wget shows what an address answers", touched)
+
+
+def _address_problems(addresses: Sequence[str]) -> Iterator[str]:
+    for address in addresses:
+        yield from _scheme_problem(address)
+
+
+def _to_screen(texts: Sequence[str]) -> bool:
+    if "--spider" in texts:
+        return True
+    outputs = [following for flag, following in pairwise(texts) if flag in ("-O", "--output-document")]
+    outputs += [text.partition("=")[2] for text in texts if text.startswith("--output-document=")]
+    outputs += [text[2:] for text in texts if text.startswith("-O") and len(text) > 2]  # -O-
+    clusters = [
+        text for text in texts if text[:1] == "-" and text[1:2] != "-" and text.endswith("O") and len(text) > 2
+    ]  # -qO
+    for text in clusters:
+        outputs.append(texts[texts.index(text) + 1] if texts.index(text) + 1 < len(texts) else "")
+    outputs += ["-" for text in texts if text.endswith("O-") and text[:1] == "-"]
+    return bool(outputs) and all(output in _SCREEN for output in outputs)

@@ -1,0 +1,356 @@
+"""Drafts: files that are complete before they have a name, and a private folder in which they may have one briefly.
+
+What it takes to replace a file under the eyes of rivals: swapping two names at once, making writers wait.
+
+Replacing a file's content in one step: a reader, a crash or a rival sees the old or the new, never a mixture.
+
+    draft      a file without a name in the target's folder; written, given mode and owner, flushed
+    new file   the draft gets the name, which fails if somebody else took it
+    old file   the draft gets a passing name and is exchanged with the target while writers are made to wait; what
+               came out must be what was checked, else both are exchanged back: no update by others is lost
+    fallback   where the system offers none of this, a named draft is renamed; where even that is refused, the file
+               is rewritten in place
+
+The passing name lies in a private folder of the user if that is on the same file system, so that not even a kill in
+that moment leaves something in the tree people look at.
+"""
+
+import ctypes
+import errno
+import fcntl
+import itertools
+import os
+import signal
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from callwright.core.errors import ToolError, ToolFailed
+from callwright.system.files import digest, read_all
+from callwright.system.paths import open_beneath, open_folder, parent_folder
+
+NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
+"""What systems answer that do not know the call."""
+
+_SUFFIX = ".callwright-draft"
+_DESCRIPTORS = Path("/proc/self/fd")
+_NAMELESS = getattr(os, "O_TMPFILE", 0) if _DESCRIPTORS.exists() else 0
+_numbers = itertools.count()
+
+
+def open_nameless(folder: int) -> int | None:
+    """Create a file in a folder without giving it a name: it vanishes with its last descriptor. None if not offered."""
+    if not _NAMELESS:
+        return None
+    try:
+        return os.open(".", _NAMELESS | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno in NOT_OFFERED:
+            return None
+        raise
+
+
+def give_name(draft: int, folder: int, name: str) -> None:
+    """Put a nameless file into a folder; raises `FileExistsError` if the name is taken."""
+    os.link(str(_DESCRIPTORS / str(draft)), name, dst_dir_fd=folder, follow_symlinks=True)
+
+
+def passing_name() -> str:
+    """A name nobody else uses, which tells whose it is."""
+    return f"{os.getpid()}-{next(_numbers)}{_SUFFIX}"
+
+
+def fill(draft: int, data: bytes, folder: int, model: str | None) -> None:
+    """Write a draft to the disk, with the mode, owner and attributes of the file `model` it will replace."""
+    write_all(draft, data)
+    if model is not None:
+        source = open_beneath(folder, model, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            _copy_attributes(source, draft)
+        finally:
+            os.close(source)
+    os.fsync(draft)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however many calls it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _copy_attributes(source: int, draft: int) -> None:
+    found = os.fstat(source)
+    with suppress(PermissionError):  # another owner's file becomes ours, as with any editor
+        os.fchown(draft, found.st_uid, found.st_gid)
+    os.fchmod(draft, stat.S_IMODE(found.st_mode))
+    with suppress(OSError, AttributeError):  # not every file system has them, nor every system the calls
+        for name in os.listxattr(source):
+            os.setxattr(draft, name, os.getxattr(source, name))
+
+
+@contextmanager
+def private_folder(device: int) -> Generator[int | None, None, None]:
+    """Lend the user's own folder for drafts, cleared of what killed processes left, if it is on the same device."""
+    folder = None
+    with suppress(OSError, ToolError, RuntimeError):
+        folder = _open_private()
+    try:
+        yield folder if folder is not None and os.fstat(folder).st_dev == device else None
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+def _open_private() -> int:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = Path(os.path.realpath(cache)) / "callwright" / "drafts"
+    folder = open_folder(path, create=True)
+    if os.fstat(folder).st_mode & 0o077:
+        path.chmod(0o700)
+    for name in os.listdir(path):  # noqa: PTH208 - names are all that is needed
+        remove_left_over(folder, name)
+    return folder
+
+
+def remove_left_over(folder: int, name: str) -> None:
+    """Remove a draft whose process is gone; other names are left alone."""
+    owner = name.removeprefix(".").partition("-")[0]
+    if name.endswith(_SUFFIX) and owner.isdigit() and not _is_running(int(owner)):
+        with suppress(FileNotFoundError):  # somebody else sweeps too
+            os.unlink(name, dir_fd=folder)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+Hold: TypeAlias = Literal["held", "busy", "unavailable"]
+"""Writers wait; somebody has the file open for writing already; the system does not offer it."""
+
+_RENAME_EXCHANGE = 2
+
+
+def exchange(folder: int, name: str, other_folder: int, other_name: str) -> None:
+    """Swap what two names stand for, in one step; raises `OSError` (ENOSYS, EINVAL, EXDEV) where it cannot."""
+    call = _renameat2()
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if call(folder, os.fsencode(name), other_folder, os.fsencode(other_name), _RENAME_EXCHANGE) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), name)
+
+
+@cache
+def _renameat2() -> Any:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call
+
+
+def hold_writers(descriptor: int) -> Hold:
+    """Make whoever opens the file for writing wait until the descriptor is closed.
+
+    The kernel offers that as a lease, to the file's owner and on most file systems.
+    """
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # who waits is announced; the usual signal would kill us
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return "busy"
+    except (OSError, AttributeError):
+        return "unavailable"
+    return "held"
+
+
+def nobody_waits(descriptor: int) -> bool:
+    """Whether no writer came while the file was held, so that nobody is about to write to what was replaced."""
+    return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+
+ABSENT = "absent"
+"""Expected where a file must not exist yet."""
+
+_IN_PLACE = frozenset({errno.EXDEV, errno.EPERM, errno.EACCES, errno.EBUSY})
+
+
+class Changed(Exception):
+    """The file is not what was expected, or somebody is writing to it; nothing was written."""
+
+
+def replace_file(path: Path, data: bytes, *, expected: str | None = None) -> None:
+    """Make `data` the content of a resolved path, folders included.
+
+    Raises `Changed` unless the content was `expected`: a digest, `ABSENT`, or None for whatever is there.
+    """
+    with parent_folder(path, create=True) as folder:
+        target = _Target(folder, path.name, expected)
+        exists = target.exists()
+        target.check()
+        try:
+            _replace(target, data, exists=exists)
+        except OSError as error:
+            if error.errno not in _IN_PLACE or not exists:
+                raise
+            _rewrite(target, data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    folder: int
+    name: str
+    expected: str | None
+
+    def exists(self) -> bool:
+        try:
+            mode = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            return False
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(self.name)
+        if not stat.S_ISREG(mode):
+            raise ToolFailed(f"{self.name} is not a regular file; it cannot be written here")
+        if not os.access(self.name, os.W_OK, dir_fd=self.folder, effective_ids=os.access in os.supports_effective_ids):
+            raise ToolFailed(f"{self.name} is read-only; make it writable first if it is meant to change")
+        return True
+
+    def check(self) -> None:
+        if self.expected is not None and _content(self.folder, self.name) != self.expected:
+            raise Changed
+
+    def take(self, folder: int, name: str) -> None:
+        os.rename(name, self.name, src_dir_fd=folder, dst_dir_fd=self.folder)
+
+    def swap(self, folder: int, name: str) -> None:
+        exchange(folder, name, self.folder, self.name)
+
+
+def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
+    draft = open_nameless(target.folder)
+    if draft is None:
+        _rename_named(target, data, exists=exists)
+        return
+    try:
+        fill(draft, data, target.folder, target.name if exists else None)
+        if exists:
+            _exchange_old(target, draft, digest(data))
+        else:
+            give_name(draft, target.folder, target.name)
+    except (FileExistsError, FileNotFoundError):  # made, or removed, by somebody else meanwhile
+        raise Changed from None
+    finally:
+        os.close(draft)
+
+
+def _exchange_old(target: _Target, draft: int, ours: str) -> None:
+    with private_folder(os.fstat(draft).st_dev) as private:
+        if private is not None:
+            try:
+                _exchange_by_name(target, draft, private, ours)
+            except OSError as error:
+                if error.errno != errno.EXDEV:  # the same device, yet another mount
+                    raise
+            else:
+                return
+    _exchange_by_name(target, draft, target.folder, ours)
+
+
+def _exchange_by_name(target: _Target, draft: int, folder: int, ours: str) -> None:
+    name = passing_name()
+    give_name(draft, folder, name)
+    try:
+        _exchange(target, folder, name, ours)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
+    if target.expected is None:
+        target.take(folder, name)
+        return
+    held = open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        hold = hold_writers(held)
+        if hold == "busy" or digest(read_all(held)) != target.expected:
+            raise Changed
+        target.swap(folder, name)
+        unspoilt = nobody_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+        if not unspoilt or not _came_out(folder, name, held):
+            _swap_back(target, folder, name, ours)
+            raise Changed
+    except OSError as error:
+        if error.errno not in NOT_OFFERED:
+            raise
+        target.take(folder, name)
+    finally:
+        os.close(held)
+
+
+def _came_out(folder: int, name: str, held: int) -> bool:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(held).st_ino
+
+
+def _swap_back(target: _Target, folder: int, name: str, ours: str) -> None:
+    target.swap(folder, name)
+    if _content(folder, name) != ours:  # somebody built on ours meanwhile: theirs is the newest
+        target.swap(folder, name)
+
+
+def _content(folder: int, name: str) -> str:
+    try:
+        descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ABSENT
+    try:
+        return digest(read_all(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
+    _sweep(target)
+    name = f".{passing_name()}"
+    draft = open_beneath(target.folder, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        fill(draft, data, target.folder, target.name if exists else None)
+        target.check()
+        target.take(target.folder, name)
+    except BaseException:
+        os.unlink(name, dir_fd=target.folder)
+        raise
+    finally:
+        os.close(draft)
+
+
+def _sweep(target: _Target) -> None:
+    """Remove the named drafts that killed processes left in a folder."""
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target.folder)
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208 - a descriptor, not a path
+            remove_left_over(folder, name)
+    finally:
+        os.close(folder)
+
+
+def _rewrite(target: _Target, data: bytes) -> None:
+    """Write over the old content: not atomic, yet all there is where the folder cannot be written to."""
+    target.check()
+    descriptor = open_beneath(target.folder, target.name, os.O_WRONLY)
+    try:
+        write_all(descriptor, data)
+        os.ftruncate(descriptor, len(data))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

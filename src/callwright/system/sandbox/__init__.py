@@ -1,0 +1,1 @@
+"""The sandbox around commands: bubblewrap, else Landlock."""

@@ -1,0 +1,1 @@
+"""File search: walking, ignore files, globs, contents."""

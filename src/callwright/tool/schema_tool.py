@@ -1,0 +1,107 @@
+"""`SchemaTool`: a hand-written JSON Schema, kept to the letter."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NoReturn, TypeAlias, cast
+
+from callwright.core.access import Access
+from callwright.core.errors import InvalidArguments, UsageError
+from callwright.core.json import JsonObject, thaw
+from callwright.core.spec import ToolSpec
+from callwright.tool.arguments import as_text, clip_value, dotted, from_text, show_value
+from callwright.tool.base import ToolContext
+from callwright.tool.render import exhaust, settle
+from callwright.tool.threads import threads
+
+Handler: TypeAlias = Callable[..., object | Awaitable[object]]
+"""Takes the arguments as a dict and, if it has a second parameter, the `ToolContext`; sync or async."""
+_SHOWN_ERRORS = 8
+
+
+class SchemaTool:
+    """A tool whose arguments are described by any JSON Schema, drafts 4 to 2020-12."""
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        handler: Handler,
+        *,
+        accesses: Callable[[JsonObject], Iterable[Access]] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.handler = handler
+        self.declare = accesses
+        self.wants_context = _wants_context(spec.name, handler)
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
+        )
+        _ = self._validator  # a schema that is none is the author's mistake: say so now
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(thaw(self.spec.input_schema), retriever=_retrieve_nothing)
+        except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {reason}") from error
+
+    def bind(self, arguments: JsonObject | str | bytes) -> "SchemaInvocation":
+        """Check arguments against the schema and make them an invocation."""
+        text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
+        value = from_text(text)
+        if not isinstance(value, dict):
+            raise InvalidArguments(f"arguments: expected an object, got {show_value(value)}")
+        given = cast("dict[str, Any]", value)
+        if not self._validator.is_valid(given):
+            raise InvalidArguments(_explain(self._validator.iter_errors(given)))
+        return SchemaInvocation(self, given)
+
+
+class SchemaInvocation:
+    """One call of a `SchemaTool`, validated and ready to run."""
+
+    __slots__ = ("arguments", "tool")
+
+    def __init__(self, tool: SchemaTool, arguments: Mapping[str, Any]) -> None:
+        self.tool = tool
+        self.arguments: JsonObject = arguments
+
+    def accesses(self) -> Sequence[Access]:
+        return () if self.tool.declare is None else tuple(self.tool.declare(self.arguments))
+
+    async def run(self, context: ToolContext) -> object:
+        own = thaw(self.arguments)  # a handler may change its arguments, and a call may be tried again
+        given = (own, context) if self.tool.wants_context else (own,)
+        if self.tool.is_async:
+            return await settle(self.tool.handler(*given), context)
+        return await settle(await threads.run(lambda: exhaust(self.tool.handler(*given), context)), context)
+
+
+def _wants_context(name: str, handler: Handler) -> bool:
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name}: the handler {handler!r} has no readable signature") from error
+    wanted = len(signature.parameters) > 1
+    try:
+        signature.bind(*(None, None) if wanted else (None,))
+    except TypeError as error:
+        raise UsageError(f"{name}: the handler takes {signature}; write (arguments) or (arguments, context)") from error
+    return wanted
+
+
+def _retrieve_nothing(uri: str) -> NoReturn:
+    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
+
+
+def _explain(errors: Iterable[Any]) -> str:
+    clauses: list[str] = []
+    for error in errors:
+        where = dotted(error.instance_path)
+        clauses.append(f"{where}: {clip_value(str(error.message))}")
+        if len(clauses) == _SHOWN_ERRORS:
+            break
+    return "; ".join(dict.fromkeys(clauses))

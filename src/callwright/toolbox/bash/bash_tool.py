@@ -1,0 +1,334 @@
+"""The `bash` tool: one shell line at a time, in the folder the last one ended in.
+
+The environment commands run in: no pagers, no prompts, no code from variables, git's hooks into reading off.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, cast
+from weakref import ref
+
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
+
+from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, WritePath
+from callwright.core.content import Output
+from callwright.core.errors import TimedOut, ToolFailed
+from callwright.core.json import JsonObject
+from callwright.core.spec import Annotations, Effect, Limits
+from callwright.shell.git_env import ALWAYS, LOOKING, git_environment
+from callwright.shell.plan import ShellPlan, Verdict
+from callwright.system.output_capture import Caps, private_folder
+from callwright.system.paths import Workspace
+from callwright.system.process import Command, Ended, Running, run
+from callwright.system.sandbox.sandbox import Sandbox, Wish, find_sandbox
+from callwright.system.supervisor_process import REPORT_FD
+from callwright.tool.base import ToolContext
+from callwright.tool.schema import Arguments
+from callwright.tool.typed import TypedInvocation, TypedTool, describe
+from callwright.toolbox.bash.jobs import ShellSession
+
+# these make bash run or mean something else than the line that was judged
+_DROPPED = frozenset(
+    {
+        "BASH_ENV",
+        "ENV",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "PROMPT_COMMAND",
+        "PS4",
+        "CDPATH",
+        "GLOBIGNORE",
+        "IFS",
+        "POSIXLY_CORRECT",
+    }
+    | {
+        "GIT_EXTERNAL_DIFF",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_CONFIG_PARAMETERS",
+        "RIPGREP_CONFIG_PATH",
+    }
+    | {"LESSOPEN", "LESSCLOSE", "OLDPWD"}
+)
+_FUNCTION = "BASH_FUNC_"
+_PINNED = {
+    "PAGER": "cat",
+    "MANPAGER": "cat",
+    "GIT_PAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    "GIT_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "TERM": "dumb",
+    "CALLWRIGHT": "1",
+}
+
+
+def command_environment(base: Mapping[str, str] | None = None, *, looking: bool = False) -> dict[str, str]:
+    """Return the variables a command gets: those of `base` (ours by default), made safe for running unattended.
+
+    A line that was proven to be `looking` only gets git's hooks switched off as well.
+    """
+    given = os.environ if base is None else base
+    kept = {name: value for name, value in given.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
+    count = kept.get("GIT_CONFIG_COUNT", "")
+    after = int(count) if count.isdecimal() else 0  # what somebody already passes stays, ours comes after and wins
+    return {**kept, **_PINNED, **git_environment(LOOKING if looking else ALWAYS, after=after)}
+
+
+_MAX_SECONDS = 600.0
+_REPORTS_PER_SECOND = 20
+_REPORT_CHARS = 4_000
+# eval, so that the line is parsed on its own and bash's messages count its lines from one
+_TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
+_SCRIPT = f'trap "builtin pwd -P >&{REPORT_FD}" EXIT 2>/dev/null; _line=$1; set --; eval "$_line"'
+_ANSWERS_NO = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"})
+_GIT_ANSWERS_NO = frozenset({"diff", "grep"})
+_SAYS_NOTHING = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc", "sort", "cat"})
+
+
+def _clamped(seconds: float) -> float:
+    return min(seconds, _MAX_SECONDS)
+
+
+class BashArguments(Arguments):
+    """What `bash` takes."""
+
+    command: str = Field(min_length=1, validation_alias=AliasChoices("command", "cmd"))
+    """The line to run, as bash reads it."""
+    timeout_seconds: Annotated[float, Field(gt=0), AfterValidator(_clamped)] = 120.0
+    """Stop it after this long; at most 600."""
+    background: bool = Field(
+        default=False, validation_alias=AliasChoices("background", "run_in_background", "is_background")
+    )
+    """Return at once and let it run; read it with bash_output, stop it with bash_kill."""
+    description: str = ""
+    """What it is for, in a few words, for the person watching."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_seconds(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "timeout_seconds" in given:
+            return cast("object", given)
+        fields = dict(cast("dict[str, object]", given))
+        for name in ("timeout_ms", "timeout"):
+            limit = fields.get(name)
+            if isinstance(limit, (int, float)):
+                # others count in milliseconds: above our longest time it can be nothing else
+                in_seconds = name == "timeout" and limit <= _MAX_SECONDS
+                del fields[name]
+                fields["timeout_seconds"] = limit if in_seconds else limit / 1000
+                break
+        return fields
+
+
+class CommandFailed(ToolFailed):
+    """The command ran and said by its exit code that it did not work; the message holds its output."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Bash(TypedTool[BashArguments]):
+    """Runs shell lines in a workspace. Every process a line starts ends with it."""
+
+    spec = describe(
+        "bash",
+        "Run a bash command line. Each call is a new shell in the folder the last call ended in; variables do not"
+        " persist, and no input or terminal is available. Processes left in the background with & are stopped when"
+        " the call ends: use background=true for servers and watchers. Prefer read, edit, glob and grep to cat,"
+        " sed, find and grep.",
+        annotations=Annotations(Effect.DESTROY, open_world=True, streams=True),
+        limits=Limits(seconds=_MAX_SECONDS + 30),
+        aliases=("Bash", "shell", "run_shell_command", "execute_command", "local_shell", "execute_bash"),
+        group="shell",
+        search_hint="run shell command terminal process",
+    )
+
+    def __init__(
+        self,
+        workspace: Workspace | str | PathLike[str] = ".",
+        *,
+        sandbox: Wish = "off",
+        protected: Sequence[str] = (),
+        network: bool = False,
+        environment: Mapping[str, str] | None = None,
+        caps: Caps | None = None,
+    ) -> None:
+        """Run in the workspace; `protected` and `network` count inside a sandbox, `environment` replaces ours."""
+        self.workspace = Workspace.of(workspace)
+        self.caps = caps or Caps()
+        self._environment = environment
+        self.sandbox = _sandbox(self.workspace, sandbox, protected, network=network)
+        # weak: a session that nobody else remembers must end, and its jobs with it
+        self._seen: Callable[[], ShellSession | None] = lambda: None
+
+    def bind(self, arguments: JsonObject | str | bytes) -> "BashCall":
+        """Check arguments and fix the folder they will run in: what is judged there runs there."""
+        return BashCall(self, super().bind(arguments).given, self.folder_of(self._seen()))
+
+    def folder_of(self, session: ShellSession | None) -> Path:
+        """Where the next line of a session runs."""
+        kept = session.folder if session is not None else None
+        return kept if kept is not None and self.workspace.contains(kept) and kept.is_dir() else self.workspace.root
+
+    def session(self, context: ToolContext, judged: Path) -> ShellSession:
+        """Return the session's shell, if it still is in the folder the call was judged for."""
+        # calls are judged before the session is known and before their siblings run; either may have moved the shell
+        session = context.state.get(ShellSession)
+        self._seen = ref(session)
+        folder = self.folder_of(session)
+        if folder != judged:
+            raise ToolFailed(
+                f"nothing was run: this was judged for the folder {judged}, but the shell is in {folder}; send it again"
+            )
+        return session
+
+    def command(self, line: str, folder: Path, held: ExitStack, *, looking: bool = False) -> Command:
+        """Make the command of a line, confined where that was wished for until `held` is closed."""
+        argv = ("bash", "--noprofile", "--norc", "-c", _SCRIPT, "bash", line)
+        confined = held.enter_context(self.sandbox.confined(argv, str(folder)))
+        environment = command_environment(self._environment, looking=looking)
+        if self.sandbox.kind != "none":
+            environment["TMPDIR"] = str(_temporary_folder())
+        return Command(confined, str(folder), {**environment, "PWD": str(folder)})
+
+
+def _sandbox(workspace: Workspace, wish: Wish, protected: Sequence[str], *, network: bool) -> Sandbox:
+    if wish == "off":
+        return find_sandbox(wish, writable=())
+    held = [root / path for root in workspace.roots for path in protected]
+    return find_sandbox(wish, writable=[*workspace.roots, _temporary_folder()], protected=held, network=network)
+
+
+def _temporary_folder() -> Path:
+    folder = private_folder() / "tmp"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+class BashCall(TypedInvocation[BashArguments]):
+    """One line, bound to the folder it is judged for."""
+
+    __slots__ = ("_analysed", "bash", "folder")
+
+    def __init__(self, bash: Bash, given: BashArguments, folder: Path) -> None:
+        super().__init__(bash, given, bash.contract().dump)
+        self.bash = bash
+        self.folder = folder
+        self._analysed: ShellPlan | None = None
+
+    def accesses(self) -> Sequence[Access]:
+        """The line itself, which policies take apart, and what can be read out of it, which the scheduler goes by."""
+        touches = tuple(access for access in self._plan().accesses if isinstance(access, _TOUCHES))
+        return (RunCommand(self.given.command, str(self.folder), self._effect(), touches),)
+
+    def _plan(self) -> ShellPlan:
+        if self._analysed is None:
+            from callwright.shell import analyse  # the parser is loaded when a line is there to be parsed
+
+            self._analysed = analyse(self.given.command, str(self.folder))
+        return self._analysed
+
+    def _effect(self) -> Effect:
+        """How much the line can change, as far as that can be proven."""
+        plan = self._plan()
+        if not plan.proven or plan.verdict not in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
+            return Effect.DESTROY
+        return Effect.READ if plan.verdict is Verdict.READ_ONLY else Effect.WRITE
+
+    async def run(self, context: ToolContext) -> Output:
+        """Run it to its end, or start it and return when it is to stay in the background."""
+        session = self.bash.session(context, self.folder)
+        if self.given.background:
+            return self._start(session)
+        progress = _Progress(context.report)
+        with ExitStack() as held:
+            command = self.bash.command(self.given.command, self.folder, held, looking=self._effect() is Effect.READ)
+            seconds = self.given.timeout_seconds
+            ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
+        progress.flush()
+        return self._told(ended, self._move(session, ended))
+
+    def _start(self, session: ShellSession) -> Output:
+        session.check_room()
+        with ExitStack() as held:
+            command = self.bash.command(self.given.command, self.folder, held)
+            running = Running(command, caps=self.bash.caps)
+            running.when_ended(held.pop_all().close)
+        job = session.add(self.given.command, running)
+        return Output(
+            f'started job {job.id}; read it with bash_output(id="{job.id}"), stop it with bash_kill(id="{job.id}")',
+            {"job": job.id},
+        )
+
+    def _move(self, session: ShellSession, ended: Ended) -> str:
+        told = ended.last_words.removesuffix("\n")
+        if not told or told == str(self.folder):
+            return ""
+        if self.bash.workspace.contains(told) and Path(told).is_dir():
+            session.folder = Path(told)
+            return f"[the shell is now in {told}]\n"
+        return f"[{told} is outside the workspace: the shell is back in {self.folder}]\n"
+
+    def _told(self, ended: Ended, moved: str) -> Output:
+        said = ended.transcript.text.rstrip("\n") or "(no output)"
+        left = f"[processes it left running were stopped: {ended.leftovers}; use background=true to keep one]\n"
+        text = f"{said}\n{left if ended.leftovers else ''}{moved}"
+        seconds = self.given.timeout_seconds
+        if ended.reason == "timed_out":
+            raise TimedOut(
+                f"{text}timed out after {seconds:g} s and was stopped, with all it started; it may have had effects."
+                f" pass timeout_seconds (at most {_MAX_SECONDS:g}) or background=true for longer ones"
+            )
+        if ended.reason == "flooded":
+            raise CommandFailed(
+                f"{text}stopped: it wrote more than {self.bash.caps.flood_bytes} bytes", ended.exit_code
+            )
+        text = f"{text}exit code: {ended.exit_code}"
+        if ended.exit_code and not (ended.exit_code == 1 and self._means_no()):
+            raise CommandFailed(text, ended.exit_code)
+        return Output(text, {"exit_code": ended.exit_code})
+
+    def _means_no(self) -> bool:
+        # 1 is an answer (nothing found, files differ) when the last command that could say so is one of those
+        from callwright.shell import analyse
+
+        plan = analyse(self.given.command, str(self.folder))
+        words = [command.words for command in plan.commands if command.words and not command.inside]
+        telling = [each for each in words if each[0] not in _SAYS_NOTHING]
+        if not telling:
+            return False
+        name, *rest = telling[-1]
+        return name in _ANSWERS_NO or (name == "git" and bool(_GIT_ANSWERS_NO.intersection(rest[:1])))
+
+
+class _Progress:
+    """Passes output on as it comes, but never so often that watching costs more than the work."""
+
+    def __init__(self, report: Callable[[object], None]) -> None:
+        self._report = report
+        self._pending = ""
+        self._second = 0
+        self._reports = 0
+
+    def __call__(self, text: str) -> None:
+        self._pending = (self._pending + text)[-_REPORT_CHARS:]
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._reports = second, 0
+        if self._reports < _REPORTS_PER_SECOND:
+            self._reports += 1
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass on what is waiting."""
+        if self._pending:
+            self._report(self._pending)
+            self._pending = ""

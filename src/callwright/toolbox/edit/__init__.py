@@ -1,0 +1,1 @@
+"""The `edit` tool: finding the text, tolerating typos, explaining a miss."""

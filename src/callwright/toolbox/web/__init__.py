@@ -1,0 +1,1 @@
+"""The `web_fetch` tool: HTTP, address checks, HTML to markdown."""

@@ -1,0 +1,173 @@
+"""One HTTP exchange, connected to exactly the address that was checked, bounded in size and time."""
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+
+from callwright.core.errors import ToolFailed, Transient, Unsafe
+from callwright.toolbox.web.ssrf import Target, resolve
+
+_CHUNK = 64 * 1024
+_CONNECT_SECONDS = 10.0
+_HEADERS = {
+    "User-Agent": "callwright (web_fetch)",
+    "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    "Accept-Encoding": "gzip, deflate",
+    "Connection": "close",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one exchange may cost."""
+
+    seconds: float = 30.0
+    bytes: int = 5 * 1024 * 1024
+    """Of the body, counted after decompression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the other side answered."""
+
+    status: int
+    phrase: str
+    headers: Message
+    body: bytes
+    cut: bool = False
+    """The body was longer than was read."""
+
+
+class Exchange:
+    """One GET. It blocks, so it runs in a thread; `abort` ends it from another."""
+
+    def __init__(self, bounds: Bounds, *, tls: ssl.SSLContext | None = None, loopback: bool = False) -> None:
+        self._bounds = bounds
+        self._tls = tls
+        self._loopback = loopback
+        self._deadline = time.monotonic() + bounds.seconds
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._aborted = False
+
+    def get(self, target: Target) -> Reply:
+        """Ask for the target and read the answer; no redirect is followed, no proxy used, no cookie kept."""
+        connection = http.client.HTTPConnection(target.host, target.port)
+        connection.auto_open = 0  # it would look the name up again
+        try:
+            connection.sock = self._connect(target)
+            connection.putrequest("GET", target.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in {"Host": target.authority, **_HEADERS}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            response = connection.getresponse()
+            body, cut = self._body(response)
+            return Reply(response.status, response.reason, response.headers, body, cut)
+        except ssl.SSLCertVerificationError as error:
+            raise Unsafe(f"{target.host} does not prove who it is: {error.verify_message}") from None
+        except TimeoutError:
+            raise Transient(f"{target.host} did not answer in time") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Transient(f"the connection to {target.host} failed: {error or type(error).__name__}") from None
+        finally:
+            connection.close()
+
+    def abort(self) -> None:
+        """Break the connection, so that whoever reads from it stops."""
+        with self._lock:
+            self._aborted = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _connect(self, target: Target) -> socket.socket:
+        failure: OSError = ConnectionError("no address to connect to")
+        for family, place in resolve(target, loopback=self._loopback):
+            connected = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                connected.settimeout(min(_CONNECT_SECONDS, self._left()))
+                connected.connect(place)
+                return self._hold(self._secured(connected, target))
+            except ssl.SSLError:
+                connected.close()
+                raise
+            except OSError as error:
+                connected.close()
+                failure = error
+        raise failure
+
+    def _secured(self, connected: socket.socket, target: Target) -> socket.socket:
+        connected.settimeout(self._left())
+        if target.scheme == "http":
+            return connected
+        context = self._tls or ssl.create_default_context()
+        return context.wrap_socket(connected, server_hostname=target.host)
+
+    def _hold(self, connected: socket.socket) -> socket.socket:
+        with self._lock:
+            self._socket = connected
+            if self._aborted:
+                raise TimeoutError
+        return connected
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def _body(self, response: http.client.HTTPResponse) -> tuple[bytes, bool]:
+        unpack = _unpacker(response.headers.get("Content-Encoding", ""))
+        body = bytearray()
+        received = 0
+        while received <= self._bounds.bytes and len(body) <= self._bounds.bytes:
+            if self._socket is not None:
+                self._socket.settimeout(self._left())
+            data = response.read1(_CHUNK)
+            if not data:
+                return bytes(body), False
+            received += len(data)
+            body += unpack(data, self._bounds.bytes + 1 - len(body))
+        return bytes(body[: self._bounds.bytes]), True
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    names = [name.strip().lower() for name in encoding.split(",") if name.strip().lower() not in ("", "identity")]
+    if not names:
+        return lambda data, _: data
+    if len(names) > 1 or names[0] not in ("gzip", "x-gzip", "deflate"):
+        raise ToolFailed(f"the answer is packed as {encoding!r}, which was not asked for and cannot be read")
+    return _Unpacker()
+
+
+class _Unpacker:
+    """Unpacks no more than it is told to, however small the packed form is."""
+
+    def __init__(self) -> None:
+        self._engine: Any = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._begun = False
+
+    def __call__(self, data: bytes, room: int) -> bytes:
+        try:
+            out = self._engine.decompress(data, room)
+        except zlib.error as error:
+            if self._begun:
+                raise ToolFailed(f"the answer cannot be unpacked: {error}") from None
+            self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers call the bare stream deflate
+            out = self._raw(data, room)
+        self._begun = True
+        return out
+
+    def _raw(self, data: bytes, room: int) -> bytes:
+        try:
+            return self._engine.decompress(data, room)
+        except zlib.error as error:
+            raise ToolFailed(f"the answer cannot be unpacked: {error}") from None
