@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from callwright import Effect, Executor, Registry, ToolCall, tool
-from callwright.agent import Agent, Budget
+from callwright.agent import Agent, RunLimits
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, ToolMessage, encoded
 from callwright.executor.turn import Turn
@@ -107,7 +107,7 @@ def _executor() -> Executor:
 
 
 def _agent(model: Model, store: SessionStore | None = None) -> Agent:
-    return Agent(model, executor=_executor(), sessions=store, limits=Budget(turns=100_000, same_calls=None))
+    return Agent(model, executor=_executor(), sessions=store, limits=RunLimits(turns=100_000, same_calls=None))
 
 
 async def _cpu(work: Callable[[], Awaitable[object]]) -> float:
@@ -159,7 +159,7 @@ async def crowd(agents: int = 1_000, turns: int = 10) -> tuple[float, float, flo
     """Share of the ideal pace of many agents with 50 ms tools, seconds of CPU, and kilobytes per idle agent."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    executor, limits = _executor(), Budget(turns=100_000, same_calls=None)  # shared, as a service would
+    executor, limits = _executor(), RunLimits(turns=100_000, same_calls=None)  # shared, as a service would
     made = [Agent(Terse(turns), executor=executor, limits=limits) for _ in range(agents)]
     idle = (tracemalloc.get_traced_memory()[0] - before) / agents / 1024
     tracemalloc.stop()

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from benchmarks.agent import ARGUMENTS, Model, grep
 from benchmarks.measure import cpu_seconds
 from callwright import Executor, Registry, ToolCall, Turn
-from callwright.agent import Agent, Budget
+from callwright.agent import Agent, RunLimits
 from callwright.core.events import Event
 from callwright.executor.executor import Observer
 from callwright.policy import AllowEverything
@@ -52,7 +52,7 @@ def _traced(*, content: bool) -> Iterator[Observer]:
 def _microseconds(observe: tuple[Observer, ...]) -> tuple[float, float]:
     """Per turn of one call, and per call in a turn of many."""
     executor = Executor(Registry(grep), AllowEverything(), observe=observe)
-    limits = Budget(turns=_TURNS + 2, same_calls=None)
+    limits = RunLimits(turns=_TURNS + 2, same_calls=None)
     calls = [ToolCall(f"c{n}", "grep", ARGUMENTS) for n in range(_CALLS)]
 
     def talk() -> None:

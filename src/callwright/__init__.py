@@ -14,7 +14,7 @@ __version__ = "0.2.0"
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.budget import Budget as Budget
+    from callwright.agent.budget import RunLimits as RunLimits
     from callwright.agent.results import Done as Done, Paused as Paused, Stopped as Stopped
     from callwright.core.access import (
         Allow as Allow,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         ToolSpec as ToolSpec,
     )
     from callwright.executor.executor import Executor as Executor
-    from callwright.executor.turn import Bounds as Bounds, Turn as Turn, TurnCancelled as TurnCancelled
+    from callwright.executor.turn import Turn as Turn, TurnCancelled as TurnCancelled, TurnLimits as TurnLimits
     from callwright.hooks.base import Hook as Hook
     from callwright.policy.base import Policy as Policy
     from callwright.registry.registry import Registry as Registry
@@ -76,7 +76,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "agent.agent": "Agent",
-        "agent.budget": "Budget",
+        "agent.budget": "RunLimits",
         "agent.results": "Done Paused Stopped",
         "core.access": "Allow Ask DeletePath Deny ReadPath WritePath",
         "core.calls": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
@@ -87,7 +87,7 @@ __getattr__ = lazy_exports(
         ),
         "core.spec": "Annotations Effect Limits ToolSpec",
         "executor.executor": "Executor",
-        "executor.turn": "Bounds Turn TurnCancelled",
+        "executor.turn": "TurnLimits Turn TurnCancelled",
         "hooks.base": "Hook",
         "policy.base": "Policy",
         "registry.registry": "Registry",

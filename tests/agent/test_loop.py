@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callwright import Answers, Completed, Effect, Executor, Failed, Registry, ToolCall, ToolContext, UsageError, tool
-from callwright.agent import Agent, Budget, Done, ModelRetried, Paused, Prices, Requests, Stopped, TurnEnded
+from callwright.agent import Agent, Done, ModelRetried, Paused, Prices, Requests, RunLimits, Stopped, TurnEnded
 from callwright.agent.transcript import unanswered
 from callwright.core.content import Text
 from callwright.core.events import CallBegan, CallEnded
@@ -120,17 +120,17 @@ async def test_turns_are_limited_and_the_limit_is_a_result() -> None:
 
 async def test_tokens_and_money_are_limited() -> None:
     costly = AssistantMessage((adding(),), "calls", Usage(1000, 500, 100, 50))
-    result = await Agent(ScriptedProvider(costly, "no"), [add], limits=Budget(tokens=1600)).run("go")
+    result = await Agent(ScriptedProvider(costly, "no"), [add], limits=RunLimits(tokens=1600)).run("go")
     assert isinstance(result, Stopped) and result.kind == "tokens" and "1650" in result.reason
-    dear = Budget(money=0.01, prices=Prices(input=3.0, output=15.0))
+    dear = RunLimits(money=0.01, prices=Prices(input=3.0, output=15.0))
     result = await Agent(ScriptedProvider(costly, "no"), [add], limits=dear).run("go")
     assert isinstance(result, Stopped) and result.kind == "money"
     with pytest.raises(UsageError, match="prices"):
-        Budget(money=1.0)
+        RunLimits(money=1.0)
 
 
 async def test_wall_time_ends_a_call_that_is_under_way_and_it_gets_its_outcome() -> None:
-    agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")]), [hang, add], limits=Budget(seconds=0.03))
+    agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")]), [hang, add], limits=RunLimits(seconds=0.03))
     result = await agent.run("go", session="s")
     assert isinstance(result, Stopped) and result.kind == "seconds"
     told = (await agent.messages("s"))[-1]
@@ -148,7 +148,7 @@ async def test_wall_time_ends_a_request_that_is_under_way() -> None:
             yield TextDelta("I")
             await asyncio.sleep(60)
 
-    result = await Agent(Slow(), limits=Budget(seconds=0.02)).run("go")
+    result = await Agent(Slow(), limits=RunLimits(seconds=0.02)).run("go")
     assert isinstance(result, Stopped) and result.kind == "seconds"
 
 
@@ -177,7 +177,7 @@ async def test_the_same_call_is_no_circle_while_its_outcome_changes() -> None:
         polled += 1
         return f"{polled} of 10" if polled <= 10 else "stuck"
 
-    limits = Budget(same_calls=3)
+    limits = RunLimits(same_calls=3)
     result = await Agent(ScriptedProvider.answering(lambda _: ToolCall("p", "poll")), [poll], limits=limits).run("go")
     assert isinstance(result, Stopped) and result.kind == "repeated"
     assert polled == 13

@@ -21,7 +21,7 @@ from callwright import (
     Turn,
     tool,
 )
-from callwright.agent import Agent, Budget, Done, Paused, Stopped
+from callwright.agent import Agent, Done, Paused, RunLimits, Stopped
 from callwright.agent.transcript import unanswered
 from callwright.core.calls import digest_of
 from callwright.core.content import Output
@@ -223,7 +223,7 @@ async def test_a_second_run_of_a_session_is_refused_while_the_first_goes_on(stor
 
 async def test_a_limit_can_be_resumed_from(store: SqliteStore) -> None:
     agent = agent_on(store, CHARGE, "ok")
-    agent.limits = Budget(turns=1)
+    agent.limits = RunLimits(turns=1)
     assert isinstance(await agent.run("go", session="s"), Stopped)
     assert isinstance(await agent.resume("s"), Done)
 

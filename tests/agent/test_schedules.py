@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from callwright import Answers, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
-from callwright.agent import Agent, Budget, Compaction, Paused, Requests
+from callwright.agent import Agent, Compaction, Paused, Requests, RunLimits
 from callwright.agent.transcript import unanswered
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Stop, ToolMessage
@@ -102,7 +102,7 @@ class Drama:
             registry,
             executor=Executor(registry, hooks=[hook]),
             sessions=self.store,
-            limits=Budget(turns=4),
+            limits=RunLimits(turns=4),
             compaction=Compaction(at_tokens=1500, keep_tokens=200),
             requests=Requests(clock=FakeClock()),
         )

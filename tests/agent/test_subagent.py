@@ -20,10 +20,9 @@ from callwright import (
     Turn,
     tool,
 )
-from callwright.agent import Agent, Budget, Done, Stopped
+from callwright.agent import Agent, Done, RunLimits, Stopped
 from callwright.core.access import Access, Decision, UseTool
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
-from callwright.hooks.base import Refuse
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
@@ -60,7 +59,7 @@ class NoNotes(Policy):
         return Deny("no notes") if isinstance(access, UseTool) and access.name == "note" else None
 
 
-def inner(*script: object, tools: Sequence[object] = (note, hang), limits: Budget = Budget()) -> Agent:  # noqa: B008 - frozen
+def inner(*script: object, tools: Sequence[object] = (note, hang), limits: RunLimits = RunLimits()) -> Agent:  # noqa: B008 - frozen
     registry = Registry(*tools)  # type: ignore[arg-type] - tools
     provider = ScriptedProvider(*script)  # type: ignore[arg-type] - lines
     return Agent(provider, executor=Executor(registry, AllowEverything()), limits=limits)
@@ -107,7 +106,7 @@ async def test_a_parents_rules_and_hooks_bind_the_child() -> None:
         Executor(
             Registry(),
             AllowEverything(),
-            hooks=[ScriptedHook(lambda p: Refuse("no") if p.call.name == "note" else None)],
+            hooks=[ScriptedHook(lambda p: Deny("no") if p.call.name == "note" else None)],
         ),
     ):
         await outcome_of(outer(inner(NOTE, "could not"), executor))
@@ -143,14 +142,14 @@ async def test_a_cancellation_reaches_the_child() -> None:
 
 async def test_a_child_that_stops_is_a_failed_call_that_says_why() -> None:
     calls = [ToolCall(f"n{number}", "note", {"text": f"{number}"}) for number in range(3)]
-    outcome = await outcome_of(outer(inner(*calls, limits=Budget(turns=2))))
+    outcome = await outcome_of(outer(inner(*calls, limits=RunLimits(turns=2))))
     assert isinstance(outcome, Failed) and "2 turns" in outcome.text
     assert wrote == ["0", "1"]
 
 
 async def test_what_a_child_spends_counts_for_the_parent() -> None:
     dear = AssistantMessage((), usage=Usage(900, 100))
-    agent = outer(inner(dear), limits=Budget(tokens=1000))
+    agent = outer(inner(dear), limits=RunLimits(tokens=1000))
     result = await agent.run("go")
     assert isinstance(result, Stopped) and result.kind == "tokens"
 

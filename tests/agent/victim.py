@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from callwright import Annotations, Answers, Effect, Executor, Registry, ToolCall, ToolContext, tool
-from callwright.agent import Agent, Budget, Paused
+from callwright.agent import Agent, Paused, RunLimits
 from callwright.core.messages import ToolMessage
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SessionBusy, SqliteStore
@@ -72,7 +72,7 @@ async def work(folder: Path, session: str) -> str:
             tools,
             executor=Executor(tools),
             sessions=store,
-            limits=Budget(turns=100),
+            limits=RunLimits(turns=100),
         )
         known = {entry.session_id for entry in await store.list(limit=10_000)}
         try:

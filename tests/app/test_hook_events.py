@@ -10,9 +10,9 @@ import pytest
 from callwright import Annotations, Answers, Completed, Effect, Failed, Question, SchemaTool, ToolCall, ToolSpec, Turn
 from callwright.agent.compaction import Compaction
 from callwright.agent.results import AgentEvent, Done, Paused, Stopped
-from callwright.app.app import App, Wishes, assemble
+from callwright.app.app import App, RunOptions, assemble
 from callwright.app.conversation import Conversation
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.permissions import Conditions, faulty_condition
 from callwright.app.settings import load_settings
 from callwright.core.errors import ApprovalRequired
@@ -20,7 +20,7 @@ from callwright.core.json import JsonObject
 from callwright.core.messages import ToolMessage
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import ShellHook
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.schema_tool import SchemaInvocation
 
@@ -29,17 +29,19 @@ TOUCH = ToolCall("1", "bash", {"command": "touch a"})
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> Locations:
     (tmp_path / "project").mkdir()
     (tmp_path / "home").mkdir()
-    found = Places.of(tmp_path / "project", home=tmp_path / "home")
-    return Places(found.home, found.project, found.cwd, tmp_path / "managed.json")
+    found = Locations.of(tmp_path / "project", home=tmp_path / "home")
+    return Locations(found.home, found.project, found.cwd, tmp_path / "managed.json")
 
 
-def app_with(places: Places, hooks: dict[str, Any], *replies: Any, wishes: Wishes | None = None, **more: Any) -> App:
+def app_with(
+    places: Locations, hooks: dict[str, Any], *replies: Any, wishes: RunOptions | None = None, **more: Any
+) -> App:
     content = {"hooks": {event: [{"hooks": _hooks(given)}] for event, given in hooks.items()}, **more}
     settings = load_settings(places, trusted=False, given=[json.dumps(content)])
-    return assemble(ScriptedProvider(*replies), settings, places, wishes or Wishes(keep=False))
+    return assemble(ScriptedProvider(*replies), settings, places, wishes or RunOptions(keep=False))
 
 
 def _hooks(given: Any) -> list[Any]:
@@ -54,7 +56,7 @@ def answering(behavior: str, **more: object) -> str:
     return says({"hookSpecificOutput": {"decision": {"behavior": behavior, **more}}})
 
 
-def heard(places: Places) -> list[dict[str, Any]]:
+def heard(places: Locations) -> list[dict[str, Any]]:
     file = places.cwd / "heard.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -75,25 +77,25 @@ async def said(app: App, prompt: str = "go", **more: Any) -> list[AgentEvent]:
         ("echo git push", False),
     ],
 )
-def test_a_condition_is_looked_for_in_everything_that_might_run(places: Places, line: str, expected: bool) -> None:
+def test_a_condition_is_looked_for_in_everything_that_might_run(places: Locations, line: str, expected: bool) -> None:
     app = app_with(places, {})
     tool = app.registry.get("bash")
     assert tool is not None
     pending = PendingCall(ToolCall("1", "bash"), tool.spec, {"command": line})
-    assert Conditions(app.registry, Surroundings.of(places.cwd))("Bash(git push *)", pending) is expected
+    assert Conditions(app.registry, PathContext.of(places.cwd))("Bash(git push *)", pending) is expected
 
 
-def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(places: Places) -> None:
+def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(places: Locations) -> None:
     app = app_with(places, {})
     tool = app.registry.get("bash")
     assert tool is not None
     pending = PendingCall(ToolCall("1", "bash"), tool.spec, {"comand": "ls"})
-    assert Conditions(app.registry, Surroundings.of(places.cwd))("Bash(git *)", pending)
+    assert Conditions(app.registry, PathContext.of(places.cwd))("Bash(git *)", pending)
 
 
-async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(places: Places) -> None:
+async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(places: Locations) -> None:
     refuse = {"command": "echo no >&2; exit 2", "if": "Edit(*.py)"}
-    executor = app_with(places, {"PreToolUse": refuse}, wishes=Wishes(mode="auto", keep=False)).executor
+    executor = app_with(places, {"PreToolUse": refuse}, wishes=RunOptions(mode="auto", keep=False)).executor
     assert isinstance(await executor.run("write", {"path": "a.txt", "content": "x"}), Completed)
     assert isinstance(await executor.run("write", {"path": "a.py", "content": "x"}), Failed)
     app = app_with(places, {"PreToolUse": {**refuse, "if": "Bash(git"}})
@@ -102,9 +104,9 @@ async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_t
     assert faulty_condition(ShellHook("PreToolUse", "x", condition="Bash(git *)")) == ""
 
 
-async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(places: Places) -> None:
+async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(places: Locations) -> None:
     copy = 'python3 -c \'import json,shutil,sys; shutil.copy(json.load(sys.stdin)["transcript_path"], "copied")\''
-    app = app_with(places, {"Stop": copy}, "hello yourself", wishes=Wishes())
+    app = app_with(places, {"Stop": copy}, "hello yourself", wishes=RunOptions())
     assert isinstance((await said(app, "hello"))[-1], Done)
     app.close()
     kinds = [json.loads(line)["kind"] for line in (places.cwd / "copied").read_text().splitlines()]
@@ -114,7 +116,7 @@ async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(place
     assert "transcript_path" not in heard(places)[-1]
 
 
-async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_say_no(places: Places) -> None:
+async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_say_no(places: Locations) -> None:
     app = app_with(places, {"PermissionRequest": answering("allow")}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Done) and (places.cwd / "a").exists()
     app = app_with(places, {"PermissionRequest": answering("deny", message="not today")}, TOUCH, "a pity")
@@ -129,7 +131,7 @@ async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_s
     [("touch a", {"ask": ["Bash(touch *)"]}), ("cat ~/.ssh/id_rsa", {}), ("touch .git/config", {})],
 )
 async def test_a_hooks_yes_to_a_question_never_beats_an_ask_rule_or_a_guard(
-    places: Places, line: str, permissions: object
+    places: Locations, line: str, permissions: object
 ) -> None:
     call = ToolCall("1", "bash", {"command": line})
     hooks = {"PermissionRequest": answering("allow"), "Notification": NOTE}
@@ -138,7 +140,7 @@ async def test_a_hooks_yes_to_a_question_never_beats_an_ask_rule_or_a_guard(
     assert heard(places)[-1]["notification_type"] == "permission_prompt"
 
 
-async def test_a_yes_to_other_arguments_is_judged_by_those(places: Places) -> None:
+async def test_a_yes_to_other_arguments_is_judged_by_those(places: Locations) -> None:
     other = answering("allow", updatedInput={"command": "touch b"})
     app = app_with(places, {"PermissionRequest": other}, TOUCH, "done")
     await said(app)
@@ -148,13 +150,13 @@ async def test_a_yes_to_other_arguments_is_judged_by_those(places: Places) -> No
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_yes_does_not_answer_what_another_hook_asked(places: Places) -> None:
+async def test_a_yes_does_not_answer_what_another_hook_asked(places: Locations) -> None:
     wondering = says({"hookSpecificOutput": {"permissionDecision": "ask"}})
     app = app_with(places, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_person_is_asked_what_hooks_leave_open(places: Places) -> None:
+async def test_a_person_is_asked_what_hooks_leave_open(places: Locations) -> None:
     calls = [ToolCall(name, "bash", {"command": f"touch {name}"}) for name in "ab"]
     hook = {"command": answering("allow"), "if": "Bash(touch a)"}
     app = app_with(places, {"PermissionRequest": hook}, calls, "done")
@@ -179,7 +181,7 @@ class Form(SchemaTool):
         return bound
 
 
-async def test_a_servers_form_can_be_filled_in_by_a_hook(places: Places) -> None:
+async def test_a_servers_form_can_be_filled_in_by_a_hook(places: Locations) -> None:
     fill = says({"hookSpecificOutput": {"action": "accept", "content": {"name": "Ann"}}})
     asking = {"Elicitation": f"{NOTE}; {fill}", "ElicitationResult": NOTE, "PreToolUse": "exit 2"}
     app = app_with(places, asking)
@@ -208,7 +210,7 @@ async def test_a_servers_form_can_be_filled_in_by_a_hook(places: Places) -> None
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-async def test_compaction_is_told_of_and_can_be_refused(places: Places, blocked: bool) -> None:
+async def test_compaction_is_told_of_and_can_be_refused(places: Locations, blocked: bool) -> None:
     hooks = {
         "PreCompact": f"{NOTE}; {'exit 2' if blocked else 'true'}",
         "PostCompact": NOTE,
@@ -231,7 +233,7 @@ async def test_compaction_is_told_of_and_can_be_refused(places: Places, blocked:
         assert heard(places)[-1]["compact_summary"] == "the summary"
 
 
-async def test_what_happens_around_a_conversation_is_told(places: Places) -> None:
+async def test_what_happens_around_a_conversation_is_told(places: Locations) -> None:
     (places.project / "AGENTS.md").write_text("be kind, see @more.md and `@code.md`")
     for name in ("more.md", "code.md"):
         (places.project / name).write_text("and brief")
@@ -266,7 +268,7 @@ async def test_what_happens_around_a_conversation_is_told(places: Places) -> Non
     ],
 )
 async def test_a_stop_hook_sends_back_with_or_without_a_reason_unless_it_ends_the_run(
-    places: Places, stop: object, texts: list[str]
+    places: Locations, stop: object, texts: list[str]
 ) -> None:
     once = f"grep -q '\"stop_hook_active\": true' && exit 0; echo '{json.dumps(stop)}'"
     app = app_with(places, {"Stop": once}, "one", "two")
@@ -275,7 +277,7 @@ async def test_a_stop_hook_sends_back_with_or_without_a_reason_unless_it_ends_th
     assert [text for text in contents if text] == ["go", *texts]
 
 
-async def test_hooks_can_be_turned_off_but_not_those_of_the_administrator(places: Places) -> None:
+async def test_hooks_can_be_turned_off_but_not_those_of_the_administrator(places: Locations) -> None:
     places.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
     app = app_with(places, {"Stop": "touch own"}, "hi", disableAllHooks=True)
     await said(app)

@@ -5,31 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.permissions import ProjectGrants
 from callwright.app.skills.grants import ActiveSkills, asking_skills
 from callwright.app.trust import Trust
 from callwright.core.access import RunCommand
 from callwright.core.calls import Approve, Question
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.skills import Skills
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> Locations:
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
-    return Places.of(project, home=tmp_path / "home")
+    return Locations.of(project, home=tmp_path / "home")
 
 
-def always(places: Places) -> None:
+def always(places: Locations) -> None:
     accesses = (RunCommand("npm test", str(places.cwd)),)
     question = Question("c1", "bash", {"command": "npm test"}, "digest", "Allow it?", accesses=accesses)
-    ProjectGrants(Surroundings.of(places.cwd), places).remember(question, Approve(scope="always"), session="s")
+    ProjectGrants(PathContext.of(places.cwd), places).remember(question, Approve(scope="always"), session="s")
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(places: Places, folder: bool) -> None:
+def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(places: Locations, folder: bool) -> None:
     places.home.mkdir()
     if folder:
         (places.project / ".callwright").symlink_to(places.home)
@@ -40,7 +40,7 @@ def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(pla
     assert not places.user_settings.exists() and not (places.home / "settings.local.json").exists()
 
 
-def test_always_is_kept_where_settings_lead_inside_the_project(places: Places) -> None:
+def test_always_is_kept_where_settings_lead_inside_the_project(places: Locations) -> None:
     (places.project / "config").mkdir()
     (places.project / ".callwright").symlink_to(places.project / "config")
     always(places)
@@ -48,7 +48,7 @@ def test_always_is_kept_where_settings_lead_inside_the_project(places: Places) -
     assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(places).given
 
 
-def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(places: Places) -> None:
+def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(places: Locations) -> None:
     skill = places.project / ".callwright" / "skills" / "tidy"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\ndescription: Tidy.\nallowed-tools: Edit(/docs/**)\n---\nTidy up.\n")
@@ -57,7 +57,7 @@ def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_grante
     (deeper / "other").symlink_to(skill)
     skills = Skills(places.project)
     (found,) = skills.visit(places.project / "vendored" / "file")
-    active = ActiveSkills(Surroundings.of(places.cwd), asking_skills(places))
+    active = ActiveSkills(PathContext.of(places.cwd), asking_skills(places))
     trusted = skills.get("tidy")
     assert trusted is not None and active.trusts(trusted)
     assert found.file == trusted.file and not active.trusts(found)

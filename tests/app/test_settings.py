@@ -9,30 +9,30 @@ import jsonschema_rs
 import pytest
 from hypothesis import given, settings as settings_of_hypothesis, strategies as st
 
-from callwright.app.app import Wishes, assemble
-from callwright.app.locations import Places
+from callwright.app.app import RunOptions, assemble
+from callwright.app.locations import Locations
 from callwright.app.permissions import rules_in
 from callwright.app.settings import Settings, load_settings
 from callwright.app.settings_file import SCHEMA_FILE, line_of, parse_layer
 from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import EVENTS, NEVER
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.testing.fakes import ScriptedProvider
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> Locations:
     project = tmp_path / "project"
     (project / ".callwright").mkdir(parents=True)
     (tmp_path / "home").mkdir()
-    return Places.of(project, home=tmp_path / "home")
+    return Locations.of(project, home=tmp_path / "home")
 
 
 def write(file: Path, content: object) -> None:
     file.write_text(json.dumps(content))
 
 
-def test_the_last_word_counts_and_nearer_places_speak_later(places: Places) -> None:
+def test_the_last_word_counts_and_nearer_places_speak_later(places: Locations) -> None:
     write(places.user_settings, {"model": "user", "sandbox": "prefer"})
     write(places.project_settings, {"model": "project", "permissions": {"defaultMode": "plan"}})
     write(places.local_settings, {"model": "local"})
@@ -43,7 +43,7 @@ def test_the_last_word_counts_and_nearer_places_speak_later(places: Places) -> N
     assert given_too.last("model") == "option"
 
 
-def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(places: Places) -> None:
+def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(places: Locations) -> None:
     write(places.user_settings, {"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "y"}}})
     write(places.project_servers, {"mcpServers": {"a": {"command": "z"}}})
     servers = load_settings(places, trusted=True).merged("mcpServers")
@@ -61,14 +61,14 @@ def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(places: Pl
         ("[]", ":1: the settings: "),
     ],
 )
-def test_a_complaint_names_the_file_and_the_line(places: Places, text: str, complaint: str) -> None:
+def test_a_complaint_names_the_file_and_the_line(places: Locations, text: str, complaint: str) -> None:
     places.user_settings.write_text(text)
     with pytest.raises(UsageError) as raised:
         load_settings(places, trusted=False)
     assert str(raised.value).startswith(f"{places.user_settings}{complaint}")
 
 
-def test_settings_of_the_command_line_that_are_not_there_are_named(places: Places) -> None:
+def test_settings_of_the_command_line_that_are_not_there_are_named(places: Locations) -> None:
     with pytest.raises(UsageError, match=r"--settings nowhere\.json"):
         load_settings(places, trusted=True, given=["nowhere.json"])
 
@@ -79,12 +79,12 @@ def test_a_key_nobody_reads_is_told_with_the_one_that_was_meant() -> None:
     assert layer.problems[1].startswith("settings.json:3: 'statusLine'")
 
 
-def test_a_file_with_a_byte_order_mark_is_read(places: Places) -> None:
+def test_a_file_with_a_byte_order_mark_is_read(places: Locations) -> None:
     places.user_settings.write_bytes(b'\xef\xbb\xbf{"model": "x"}')
     assert load_settings(places, trusted=False).last("model") == "x"
 
 
-def test_folders_are_read_from_where_they_were_written(places: Places) -> None:
+def test_folders_are_read_from_where_they_were_written(places: Locations) -> None:
     write(places.project_settings, {"permissions": {"additionalDirectories": ["../shared", "/absolute"]}})
     assert load_settings(places, trusted=True).directories() == (
         places.project / "../shared",
@@ -92,19 +92,19 @@ def test_folders_are_read_from_where_they_were_written(places: Places) -> None:
     )
 
 
-def test_the_project_is_the_repository_wherever_inside_one_stands(places: Places) -> None:
+def test_the_project_is_the_repository_wherever_inside_one_stands(places: Locations) -> None:
     (places.project / ".git").mkdir()
     inner = places.project / "a" / "b"
     inner.mkdir(parents=True)
-    assert Places.of(inner, home=places.home).project == places.project
+    assert Locations.of(inner, home=places.home).project == places.project
 
 
-def test_nobodys_word_counts_after_the_administrators(places: Places, tmp_path: Path) -> None:
-    managed = Places(places.home, places.project, places.cwd, tmp_path / "managed.json")
+def test_nobodys_word_counts_after_the_administrators(places: Locations, tmp_path: Path) -> None:
+    managed = Locations(places.home, places.project, places.cwd, tmp_path / "managed.json")
     write(managed.managed, {"sandbox": "require", "permissions": {"deny": ["Bash(curl *)"]}})
     settings = load_settings(managed, trusted=True, given=['{"sandbox": "off", "permissions": {"deny": []}}'])
     assert settings.last("sandbox") == "require" and settings.place("sandbox") == f"{managed.managed}:1"
-    rules = rules_in(settings, Surroundings.of(places.cwd)).rules
+    rules = rules_in(settings, PathContext.of(places.cwd)).rules
     assert [(rule.text, rule.written_in) for rule in rules] == [("Bash(curl *)", f"{managed.managed}:1")]
     managed.managed.write_text("{")
     with pytest.raises(UsageError, match=r"managed\.json:1: not valid JSON"):
@@ -125,12 +125,12 @@ def test_keys_nobody_reads_are_told_inside_sections_too() -> None:
 def test_a_rule_that_cannot_be_read_is_named_with_its_line() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [\n"Read(a)",\n"Bash(rm"]}}')
     with pytest.raises(UsageError, match=r"/x:3: the deny rule 'Bash\(rm'"):
-        rules_in(Settings((layer,)), Surroundings.of("/"))
+        rules_in(Settings((layer,)), PathContext.of("/"))
 
 
 def test_a_misspelt_example_of_a_rule_is_told() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [{"rule": "Bash(rm *)", "matches": ["ls"]}]}}')
-    (problem,) = rules_in(Settings((layer,)), Surroundings.of("/")).problems
+    (problem,) = rules_in(Settings((layer,)), PathContext.of("/")).problems
     assert "'matches' is not read" in str(problem) and "in /x:1" in str(problem)
 
 
@@ -172,10 +172,10 @@ COPIED = {
 }
 
 
-def test_settings_of_another_agent_can_be_copied_over(places: Places) -> None:
+def test_settings_of_another_agent_can_be_copied_over(places: Locations) -> None:
     places.user_settings.write_text(json.dumps(COPIED, indent=2))
     settings = load_settings(places, trusted=False)
-    app = assemble(ScriptedProvider(), settings, places, Wishes(keep=False))
+    app = assemble(ScriptedProvider(), settings, places, RunOptions(keep=False))
     assert [hook.command for hook in app.hooks.hooks] == ['"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "audit"]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
     assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
@@ -238,8 +238,8 @@ def test_what_fits_the_schema_can_be_read_and_becomes_an_agent(content: Any) -> 
     layer = parse_layer("command line", "--settings", json.dumps(content))
     assert layer.problems == ()
     with TemporaryDirectory() as folder:
-        places = Places.of(folder, home=Path(folder, "home"))
-        app = assemble(ScriptedProvider(), Settings((layer,)), places, Wishes(keep=False))
+        places = Locations.of(folder, home=Path(folder, "home"))
+        app = assemble(ScriptedProvider(), Settings((layer,)), places, RunOptions(keep=False))
     counted = [entry for groups in content.get("hooks", {}).values() for group in groups for entry in group["hooks"]]
     assert len(app.hooks.hooks) <= len(counted)
     written = content.get("permissions", {})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Usage, UserMessage
 from callwright.sessions import SqliteStore
@@ -108,7 +108,7 @@ def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(mac
 
 def test_sessions_and_stats_say_what_was_spent_at_each_models_prices(machine: "Machine") -> None:
     machine.user_settings({"prices": {"own": {"input": 3, "output": 0}}})
-    places = Places.of()
+    places = Locations.of()
     places.record.mkdir(parents=True)
     spoke = (("gpt-5-2026-01-01", 1_000_000), ("own", 1_000_000), ("nobody-knows", 500))
 

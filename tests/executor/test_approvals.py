@@ -36,8 +36,8 @@ from callwright import (
 )
 from callwright.core.access import Access, Decision, UseTool
 from callwright.core.calls import GrantScope
-from callwright.executor import Bounds
-from callwright.hooks import Answer, Hook, PendingCall, Refuse, Verdict
+from callwright.executor import TurnLimits
+from callwright.hooks import Answer, Hook, PendingCall, Verdict
 from callwright.policy import ByMode, Subject
 from callwright.testing import Recorder
 from callwright.tool.typed import describe
@@ -174,7 +174,7 @@ async def test_an_answer_from_another_session_does_not_count() -> None:
 
 
 async def test_an_answer_expires() -> None:
-    executor = Executor(Registry(pay), bounds=Bounds(question_seconds=100))
+    executor = Executor(Registry(pay), bounds=TurnLimits(question_seconds=100))
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await executor.execute([call]))
     answers = Answers.approving([question])
@@ -235,7 +235,7 @@ class Watching(Hook):
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         self.seen.append(dict(pending.arguments))
-        return Refuse("not that one") if pending.arguments.get("amount") in self._refused else None
+        return Deny("not that one") if pending.arguments.get("amount") in self._refused else None
 
 
 async def test_hooks_see_the_arguments_a_person_changed_and_may_refuse_them() -> None:
@@ -405,9 +405,9 @@ async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> 
     ("scope", "again", "elsewhere"), [("once", Interrupted, Interrupted), ("session", Completed, Interrupted)]
 )
 async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again: type, elsewhere: type) -> None:
-    from callwright.policy import Grants, Policies, Surroundings
+    from callwright.policy import Grants, PathContext, Policies
 
-    executor = Executor(Registry(Save()), Policies(Grants(Surroundings("/", "/root")), ByMode("default")))
+    executor = Executor(Registry(Save()), Policies(Grants(PathContext("/", "/root")), ByMode("default")))
 
     async def save(call_id: str, session: str, answers: Answers | None = None) -> Outcome:
         call = ToolCall(call_id, "save", {"path": "/tmp/a"})

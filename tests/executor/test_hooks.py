@@ -38,7 +38,6 @@ from callwright.hooks import (
     PermissionGate,
     Proceed,
     Redact,
-    Refuse,
     Rewrite,
 )
 from callwright.policy import AllowEverything, ByMode
@@ -99,7 +98,7 @@ async def test_rewritten_arguments_reach_later_hooks_the_tool_and_are_validated_
 
 
 async def test_a_refusal_reaches_the_model_as_an_error_and_nothing_runs() -> None:
-    outcome = await Executor(Registry(look), hooks=[ScriptedHook(Refuse("not on Sundays"))]).run("look", {"path": "a"})
+    outcome = await Executor(Registry(look), hooks=[ScriptedHook(Deny("not on Sundays"))]).run("look", {"path": "a"})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, Denied)
     assert outcome.text == "not on Sundays"
@@ -155,7 +154,7 @@ async def test_hooks_run_in_registration_order_before_and_after() -> None:
 
 async def test_after_sees_failures_refusals_and_answers_and_may_replace_the_outcome() -> None:
     seen = ScriptedHook()
-    executor = Executor(Registry(look), hooks=[ScriptedHook(Refuse("no")), seen])
+    executor = Executor(Registry(look), hooks=[ScriptedHook(Deny("no")), seen])
     await executor.run("look", {"path": "a"})
     assert isinstance(seen.outcomes[0], Failed)
 
@@ -182,7 +181,7 @@ async def test_a_hook_that_fails_before_stops_the_call_and_one_that_fails_after_
     assert "saw secret" not in after.text
 
 
-@pytest.mark.parametrize("said", [True, False, "refused", Refuse, Denied("no"), Deny("no")], ids=repr)
+@pytest.mark.parametrize("said", [True, False, "refused", Deny, Denied("no"), Deny("no")], ids=repr)
 async def test_what_a_hook_says_in_the_wrong_words_lets_nothing_run(said: object) -> None:
     class Confused(Hook):
         def before(self, pending: PendingCall) -> Any:

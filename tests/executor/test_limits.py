@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from callwright import Completed, Effect, Executor, Failed, Image, Limits, Registry, Text, ToolCall, ToolFailed, tool
 from callwright.clip import Outputs, clip_text
-from callwright.executor import Bounds
+from callwright.executor import TurnLimits
 from callwright.policy import AllowEverything
 
 LONG = "".join(f"line {number}\n" for number in range(10_000))
@@ -101,7 +101,7 @@ async def test_a_long_error_is_cut_too() -> None:
 
 
 async def test_a_turn_has_a_budget_over_all_its_calls_and_short_outputs_stay_whole() -> None:
-    executor = Executor(Registry(talk), bounds=Bounds(turn_chars=2_000))
+    executor = Executor(Registry(talk), bounds=TurnLimits(turn_chars=2_000))
     sizes = [50, 900, 900, 900]
     outcomes = await executor.execute([ToolCall(str(n), "talk", {"chars": size}) for n, size in enumerate(sizes)])
     texts = [outcome.text for outcome in outcomes if isinstance(outcome, Completed)]

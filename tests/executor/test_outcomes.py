@@ -22,7 +22,7 @@ from callwright import (
     TurnCancelled,
     tool,
 )
-from callwright.hooks import Answer, Ask, Halt, PendingCall, Refuse, Verdict
+from callwright.hooks import Answer, Ask, Deny, Halt, PendingCall, Verdict
 from callwright.policy import AllowEverything
 from callwright.testing import FakeClock, ScriptedHook
 
@@ -84,7 +84,7 @@ async def narrow() -> str:
 
 
 VERDICTS: dict[str, Verdict] = {
-    "refuse": Refuse("no"),
+    "refuse": Deny("no"),
     "answer": Answer("cached"),
     "ask": Ask("?"),
     "halt": Halt("stop"),

@@ -11,7 +11,7 @@ from callwright import Executor, Registry
 from callwright.core.calls import Outcome
 from callwright.core.json import JsonObject
 from callwright.executor.turn import Turn
-from callwright.mcp import McpServers, Seen, ServerConfig
+from callwright.mcp import McpServers, PinnedTools, ServerConfig
 from callwright.policy import AllowEverything, Policy
 
 ROUGH = str(Path(__file__).parent / "servers" / "rough.py")
@@ -20,7 +20,7 @@ ROUGH = str(Path(__file__).parent / "servers" / "rough.py")
 class World:
     """One server, connected, and an executor to call its tools with."""
 
-    def __init__(self, config: ServerConfig, policy: Policy | None = None, seen: Seen | None = None) -> None:
+    def __init__(self, config: ServerConfig, policy: Policy | None = None, seen: PinnedTools | None = None) -> None:
         self.registry = Registry()
         self.executor = Executor(self.registry, policy or AllowEverything())
         self.servers = McpServers([config], self.registry, seen=seen)
@@ -32,7 +32,11 @@ class World:
 
 @asynccontextmanager
 async def rough_world(
-    *arguments: str, trusted: bool = False, policy: Policy | None = None, seen: Seen | None = None, **limits: float
+    *arguments: str,
+    trusted: bool = False,
+    policy: Policy | None = None,
+    seen: PinnedTools | None = None,
+    **limits: float,
 ) -> AsyncGenerator[World, None]:
     """The hand-written server behind an executor."""
     config = ServerConfig("rough", sys.executable, ("-S", ROUGH, *arguments), trusted=trusted, **limits)  # type: ignore[arg-type] - limits are numbers

@@ -11,7 +11,7 @@ import pytest
 
 from callwright import Completed, Denied, Executor, Failed, Registry, tool
 from callwright.core.json import JsonObject
-from callwright.mcp import McpServers, Seen, ServerConfig
+from callwright.mcp import McpServers, PinnedTools, ServerConfig
 from callwright.policy import AllowEverything
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ async def test_a_trusted_servers_changes_are_taken_as_they_come(open_rough: "Ope
 
 
 async def test_a_tool_that_differs_from_the_day_before_is_held(open_rough: "OpenRough"):
-    async with open_rough(seen=Seen({"rough": {"echo": "0" * 64}})) as world:
+    async with open_rough(seen=PinnedTools({"rough": {"echo": "0" * 64}})) as world:
         outcome = await world.run("echo", {"text": "x"})
         assert isinstance(outcome, Failed)
         assert "accept it again" in outcome.text

@@ -8,7 +8,7 @@ import pytest
 from callwright import Effect, ToolFailed, UsageError
 from callwright.core.content import File, Image, Text
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.pinned_tools import Seen, SeenFile, digest_of
+from callwright.mcp.pinned_tools import PinnedTools, PinnedToolsFile, digest_of
 from callwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
 
 CONFIG = ServerConfig("demo", "demo", seconds=7)
@@ -111,7 +111,7 @@ def test_structured_content_alone_is_also_text():
 
 
 def test_what_was_seen_first_is_what_is_accepted():
-    seen = Seen()
+    seen = PinnedTools()
     assert seen.accepts("s", "t", "1")
     assert not seen.accepts("s", "t", "2")
     seen.accept("s", "t", "2")
@@ -120,12 +120,12 @@ def test_what_was_seen_first_is_what_is_accepted():
 
 def test_what_was_seen_survives_the_program(tmp_path: Path):
     file = tmp_path / "deep" / "seen.json"
-    assert SeenFile(file).accepts("s", "t", "1")
-    assert not SeenFile(file).accepts("s", "t", "2")
+    assert PinnedToolsFile(file).accepts("s", "t", "1")
+    assert not PinnedToolsFile(file).accepts("s", "t", "2")
 
 
 def test_a_spoiled_file_does_not_pass_for_one_in_which_nothing_was_seen(tmp_path: Path):
     file = tmp_path / "seen.json"
     file.write_text("{")
     with pytest.raises(UsageError, match="remove it"):
-        SeenFile(file)
+        PinnedToolsFile(file)

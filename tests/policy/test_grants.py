@@ -9,7 +9,7 @@ from callwright.core.access import Access, Allow, Ask, Reach, ReadPath, RunComma
 from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
-from callwright.policy import ByMode, Grants, Policies, Surroundings, judge_command, propose, save_rules
+from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, save_rules
 from callwright.policy.dry_run import JudgedCall, call_of, shell_call
 
 
@@ -97,7 +97,7 @@ def test_files_hosts_and_tools_are_proposed_exactly() -> None:
 
 
 def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> None:
-    grants = Grants(Surroundings("/w", "/home/ann"))
+    grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant([WritePath("/w/a")], session="one")
     access, call = call_of("edit", "/w/a", "/w")
@@ -108,7 +108,7 @@ def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> N
 
 
 def test_a_granted_line_is_granted_with_all_its_parts() -> None:
-    grants = Grants(Surroundings("/w", "/home/ann"))
+    grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     call = shell_call("make > log")
     grants.grant([RunCommand("make > log", "/w")], session="")
@@ -118,7 +118,7 @@ def test_a_granted_line_is_granted_with_all_its_parts() -> None:
 
 
 def test_granted_rules_hold_in_their_session_only() -> None:
-    grants = Grants(Surroundings("/w", "/home/ann"))
+    grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant_rules(["deploy"], session="one")
     access, call = call_of("deploy", "x", "/w")
@@ -143,7 +143,7 @@ def test_a_yes_lasts_as_long_as_it_was_given_for(
     tmp_path: Path, scope: GrantScope, line: str, saved: list[str], here: type, elsewhere: type
 ) -> None:
     file = tmp_path / "settings.json"
-    grants = Grants(Surroundings("/w", "/home/ann"), file)
+    grants = Grants(PathContext("/w", "/home/ann"), file)
     access = RunCommand(line, "/w")
     assert list(grants.remember(_question(access), Approve(scope=scope), session="one")) == saved
     policies, call = Policies(grants, ByMode()), shell_call(line)

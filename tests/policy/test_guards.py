@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
-from callwright.policy import ByMode, Guards, Policies, Rules, Surroundings, rules_of
+from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, rules_of
 from callwright.policy.dry_run import call_of
 
-_HERE = Surroundings("/w/project", "/home/ann", ("/w/project",))
+_HERE = PathContext("/w/project", "/home/ann", ("/w/project",))
 _ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])
 _, _CALL = call_of("edit", "x", "/w/project")
 
@@ -133,12 +133,12 @@ def test_a_link_does_not_hide_what_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "notes").symlink_to(tmp_path / ".git")
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "readme").symlink_to(tmp_path / ".env")
-    guards = Guards(Surroundings(str(tmp_path), "/home/ann", (str(tmp_path.resolve()),)))
+    guards = Guards(PathContext(str(tmp_path), "/home/ann", (str(tmp_path.resolve()),)))
     assert isinstance(guards.judge(WritePath("notes/config"), _CALL), Ask)
     assert isinstance(guards.judge(ReadPath("readme"), _CALL), Ask)
 
 
 def test_where_the_workspace_lies_does_not_make_everything_in_it_protected() -> None:
     root = "/home/ann/.config/git/project"
-    guards = Guards(Surroundings(root, "/home/ann", (root,)))
+    guards = Guards(PathContext(root, "/home/ann", (root,)))
     assert guards.judge(WritePath(f"{root}/a.py"), _CALL) is None

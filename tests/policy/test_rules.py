@@ -10,7 +10,7 @@ from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Den
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
-from callwright.policy import Rules, Surroundings, parse_rule, rules_of
+from callwright.policy import PathContext, Rules, parse_rule, rules_of
 from callwright.policy.dry_run import JudgedCall
 from callwright.policy.rules.rule import Rule, RuleKind
 
@@ -27,7 +27,7 @@ def _call(
 def _judge(
     rules: Sequence[Rule], access: Access, cwd: Path | str = "/w", call: JudgedCall | None = None
 ) -> Decision | None:
-    return Rules(rules, Surroundings(str(cwd), "/home/ann")).judge(access, call or _call("read"))
+    return Rules(rules, PathContext(str(cwd), "/home/ann")).judge(access, call or _call("read"))
 
 
 @pytest.mark.parametrize("text", ["", "Bash(", "Bash(rm -rf /)*", "(x)", "Ba sh(x)", "Bash)"])
@@ -179,13 +179,13 @@ def test_a_skill_is_named_by_its_name() -> None:
 
 
 def test_what_may_not_be_read_is_hidden_from_listings() -> None:
-    rules = Rules(rules_of(deny=["Read(secrets/**)", "Edit(public/**)"]), Surroundings("/w", "/home/ann"))
+    rules = Rules(rules_of(deny=["Read(secrets/**)", "Edit(public/**)"]), PathContext("/w", "/home/ann"))
     assert rules.hides("/w/secrets/a")
     assert not rules.hides("/w/public/a")
 
 
 def test_a_tool_denied_as_a_whole_need_not_be_shown() -> None:
-    rules = Rules(rules_of(deny=["WebFetch", "Bash(rm *)"]), Surroundings("/w", "/home/ann"))
+    rules = Rules(rules_of(deny=["WebFetch", "Bash(rm *)"]), PathContext("/w", "/home/ann"))
     assert rules.forbids_tool("web_fetch")
     assert not rules.forbids_tool("bash")
 

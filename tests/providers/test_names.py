@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.agent import Agent, Budget, Done
+from callwright.agent import Agent, Done, RunLimits
 from callwright.agent.budget import Spending
 from callwright.app.models import choose_model
 from callwright.app.settings import Settings
@@ -111,7 +111,7 @@ def test_a_long_request_costs_more_from_its_first_token_on(usage: Usage, cost: f
 
 
 def test_many_short_requests_are_not_one_long_one() -> None:
-    spending = Spending(Budget(prices=prices_for("gemini-2.5-pro")))
+    spending = Spending(RunLimits(prices=prices_for("gemini-2.5-pro")))
     for _ in range(3):
         spending.add(Usage(100_000))
     assert spending.cost == pytest.approx(0.3 * 1.25)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from callwright.agent.results import AgentEvent, Done, Stopped
-from callwright.app.app import App, Wishes, assemble
-from callwright.app.locations import Places
+from callwright.app.app import App, RunOptions, assemble
+from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.settings import load_settings
 from callwright.app.skills.skill_agent import NearbySkills
@@ -39,7 +39,7 @@ class Desk:
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
-        self.places = Places.of(project, home=home / ".callwright")
+        self.places = Locations.of(project, home=home / ".callwright")
         self.told: list[str] = []
         script = project / "make.sh"
         script.write_text(MAKE)
@@ -52,7 +52,7 @@ class Desk:
     def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **wishes: str) -> App:
         provider: Provider = ScriptedProvider(*replies) if models is None else models.main  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the lines of a script
         loaded = load_settings(self.places, trusted=Trust(self.places).given, given=[settings])
-        asked = Wishes(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
+        asked = RunOptions(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
         return assemble(provider, loaded, self.places, asked, report=self.told.append, models=models)
 
     async def say(self, app: App, text: str, session: str = "s") -> AgentEvent:

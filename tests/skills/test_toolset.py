@@ -14,7 +14,7 @@ from callwright.executor import Executor
 from callwright.executor.turn import Turn
 from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
-from callwright.policy import AllowEverything, Grants, Policies, Rule, Surroundings, rules_of, standard_policies
+from callwright.policy import AllowEverything, Grants, PathContext, Policies, Rule, rules_of, standard_policies
 from callwright.registry import Registry
 from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool
 from callwright.testing import check_tool
@@ -201,7 +201,7 @@ async def test_what_a_skill_is_allowed_never_beats_an_ask_or_a_deny(
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh *)")
     (project / "make.sh").write_text("#!/bin/sh\ntouch made\n")
     (project / "make.sh").chmod(0o755)
-    grants = Grants(Surroundings.of(project))
+    grants = Grants(PathContext.of(project))
     bench = Bench(project, home, standard_policies(project, rules=rules, more=[grants]))
 
     def activate(skill: Skill, context: ToolContext) -> None:

@@ -4,11 +4,11 @@ import stat
 
 from hypothesis import given, strategies as st
 
-from callwright.system.output_capture import Caps, Transcript, private_folder
+from callwright.system.output_capture import Caps, OutputCapture, private_folder
 
 
-def fed(chunks: list[bytes], kept_chars: int) -> Transcript:
-    transcript = Transcript(Caps(kept_chars=kept_chars))
+def fed(chunks: list[bytes], kept_chars: int) -> OutputCapture:
+    transcript = OutputCapture(Caps(kept_chars=kept_chars))
     for chunk in chunks:
         transcript.feed(chunk)
     transcript.close()
@@ -41,7 +41,7 @@ def test_the_file_holds_every_byte(chunks: list[bytes], kept_chars: int):
 
 @given(st.lists(st.text(max_size=10), max_size=20), st.data())
 def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
-    transcript = Transcript(Caps(kept_chars=10_000))
+    transcript = OutputCapture(Caps(kept_chars=10_000))
     news, read = "", 0
     for word in words:
         transcript.feed(word.encode("utf-8", "replace"))
@@ -51,7 +51,7 @@ def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
 
 
 def test_news_that_no_longer_fit_say_what_is_missing():
-    transcript = Transcript(Caps(kept_chars=20))
+    transcript = OutputCapture(Caps(kept_chars=20))
     transcript.feed(b"x" * 15)
     read = transcript.chars
     transcript.feed(b"y" * 100)

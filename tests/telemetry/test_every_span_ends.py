@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from callwright import Effect, Executor, Limits, Registry, ToolCall, ToolContext, ToolFailed, Transient, tool
-from callwright.agent import Agent, Budget, Done, Requests
+from callwright.agent import Agent, Done, Requests, RunLimits
 from callwright.core.events import CallBegan, CallEnded, Event
 from callwright.policy import ByMode
 from callwright.providers.base import ProviderError
@@ -119,7 +119,7 @@ def test_every_span_that_starts_ends(script: list[Line], stop_after: int | None,
             Registry(*TOOLS), ByMode("default"), observe=Telemetry(tracer_provider=provider), clock=clock
         )
         requests = Requests(retry=RetryPolicy(max_attempts=2), clock=clock)
-        agent = Agent(ScriptedProvider(*script), executor=executor, requests=requests, limits=Budget(turns=4))
+        agent = Agent(ScriptedProvider(*script), executor=executor, requests=requests, limits=RunLimits(turns=4))
         run = asyncio.ensure_future(agent.run("go", session="s" if durable else None))
         if stop_after is not None:
             for _ in range(stop_after):

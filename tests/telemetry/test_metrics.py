@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from callwright import Effect, Executor, Registry, ToolCall, ToolFailed, tool
-from callwright.agent import Agent, Budget, Prices, Requests
+from callwright.agent import Agent, Prices, Requests, RunLimits
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.policy import AllowEverything
@@ -85,7 +85,7 @@ async def test_calls_are_counted_by_outcome_and_timed_where_they_ran(collected: 
 
 async def test_cost_is_counted_by_the_agreed_prices_first(collected: "Collected") -> None:
     said = AssistantMessage((Text("hi"),), usage=Usage(1_000_000, 0))
-    budget = Budget(prices=Prices(input=4.5, output=0))
+    budget = RunLimits(prices=Prices(input=4.5, output=0))
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry, limits=budget).run("go")
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry).run("go")
     await Agent(ScriptedProvider(said, model="nobody-knows"), observe=collected.telemetry).run("go")

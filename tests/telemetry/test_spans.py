@@ -26,7 +26,7 @@ from callwright import (
     UsageError,
     tool,
 )
-from callwright.agent import Agent, Budget, Done, Paused, Requests, Stopped
+from callwright.agent import Agent, Done, Paused, Requests, RunLimits, Stopped
 from callwright.core.calls import Completed
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Usage
@@ -419,7 +419,7 @@ async def test_a_limit_that_ends_a_run_is_its_error(collected: "Collected") -> N
     agent = Agent(
         ScriptedProvider(LOOK),
         executor=Executor(Registry(look), observe=collected.telemetry),
-        limits=Budget(turns=1),
+        limits=RunLimits(turns=1),
     )
     await agent.run("go")
     assert attributes(collected.span("invoke_agent"))["error.type"] == "turns"

@@ -5,7 +5,7 @@ from callwright.core._lazy import lazy_exports
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.budget import Budget as Budget, Prices as Prices
+    from callwright.agent.budget import Prices as Prices, RunLimits as RunLimits
     from callwright.agent.compaction import Compaction as Compaction
     from callwright.agent.graph import (
         Finished as Finished,
@@ -31,7 +31,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "agent": "Agent",
-        "budget": "Budget Prices",
+        "budget": "RunLimits Prices",
         "compaction": "Compaction",
         "graph": "Finished Graph Waiting goto halt interrupt",
         "loop": "default_system_prompt",

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypeVar, cast
 
-from callwright.agent.budget import Budget, Spending
+from callwright.agent.budget import RunLimits, Spending
 from callwright.agent.cancel_watch import Watch
 from callwright.agent.compaction import Compaction
 from callwright.agent.loop import Loop, Machinery, Shape
 from callwright.agent.model_request import Requests
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.subagent import Lineage, SubAgent, inherited, nobody
-from callwright.agent.transcript import Recalled, Talk
+from callwright.agent.transcript import Recalled, Transcript
 from callwright.core.calls import Answers
 from callwright.core.content import Part
 from callwright.core.errors import InvalidArguments, UsageError
@@ -69,7 +69,7 @@ def blocking(work: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Va
 
 
 Prompt = str | tuple[Part, ...]
-_LIMITS, _COMPACTION, _REQUESTS = Budget(), Compaction(), Requests()
+_LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
 _REMEMBERED_STATES = 256
 _NO_LIMIT_SECONDS = 3600.0
 
@@ -103,7 +103,7 @@ class Agent:
         executor: Executor | None = None,
         sessions: SessionStore | None = None,
         system: str = "",
-        limits: Budget = _LIMITS,
+        limits: RunLimits = _LIMITS,
         ask: AskPerson | None = None,
         compaction: Compaction | None = _COMPACTION,
         requests: Requests = _REQUESTS,
@@ -187,7 +187,7 @@ class Agent:
         spending = Spending(self.limits)
         watch = Watch(cancellation, spending.deadline, self.limits.seconds)
         try:
-            talk = Talk(hold, spending, watch, None)
+            talk = Transcript(hold, spending, watch, None)
             if not hold.records:
                 raise no_such_session(session)
             if talk.open is not None:
@@ -244,7 +244,7 @@ class Agent:
         spending = Spending(self.limits)
         watch = Watch(order.cancellation, spending.deadline, self.limits.seconds)
         try:
-            talk = Talk(hold, spending, watch, order.emit)
+            talk = Transcript(hold, spending, watch, order.emit)
             ended = await self._opened(order, hold, talk)
             if ended is not None:
                 return ended
@@ -256,7 +256,7 @@ class Agent:
             watch.end()
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
-    async def _observed(self, order: Order, observe: Observer, talk: Talk, loop: Loop) -> Result:
+    async def _observed(self, order: Order, observe: Observer, talk: Transcript, loop: Loop) -> Result:
         from callwright.agent.model_request import observed_run  # loaded by those who watch
         from callwright.core.run_events import RunBegan
 
@@ -265,7 +265,7 @@ class Agent:
         began = RunBegan(order.session_id, name, provider.model, vendor_of(provider), order.prompt)
         return await observed_run(observe, began, talk.spending, loop.run())
 
-    async def _opened(self, order: Order, hold: SessionHold, talk: Talk) -> Result | None:
+    async def _opened(self, order: Order, hold: SessionHold, talk: Transcript) -> Result | None:
         """Take in what the run was started with; a session that has come to its end has its result already."""
         repeated = order.lineage is not None and bool(hold.records)
         if order.prompt is not None and not repeated:
@@ -281,7 +281,7 @@ class Agent:
             return _answered(talk, last.text, _shape(order.output))
         return None
 
-    def _machinery(self, order: Order, talk: Talk) -> Machinery:
+    def _machinery(self, order: Order, talk: Transcript) -> Machinery:
         lineage, ask = order.lineage, self.ask
         executor = self.executor
         if lineage is not None:
@@ -314,7 +314,7 @@ class Agent:
         return state
 
 
-def _answered(talk: Talk, text: str, shape: Shape | None) -> Result:
+def _answered(talk: Transcript, text: str, shape: Shape | None) -> Result:
     """The result of a session that has come to its end already."""
     if shape is None:
         return talk.done(text)

@@ -13,7 +13,7 @@ from callwright.providers.pricing import Prices
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class RunLimits:
     """What one run may take; a limit that is reached is a result, not an error. None means no limit."""
 
     turns: int = 50
@@ -30,9 +30,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.turns < 1:
-            raise UsageError(f"Budget.turns must be at least 1, not {self.turns!r}")
+            raise UsageError(f"RunLimits.turns must be at least 1, not {self.turns!r}")
         if self.money is not None and self.prices is None:
-            raise UsageError("Budget.money needs Budget.prices: Prices(input=…, output=…) per million tokens")
+            raise UsageError("RunLimits.money needs RunLimits.prices: Prices(input=…, output=…) per million tokens")
 
 
 class Spending:
@@ -40,7 +40,7 @@ class Spending:
 
     __slots__ = ("_counts", "_fields", "budget", "cost", "deadline", "tokens", "turns")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: RunLimits) -> None:
         self.budget = budget
         self.turns = 0
         self.tokens = 0

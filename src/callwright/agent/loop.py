@@ -14,7 +14,7 @@ from callwright.agent.compaction import Compaction, compacted, summarised
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.tool_calls import Circumstances, make_calls
-from callwright.agent.transcript import OpenTurn, Talk
+from callwright.agent.transcript import OpenTurn, Transcript
 from callwright.core._fast import maker
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
@@ -67,7 +67,7 @@ class Shape(Protocol):
 class Loop:
     """One run over one conversation."""
 
-    def __init__(self, machinery: Machinery, talk: Talk, shape: Shape | None) -> None:
+    def __init__(self, machinery: Machinery, talk: Transcript, shape: Shape | None) -> None:
         self._with = machinery
         self._talk = talk
         self._shape = shape
@@ -98,7 +98,7 @@ class Loop:
                 ended = await self._conclude(talk, reply)
         return ended
 
-    async def _reply(self, talk: Talk, catalog: Catalog) -> AssistantMessage | Stopped:
+    async def _reply(self, talk: Transcript, catalog: Catalog) -> AssistantMessage | Stopped:
         """One request, with the tools as they are now."""
         try:
             if self._due is not None or (self._compact_above and talk.tokens > self._compact_above):
@@ -113,7 +113,7 @@ class Loop:
         self._due = replace(self._with.compaction, at_tokens=max(talk.tokens, 2), keep_tokens=talk.tokens // 2)
         return await self._reply(talk, catalog)
 
-    async def _call(self, talk: Talk, turn: OpenTurn, catalog: Catalog) -> Result | None:
+    async def _call(self, talk: Transcript, turn: OpenTurn, catalog: Catalog) -> Result | None:
         """Make the open turn's calls; None when the model is to be told what came of them."""
         outcomes = await make_calls(talk, turn, catalog, self._around)
         if isinstance(outcomes, Paused):
@@ -126,7 +126,7 @@ class Loop:
             return None
         return talk.stopped("repeated", circles)
 
-    async def _conclude(self, talk: Talk, reply: AssistantMessage) -> Result | None:
+    async def _conclude(self, talk: Transcript, reply: AssistantMessage) -> Result | None:
         """A message without calls is the answer, unless it was cut, refused, unfinished or of the wrong shape."""
         await talk.say(reply)
         spent = talk.spending
@@ -144,14 +144,14 @@ class Loop:
         except InvalidArguments as error:
             return await self._repair(talk, self._shape.complaint(error))
 
-    async def _repair(self, talk: Talk, complaint: str) -> Result | None:
+    async def _repair(self, talk: Transcript, complaint: str) -> Result | None:
         if self._repairs_left == 0:
             return talk.stopped("output", f"after {_REPAIRS} repairs {complaint}")
         self._repairs_left -= 1
         await talk.hear(UserMessage(complaint))
         return None
 
-    def _ask(self, talk: Talk, catalog: Catalog, messages: Sequence[Message]) -> Awaitable[AssistantMessage]:
+    def _ask(self, talk: Transcript, catalog: Catalog, messages: Sequence[Message]) -> Awaitable[AssistantMessage]:
         parts = self._with
         request = _request(
             messages,
@@ -177,7 +177,7 @@ class Loop:
         )
         await talk.compact(history, usage)
 
-    async def _compact(self, talk: Talk, catalog: Catalog) -> None:
+    async def _compact(self, talk: Transcript, catalog: Catalog) -> None:
         plan, self._due = self._due or self._with.compaction or Compaction(), None
         history, usage = await compacted(
             talk.history,

@@ -11,7 +11,7 @@ from typing import Any
 
 from callwright.agent.budget import Spending
 from callwright.agent.results import Done, ModelRetried, Paused, Result
-from callwright.agent.transcript import Talk, with_unique_ids
+from callwright.agent.transcript import Transcript, with_unique_ids
 from callwright.core.errors import Transient
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, Json
@@ -19,7 +19,7 @@ from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnd, RunEnded
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
 from callwright.providers.pricing import Prices, prices_for
-from callwright.providers.streaming import Overheard
+from callwright.providers.streaming import TappedProvider
 from callwright.retry import Clock, RetryPolicy, WallClock
 
 Retried = Callable[[ProviderError, int, float], None]
@@ -37,7 +37,7 @@ class Requests:
 
 
 def ask_model(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Talk, retried: Retried | None = None
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: Retried | None = None
 ) -> Awaitable[AssistantMessage]:
     """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
 
@@ -47,13 +47,13 @@ def ask_model(
     return asking if talk.watch.cancellation is None else _watched(asking, talk)
 
 
-async def _watched(asking: Awaitable[AssistantMessage], talk: Talk) -> AssistantMessage:
+async def _watched(asking: Awaitable[AssistantMessage], talk: Transcript) -> AssistantMessage:
     async with talk.watch.over():
         return await asking
 
 
 async def _persist(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Talk, retried: Retried | None
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: Retried | None
 ) -> AssistantMessage:
     attempt = 1
     while True:
@@ -73,7 +73,7 @@ async def _persist(
         attempt += 1
 
 
-async def _once(provider: Provider, request: ModelRequest, talk: Talk) -> AssistantMessage:
+async def _once(provider: Provider, request: ModelRequest, talk: Transcript) -> AssistantMessage:
     emit = talk.emit
     stream = provider.stream(request)
     try:
@@ -114,7 +114,7 @@ async def observed_run(
 
 
 async def observed_request(
-    observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, talk: Talk
+    observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript
 ) -> AssistantMessage:
     """Ask the model as `ask_model` does."""
     shaped = request.output_schema is not None
@@ -134,7 +134,7 @@ async def observed_request(
 
     observe(began)
     try:
-        message = await ask_model(Overheard(provider, timing), request, requests, talk, retried)
+        message = await ask_model(TappedProvider(provider, timing), request, requests, talk, retried)
     except BaseException as error:
         observe(RequestEnded(began, None, error, _reason(error, talk), timing.passed(), timing.first))
         raise
@@ -164,7 +164,7 @@ def _ending(result: Result) -> tuple[RunEnd, str]:
     return ("paused", "") if isinstance(result, Paused) else ("stopped", result.kind)
 
 
-def _reason(error: BaseException, talk: Talk) -> str:
+def _reason(error: BaseException, talk: Transcript) -> str:
     if isinstance(error, ProviderError):
         return error.fault
     if isinstance(error, asyncio.CancelledError):

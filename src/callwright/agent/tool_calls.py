@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callwright.agent.results import AgentEvent, Paused
-from callwright.agent.transcript import Ending, OpenTurn, Talk
+from callwright.agent.transcript import Ending, OpenTurn, Transcript
 from callwright.core._fast import maker
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.errors import Cancelled, InvalidArguments
@@ -40,7 +40,9 @@ class Circumstances:
     """Whether it is worth saying what is about to run."""
 
 
-async def make_calls(talk: Talk, turn: OpenTurn, catalog: Catalog, around: Circumstances) -> Paused | Sequence[Ending]:
+async def make_calls(
+    talk: Transcript, turn: OpenTurn, catalog: Catalog, around: Circumstances
+) -> Paused | Sequence[Ending]:
     """Bring the open turn to its outcomes and close it, or pause it; a cancelled task leaves it closed too."""
     settled = _settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
@@ -90,7 +92,7 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
 
 
 def _execute(
-    talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: Circumstances
+    talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: Circumstances
 ) -> Awaitable[list[Outcome]]:
     circumstances = _turn(
         talk.session_id,
@@ -107,7 +109,7 @@ def _execute(
     return _as_begun(executing, turn, calls) if around.durable else executing
 
 
-def _journal(talk: Talk, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
+def _journal(talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
     """Stores what is about to run; refuses what is no longer what was begun before a crash."""
     repeats = turn.digests
 
@@ -129,7 +131,7 @@ async def _as_begun(executing: Awaitable[list[Outcome]], turn: OpenTurn, calls: 
         return [turn.lost(call, _CRASHED) for call in calls]
 
 
-def _observer(talk: Talk, calls: Sequence[ToolCall], around: Circumstances) -> "_Notes | None":
+def _observer(talk: Transcript, calls: Sequence[ToolCall], around: Circumstances) -> "_Notes | None":
     if around.durable and len(calls) > 1:
         return _Notes(talk, calls)
     return None if talk.emit is None else _Notes(talk, ())
@@ -138,7 +140,7 @@ def _observer(talk: Talk, calls: Sequence[ToolCall], around: Circumstances) -> "
 class _Notes:
     """Writes down each call's end as it comes, so that a crash forgets only what was still running."""
 
-    def __init__(self, talk: Talk, calls: Sequence[ToolCall]) -> None:
+    def __init__(self, talk: Transcript, calls: Sequence[ToolCall]) -> None:
         self._talk = talk
         self._own = {id(call) for call in calls}
 
@@ -151,7 +153,7 @@ class _Notes:
         self._talk.tell(told)
 
 
-async def _close_anyway(talk: Talk, turn: OpenTurn, endings: Sequence[Ending]) -> None:
+async def _close_anyway(talk: Transcript, turn: OpenTurn, endings: Sequence[Ending]) -> None:
     """Close a turn whose task is being cancelled; a store that fails now leaves it to be found after a restart."""
     with suppress(SessionError):
         await asyncio.shield(asyncio.ensure_future(talk.close(turn, endings)))

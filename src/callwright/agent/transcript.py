@@ -117,7 +117,7 @@ _said, _outcomes = maker(Said), maker(ToolMessage)
 Emit = Callable[[AgentEvent], None]
 
 
-class Talk:
+class Transcript:
     """A conversation while a run writes it. Its history is valid at every moment."""
 
     def __init__(self, hold: SessionHold, spending: Spending, watch: Watch, emit: Emit | None) -> None:

@@ -4,9 +4,9 @@ from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
-    from callwright.app.app import App as App, Wishes as Wishes, assemble as assemble
+    from callwright.app.app import App as App, RunOptions as RunOptions, assemble as assemble
     from callwright.app.conversation import Conversation as Conversation
-    from callwright.app.locations import Places as Places
+    from callwright.app.locations import Locations as Locations
     from callwright.app.models import ModelChoice as ModelChoice, choose_model as choose_model
     from callwright.app.prompts import instructions_for as instructions_for
     from callwright.app.settings import Settings as Settings, load_settings as load_settings
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "app": "App Wishes assemble",
+        "app": "App RunOptions assemble",
         "conversation": "Conversation",
-        "locations": "Places",
+        "locations": "Locations",
         "models": "ModelChoice choose_model",
         "prompts": "instructions_for",
         "settings": "Settings load_settings",

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
-from callwright.agent import Agent, Budget
+from callwright.agent import Agent, RunLimits
 from callwright.app.costs import prices_in
 from callwright.app.hook_transcripts import WrittenSessions
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.mcp_servers import configured_servers, servers_into
 from callwright.app.models import Models
 from callwright.app.observability import Watching, watching
@@ -33,14 +33,14 @@ from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import Bounds
+from callwright.executor.turn import TurnLimits
 from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import Setting
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy import ByMode, LoadedRules, Policies, Policy, Rules, standard_policies
 from callwright.policy.modes import ModeSwitch
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.providers.base import Provider
 from callwright.providers.clients import close_provider
@@ -84,7 +84,7 @@ def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunOptions:
     """The options of the command line."""
 
     mode: str = ""
@@ -105,7 +105,7 @@ class Wishes:
     """Where the structured log goes; `-` for stderr."""
 
 
-def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
+def budget(settings: Settings, wishes: RunOptions, model: str) -> RunLimits:
     """What one run may take, by options first and settings second."""
     limits = settings.merged("limits")
     prices = prices_in(settings, model)
@@ -115,8 +115,8 @@ def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
             f"a limit in money needs the price of {model}: add"
             f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD for a million tokens'
         )
-    return Budget(
-        turns=wishes.turns or limits.get("turns") or Budget().turns,
+    return RunLimits(
+        turns=wishes.turns or limits.get("turns") or RunLimits().turns,
         tokens=limits.get("tokens"),
         seconds=limits.get("seconds"),
         money=money,
@@ -125,11 +125,11 @@ def budget(settings: Settings, wishes: Wishes, model: str) -> Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class WorkspaceContext:
     """What tools, hooks and policies of one app stand on together."""
 
     workspace: Workspace
-    here: Surroundings
+    here: PathContext
     loaded: LoadedRules
     """The rules with what is wrong with them."""
     rules: Rules
@@ -147,18 +147,18 @@ class Ground:
         return str(self.bash.bind({"command": "true"}).folder)
 
 
-def ground_for(settings: Settings, places: Places, wishes: Wishes) -> Ground:
+def ground_for(settings: Settings, places: Locations, wishes: RunOptions) -> WorkspaceContext:
     """Read it from the settings and from what this run asks for."""
     workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
-    here = Surroundings.within(workspace, places.cwd)
+    here = PathContext.within(workspace, places.cwd)
     loaded = rules_in(settings, here, allow=wishes.allow, ask=wishes.ask, deny=wishes.deny)
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     bash = shell_tool(workspace, settings.last("sandbox") or "off")
-    return Ground(workspace, here, loaded, Rules(loaded.rules, here), switch, bash)
+    return WorkspaceContext(workspace, here, loaded, Rules(loaded.rules, here), switch, bash)
 
 
-def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
+def _directories(settings: Settings, wishes: RunOptions) -> list[Path]:
     asked = [Path(folder).expanduser().absolute() for folder in wishes.directories]
     for folder in asked:
         if not folder.is_dir():
@@ -168,7 +168,7 @@ def _directories(settings: Settings, wishes: Wishes) -> list[Path]:
 
 _PROMPT_TOKENS = 20_000
 """What the definitions of tools may take of a prompt; what is above is found by tool_search."""
-_NO_WISHES = Wishes()
+_NO_WISHES = RunOptions()
 
 
 def _silent(_: str) -> None:
@@ -179,7 +179,7 @@ def _silent(_: str) -> None:
 class App:
     """An agent and everything around it. Inside `async with` its MCP servers are connected."""
 
-    places: Places
+    places: Locations
     settings: Settings
     agent: Agent
     registry: Registry
@@ -230,8 +230,8 @@ class App:
 def assemble(
     provider: Provider,
     settings: Settings,
-    places: Places,
-    wishes: Wishes = _NO_WISHES,
+    places: Locations,
+    wishes: RunOptions = _NO_WISHES,
     *,
     report: Callable[[str], None] = _silent,
     observe: Callable[[Event], None] | None = None,
@@ -271,7 +271,7 @@ def assemble(
     return App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect, watched)
 
 
-def _registry(ground: Ground) -> Registry:
+def _registry(ground: WorkspaceContext) -> Registry:
     rules = ground.rules
     hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
     return Registry(*agent_tools(ground.workspace, ground.switch, bash=ground.bash, hidden=hides))
@@ -287,7 +287,7 @@ def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
 
 
 def _setting(
-    ground: Ground, places: Places, report: Callable[[str], None], toolset: Toolset, store: SessionStore
+    ground: WorkspaceContext, places: Locations, report: Callable[[str], None], toolset: Toolset, store: SessionStore
 ) -> Setting:
     return Setting(
         str(places.project),
@@ -330,16 +330,16 @@ def _executor(
 ) -> Executor:
     outputs = Outputs()
     registry.add(outputs.reader())
-    bounds = Bounds(question_seconds=None)  # a paused session may be taken up on another day
+    bounds = TurnLimits(question_seconds=None)  # a paused session may be taken up on another day
     return Executor(toolset, policies, hooks=hooks, outputs=outputs, bounds=bounds, observe=observe)
 
 
-def _policies(ground: Ground, places: Places, more: Iterable[Policy]) -> Policies:
+def _policies(ground: WorkspaceContext, places: Locations, more: Iterable[Policy]) -> Policies:
     by_mode = ByMode(ground.switch, sandboxed=ground.confined)
     return standard_policies(ground.workspace, by_mode=by_mode, rules=ground.loaded.rules, cwd=places.cwd, more=more)
 
 
-def _store(places: Places) -> SessionStore:
+def _store(places: Locations) -> SessionStore:
     places.record.mkdir(mode=0o700, parents=True, exist_ok=True)
     return SqliteStore(places.sessions)
 

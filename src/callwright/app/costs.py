@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.core.messages import AssistantMessage, Usage
@@ -36,7 +36,7 @@ def prices_in(settings: Settings, model: str) -> Prices | None:
     return Prices(given["input"], given["output"], given.get("cacheRead"), given.get("cacheWrite"))
 
 
-def known_prices(places: Places) -> Callable[[str], Prices | None]:
+def known_prices(places: Locations) -> Callable[[str], Prices | None]:
     """The prices by model that hold in a project."""
     return partial(prices_in, load_settings(places, trusted=Trust(places).given))
 

@@ -10,7 +10,7 @@ _MANAGED = Path("/etc/callwright/settings.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Locations:
     """The folders one run reads its settings from and keeps its record in."""
 
     home: Path
@@ -22,7 +22,9 @@ class Places:
     """What the machine's administrator says; nobody's word counts after it."""
 
     @classmethod
-    def of(cls, cwd: str | os.PathLike[str] | None = None, *, home: str | os.PathLike[str] | None = None) -> "Places":
+    def of(
+        cls, cwd: str | os.PathLike[str] | None = None, *, home: str | os.PathLike[str] | None = None
+    ) -> "Locations":
         """Find them from the working folder; `CALLWRIGHT_HOME` moves the user's own folder."""
         here = Path(os.path.realpath(cwd or Path.cwd()))
         own = home or os.environ.get("CALLWRIGHT_HOME") or Path("~", FOLDER).expanduser()

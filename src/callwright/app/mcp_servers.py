@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError, plainly
 from callwright.core.json import thaw
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from callwright.mcp import McpServers
 
 
-def servers_into(registry: Registry, configs: Iterable[ServerConfig], places: Places) -> "McpServers":
+def servers_into(registry: Registry, configs: Iterable[ServerConfig], places: Locations) -> "McpServers":
     """Make the servers ready to be connected: their tools go to the registry, sign-ins and what was seen to disk."""
-    from callwright.mcp import McpServers, SeenFile, token_files  # takes longer to import than all the rest
+    from callwright.mcp import McpServers, PinnedToolsFile, token_files  # takes longer to import than all the rest
 
-    return McpServers(configs, registry, seen=SeenFile(places.seen_tools), tokens=token_files(places.tokens))
+    return McpServers(configs, registry, seen=PinnedToolsFile(places.seen_tools), tokens=token_files(places.tokens))
 
 
 def configured_servers(settings: Settings, given: Iterable[str], problems: list[str]) -> list[ServerConfig]:

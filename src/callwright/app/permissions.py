@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import Settings, repository_layers
 from callwright.app.settings_file import Layer
 from callwright.app.trust import Trust
@@ -24,7 +24,7 @@ from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import JudgedCall, judged_by
 from callwright.policy.grants import Grants
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.rules.loading import LoadedRules, Problem, check_rules, concerns, failed_examples
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
 from callwright.registry import Toolset
@@ -35,7 +35,7 @@ class Conditions:
     """Matches the way deny rules do, through quotes, wrappers and links: in doubt the hook runs, because it guards."""
 
     toolset: Toolset
-    here: Surroundings
+    here: PathContext
 
     def __call__(self, condition: str, pending: PendingCall) -> bool:
         rule = _rule(condition)
@@ -68,7 +68,7 @@ def _rule(condition: str) -> Rule | None:
 class ProjectGrants(Grants):
     """Keeps "always" in the project's local settings, which stay trusted when we are the ones who added to them."""
 
-    def __init__(self, here: Surroundings, places: Places) -> None:
+    def __init__(self, here: PathContext, places: Locations) -> None:
         self._trust = Trust(places)
         # a saved rule would not count in a folder that is not trusted, and too far where a link leads out of it
         own = places.local_settings.resolve().is_relative_to(places.project)
@@ -104,7 +104,7 @@ _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
 def rules_in(
     settings: Settings,
-    here: Surroundings,
+    here: PathContext,
     *,
     allow: Iterable[str] = (),
     ask: Iterable[str] = (),
@@ -118,7 +118,7 @@ def rules_in(
     return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
 
 
-def withheld_rules(places: Places, *, trusted: bool) -> tuple[Rule, ...]:
+def withheld_rules(places: Locations, *, trusted: bool) -> tuple[Rule, ...]:
     """The allow rules of a repository that do not count, because nobody trusts it."""
     layers = () if trusted else repository_layers(places)
     return tuple(rule for layer in layers for rule, _ in _entries(layer) if rule.kind == "allow")
@@ -146,7 +146,7 @@ def _base(layer: Layer) -> str:
     return str(folder.parent if folder.name.startswith(".") else folder)
 
 
-def _examples(rule: Rule, fields: Mapping[str, Any], here: Surroundings) -> Iterator[Problem]:
+def _examples(rule: Rule, fields: Mapping[str, Any], here: PathContext) -> Iterator[Problem]:
     for name in fields.keys() - _FIELDS:
         yield Problem("example fails", rule, f"{name!r} is not read; examples are written as match and not_match")
     yield from failed_examples(rule, here, match=fields.get("match", ()), not_match=fields.get("not_match", ()))

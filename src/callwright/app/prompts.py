@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from callwright.agent import default_system_prompt
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.skills import Skills, listing
 
@@ -22,7 +22,7 @@ _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _IMPORT = re.compile(r"(?:^|(?<=\s))@([^\s@`]+\.(?:md|markdown|txt))\b")
 
 
-def instructions_for(places: Places) -> str:
+def instructions_for(places: Locations) -> str:
     """Return the user's own and the project's instructions, general ones first, cut where they grow too long."""
     texts: list[str] = []
     room = _MAX_BYTES
@@ -34,7 +34,7 @@ def instructions_for(places: Places) -> str:
     return "\n\n".join(texts)
 
 
-def instruction_files(places: Places) -> list[tuple[Path, str, str]]:
+def instruction_files(places: Locations) -> list[tuple[Path, str, str]]:
     """Return the files in order, with whose they are (User, Project) and why they are read, as hooks are told."""
     found: dict[Path, tuple[Path, str, str]] = {}
     for file in _files(places):
@@ -46,7 +46,7 @@ def instruction_files(places: Places) -> list[tuple[Path, str, str]]:
     return list(found.values())
 
 
-def _files(places: Places) -> Iterator[Path]:
+def _files(places: Locations) -> Iterator[Path]:
     if (own := places.home / "AGENTS.md").is_file():
         yield own
     inner = places.cwd.relative_to(places.project) if places.cwd.is_relative_to(places.project) else Path()
@@ -91,7 +91,7 @@ find, and run what proves that it works. Everything you do may have to be approv
 for. Answer in short Markdown."""
 
 
-def system_prompt(places: Places, settings: Settings, skills: Skills, *, more: str = "") -> str:
+def system_prompt(places: Locations, settings: Settings, skills: Skills, *, more: str = "") -> str:
     """Return the role, the surroundings, the project's instructions and the skills, in this order."""
     around = "\n".join(
         [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings_file import Layer, parse_layer, read_layer
 from callwright.app.skills.grants import asking_skills, wants_of
 from callwright.core.errors import UsageError, plainly
@@ -23,7 +23,7 @@ _State: TypeAlias = tuple[int, int, int] | None
 class SettingsWatch:
     """Compares the settings files with what they were; changes count from the next start on."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Locations) -> None:
         self._sources: Mapping[Path, str] = {
             places.user_settings: "user_settings",
             places.project_settings: "project_settings",
@@ -104,7 +104,7 @@ def _base(layer: Layer) -> Path:
     return folder.parent if folder.name.startswith(".") else folder
 
 
-def repository_layers(places: Places) -> tuple[Layer, ...]:
+def repository_layers(places: Locations) -> tuple[Layer, ...]:
     """What the project's own files say, whether or not it may."""
     found = [
         read_layer("project", places.project_settings),
@@ -123,7 +123,7 @@ class Repository:
     """Those that ask for something."""
 
     @classmethod
-    def at(cls, places: Places) -> "Repository":
+    def at(cls, places: Locations) -> "Repository":
         """Read them as they are now."""
         return cls(repository_layers(places), asking_skills(places))
 
@@ -134,7 +134,7 @@ class Repository:
         return tuple(dict.fromkeys((*words, *wants_of(self.skills))))
 
 
-def load_settings(places: Places, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
+def load_settings(places: Locations, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
     """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
     repository = Repository.at(places)
     layers = (

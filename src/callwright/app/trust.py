@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import Repository
 from callwright.app.skills.grants import marks_of
 from callwright.core.errors import UsageError
@@ -18,7 +18,7 @@ from callwright.system.atomic_write import replace_file
 class Trust:
     """A person's word on one project. It holds for what the files asked for when it was given, and for nothing new."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Locations) -> None:
         self._file = places.trust
         self._places = places
 

@@ -4,8 +4,8 @@ import argparse
 import os
 from collections.abc import Callable
 
-from callwright.app.app import App, Wishes, assemble
-from callwright.app.locations import Places
+from callwright.app.app import App, RunOptions, assemble
+from callwright.app.locations import Locations
 from callwright.app.models import NO_MODEL, ModelChoice, Models, choose_model, open_model
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
@@ -15,7 +15,7 @@ from callwright.core.events import Event
 from callwright.providers.base import Provider
 
 
-def settings_for(options: argparse.Namespace, places: Places) -> Settings:
+def settings_for(options: argparse.Namespace, places: Locations) -> Settings:
     """Read the settings; what the folder asks for counts if it is trusted, by record or by option."""
     trusted = bool(options.trust) or Trust(places).given
     settings = load_settings(places, trusted=trusted, given=options.settings)
@@ -23,10 +23,10 @@ def settings_for(options: argparse.Namespace, places: Places) -> Settings:
     return settings
 
 
-def wishes_of(options: argparse.Namespace) -> Wishes:
+def wishes_of(options: argparse.Namespace) -> RunOptions:
     """The options as the assembly knows them; a command need not offer all of them."""
     given = vars(options)
-    return Wishes(
+    return RunOptions(
         mode=options.permission_mode,
         allow=tuple(split_rules(options.allow)),
         ask=tuple(split_rules(given.get("ask", ()))),
@@ -50,7 +50,7 @@ def start(
     observe: Callable[[Event], None] | None = None,
 ) -> App:
     """Make the app a command line asks for; `wrap` may listen in on the model, `observe` on the calls."""
-    places = Places.of()
+    places = Locations.of()
     settings = settings_for(options, places)
     choice = choose_model(settings, asked=options.model)
     if choice is None:

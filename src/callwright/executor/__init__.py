@@ -1,6 +1,6 @@
 """Admit, then perform: every call to its outcome."""
 
 from callwright.executor.executor import Executor
-from callwright.executor.turn import Bounds, Turn, TurnCancelled
+from callwright.executor.turn import Turn, TurnCancelled, TurnLimits
 
-__all__ = ["Bounds", "Executor", "Turn", "TurnCancelled"]
+__all__ = ["Executor", "Turn", "TurnCancelled", "TurnLimits"]

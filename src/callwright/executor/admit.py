@@ -13,7 +13,7 @@ from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Deni
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.deadlines import Deadlines
-from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Refuse, Rewrite
+from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Invocation, Tool
@@ -21,7 +21,7 @@ from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _SUMMARY_CHARS = 200
-_VERDICTS = (type(None), Proceed, Rewrite, Refuse, Answer, Halt, Ask, Allow, Deny)
+_VERDICTS = (type(None), Proceed, Rewrite, Answer, Halt, Ask, Allow, Deny)
 """Policies' words are understood from hooks too: a no must not be lost for being said in the wrong one."""
 
 
@@ -163,7 +163,7 @@ class Gate:
         match verdict:
             case Rewrite(arguments):
                 admitted.bind(arguments)
-            case Refuse(reason) | Deny(reason):
+            case Deny(reason):
                 raise Denied(reason)
             case Halt(reason):
                 raise Halted(reason)
@@ -290,7 +290,7 @@ async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> o
         if isinstance(verdict, _VERDICTS):
             return verdict
         raise TypeError(
-            f"{verdict!r} is no verdict; return Proceed(), Rewrite(…), Refuse(…), Answer(…), Ask(…) or Halt(…)"
+            f"{verdict!r} is no verdict; return Proceed(), Rewrite(…), Deny(…), Answer(…), Ask(…) or Halt(…)"
         )
     except ToolError:
         raise

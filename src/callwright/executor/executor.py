@@ -16,7 +16,7 @@ from callwright.executor.admit import Gate
 from callwright.executor.deadlines import Deadlines
 from callwright.executor.fast_path import Express
 from callwright.executor.perform import Runner
-from callwright.executor.turn import Bounds, LoopParts, Turn, TurnScope
+from callwright.executor.turn import LoopParts, Turn, TurnLimits, TurnScope
 from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
@@ -47,7 +47,7 @@ class Executor:
         hooks: Hook | Iterable[Hook] = (),
         observe: Observer | Iterable[Observer] | None = None,
         width: int | None = None,
-        bounds: Bounds = Bounds(),
+        bounds: TurnLimits = TurnLimits(),
         retry: RetryPolicy = RetryPolicy(),
         clock: Clock | None = None,
         outputs: Outputs | None = None,
@@ -57,7 +57,7 @@ class Executor:
             raise UsageError(f"{registry!r} is no toolset; write Executor(Registry(*tools))")
         self.registry = registry
         self.bounds = (
-            bounds if width is None else Bounds(width, bounds.depth, bounds.turn_chars, bounds.question_seconds)
+            bounds if width is None else TurnLimits(width, bounds.depth, bounds.turn_chars, bounds.question_seconds)
         )
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
         self.hooks = _checked((hooks,) if isinstance(hooks, Hook) else hooks)

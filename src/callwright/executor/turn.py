@@ -26,7 +26,7 @@ Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TurnLimits:
     """What one turn may take; the defaults suit one agent on one machine."""
 
     width: int = 16
@@ -40,7 +40,7 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
-            raise UsageError(f"Bounds must be at least 1 each: {self!r}")
+            raise UsageError(f"TurnLimits must be at least 1 each: {self!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Machine(Protocol):
     outputs: Outputs
     state: State
     observe: Observe | None
-    bounds: Bounds
+    bounds: TurnLimits
 
     def local(self) -> LoopParts: ...
 

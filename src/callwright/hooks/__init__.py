@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from callwright.hooks.base import (
         Answer as Answer,
         Ask as Ask,
+        Deny as Deny,
         Halt as Halt,
         Hook as Hook,
         InnerAgent as InnerAgent,
         PendingCall as PendingCall,
         Proceed as Proceed,
-        Refuse as Refuse,
         Rewrite as Rewrite,
         Verdict as Verdict,
     )
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "base": "Answer Ask Halt Hook InnerAgent PendingCall Proceed Refuse Rewrite Verdict",
+        "base": "Answer Ask Deny Halt Hook InnerAgent PendingCall Proceed Rewrite Verdict",
         "builtin": "Cache PermissionGate Redact",
         "shell.config": "ShellHook parse_shell_hooks",
         "shell.hooks": "ShellHooks",

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from callwright.core.access import Ask
+from callwright.core.access import Ask, Deny
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.json import JsonObject
@@ -45,13 +45,6 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
-    """Do not run; the model is told the reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """Do not run; this is the output, as from a cache. Policies are still asked."""
 
@@ -65,7 +58,7 @@ class Halt:
     reason: str
 
 
-Verdict: TypeAlias = Proceed | Rewrite | Refuse | Answer | Ask | Halt
+Verdict: TypeAlias = Proceed | Rewrite | Deny | Answer | Ask | Halt
 
 
 class Hook:

@@ -16,7 +16,7 @@ from callwright.core.content import Output, Text
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical
 from callwright.core.spec import Annotations, Effect
-from callwright.hooks.base import Answer, Hook, PendingCall, Proceed, Refuse, Verdict, settled
+from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, settled
 
 
 class Cache(Hook):
@@ -62,7 +62,7 @@ class PermissionGate(Hook):
         annotations = pending.spec.annotations
         if annotations.effect is not Effect.DESTROY or await settled(self.allow(pending.spec.name, annotations)):
             return Proceed()
-        return Refuse(f"{pending.spec.name} destroys things and was not permitted")
+        return Deny(f"{pending.spec.name} destroys things and was not permitted")
 
 
 SECRETS = (

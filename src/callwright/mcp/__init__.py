@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         servers_of as servers_of,
     )
     from callwright.mcp.oauth import TokenFile as TokenFile, token_files as token_files
-    from callwright.mcp.pinned_tools import Seen as Seen, SeenFile as SeenFile
+    from callwright.mcp.pinned_tools import PinnedTools as PinnedTools, PinnedToolsFile as PinnedToolsFile
     from callwright.mcp.servers import McpServers as McpServers, ServerStatus as ServerStatus
 
 __getattr__ = lazy_exports(
@@ -19,7 +19,7 @@ __getattr__ = lazy_exports(
     {
         "config": "LoadedServers ServerConfig load_servers servers_of",
         "oauth": "TokenFile token_files",
-        "pinned_tools": "Seen SeenFile",
+        "pinned_tools": "PinnedTools PinnedToolsFile",
         "servers": "McpServers ServerStatus",
     },
     install={

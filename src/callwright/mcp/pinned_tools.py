@@ -16,7 +16,7 @@ def digest_of(definition: Mapping[str, Any]) -> str:
     return sha256(canonical(definition).encode()).hexdigest()
 
 
-class Seen:
+class PinnedTools:
     """Digests of the definitions that are accepted, by server and tool; kept for as long as the program runs."""
 
     def __init__(self, known: Mapping[str, Mapping[str, str]] | None = None) -> None:
@@ -39,7 +39,7 @@ class Seen:
         self._known.pop(server, None)
 
 
-class SeenFile(Seen):
+class PinnedToolsFile(PinnedTools):
     """The same, kept in a file, so that a tool that changed between two days is noticed too."""
 
     def __init__(self, path: Path) -> None:

@@ -13,7 +13,7 @@ from callwright.core.errors import UsageError
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
-from callwright.mcp.pinned_tools import Seen
+from callwright.mcp.pinned_tools import PinnedTools
 from callwright.mcp.session import Listing
 from callwright.mcp.tools import RemoteTool, SignInTool, prompt_tool, resource_tools
 from callwright.mcp.translate import server_names, tool_names
@@ -67,14 +67,14 @@ class McpServers:
         servers: Iterable[ServerConfig],
         into: Shelf,
         *,
-        seen: Seen | None = None,
+        seen: PinnedTools | None = None,
         tokens: Callable[[ServerConfig], TokenStorage] | None = None,
         auth: Callable[[ServerConfig], httpx2.Auth | None] | None = None,
     ) -> None:
         """`auth` signs requests where no person is to sign in: with a secret, a key, a workload's token."""
         self._configs = {config.name: config for config in servers}
         self._shelf = into
-        self._seen = seen or Seen()
+        self._seen = seen or PinnedTools()
         self._tokens = tokens
         self._auth = auth
         self._names = server_names(self._configs)
@@ -140,7 +140,7 @@ class _Stock:
 
     connection: Connection
 
-    def __init__(self, config: ServerConfig, name: str, shelf: Shelf, seen: Seen) -> None:
+    def __init__(self, config: ServerConfig, name: str, shelf: Shelf, seen: PinnedTools) -> None:
         self._config = config
         self._name = name
         self._shelf = shelf

@@ -140,7 +140,7 @@ _CHANGES = (
 )
 
 
-class Keeper(Protocol):
+class LinkListener(Protocol):
     """Whoever keeps a link and is told what becomes of it."""
 
     def wants_sign_in(self) -> None:
@@ -164,7 +164,7 @@ class Link:
     """One session. `client` is there from when the server is ready until it is lost."""
 
     def __init__(
-        self, config: ServerConfig, keeper: Keeper, tokens: TokenStorage, auth: httpx2.Auth | None = None
+        self, config: ServerConfig, keeper: LinkListener, tokens: TokenStorage, auth: httpx2.Auth | None = None
     ) -> None:
         self._config = config
         self._keeper = keeper

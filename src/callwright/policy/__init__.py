@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         ModeSwitch as ModeSwitch,
         mode_named as mode_named,
     )
-    from callwright.policy.paths import Surroundings as Surroundings
+    from callwright.policy.paths import PathContext as PathContext
     from callwright.policy.rules.loading import (
         LoadedRules as LoadedRules,
         Problem as Problem,
@@ -38,7 +38,7 @@ __getattr__ = lazy_exports(
         "grants": "Grants Proposal propose save_rules",
         "guards": "Fence Guards",
         "modes": "ByMode Mode ModeSwitch mode_named",
-        "paths": "Surroundings",
+        "paths": "PathContext",
         "rules.loading": "LoadedRules Problem check_rules load_rules",
         "rules.matching": "Rules",
         "rules.rule": "Rule parse_rule rules_of",

@@ -128,10 +128,10 @@ class Policies:
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
         """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
         from callwright.policy.grants import Grants  # loaded when somebody says more than yes
-        from callwright.policy.paths import Surroundings
+        from callwright.policy.paths import PathContext
 
         if not any(isinstance(policy, Grants) for policy in self.policies):
-            self._seat(*self.policies, Grants(Surroundings.of(".")))
+            self._seat(*self.policies, Grants(PathContext.of(".")))
         for policy in self.policies:
             policy.remember(question, answer, session=session)
 

@@ -18,7 +18,7 @@ from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import UsageError
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import shell_call
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import command_pattern, escaped
@@ -119,7 +119,7 @@ class Grants(Policy):
 
     tier = Tier.RULE
 
-    def __init__(self, here: Surroundings, file: str | Path | None = None) -> None:
+    def __init__(self, here: PathContext, file: str | Path | None = None) -> None:
         self._here = here
         self._file = file
         self._exact: dict[str, set[Access]] = {}

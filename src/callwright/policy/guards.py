@@ -16,7 +16,7 @@ from pathlib import Path
 
 from callwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.paths import Places, Surroundings
+from callwright.policy.paths import PathContext, Places
 from callwright.policy.sensitive_paths import comparable, is_environment, is_protected, is_secret
 from callwright.policy.shell_line import PartOfLine, places_for, shown
 from callwright.policy.tool_names import words
@@ -33,9 +33,9 @@ class Fence(Policy):
 
     tier = Tier.MODE
 
-    def __init__(self, workspace: Workspace, here: Surroundings | None = None) -> None:
+    def __init__(self, workspace: Workspace, here: PathContext | None = None) -> None:
         self.workspace = workspace
-        self.here = here or Surroundings.within(workspace)
+        self.here = here or PathContext.within(workspace)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         match access:
@@ -134,7 +134,7 @@ class Guards(Policy):
 
     tier = Tier.GUARD
 
-    def __init__(self, here: Surroundings) -> None:
+    def __init__(self, here: PathContext) -> None:
         self.here = here
         self._vital = _vital(here.home)
         self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)

@@ -15,7 +15,7 @@ _GLOB_COMPONENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PathContext:
     """The folders paths and path patterns are read against."""
 
     cwd: str
@@ -24,13 +24,13 @@ class Surroundings:
     """The workspace, links followed; empty where there is no fence."""
 
     @classmethod
-    def of(cls, cwd: str | os.PathLike[str], *roots: str | os.PathLike[str]) -> "Surroundings":
+    def of(cls, cwd: str | os.PathLike[str], *roots: str | os.PathLike[str]) -> "PathContext":
         """Take the home folder from the environment, as a shell does."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd), home, tuple(os.path.realpath(root) for root in roots))  # noqa: PTH100 - text
 
     @classmethod
-    def within(cls, workspace: Workspace, cwd: str | os.PathLike[str] | None = None) -> "Surroundings":
+    def within(cls, workspace: Workspace, cwd: str | os.PathLike[str] | None = None) -> "PathContext":
         """Take the roots of a workspace, which has followed their links already."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd or workspace.root), home, tuple(map(str, workspace.roots)))  # noqa: PTH100 - text
@@ -55,7 +55,7 @@ class Places:
         return tuple(dict.fromkeys((*self.written, *self.real)))
 
 
-def places_of(path: str, here: Surroundings, *, shell: bool) -> Places:
+def places_of(path: str, here: PathContext, *, shell: bool) -> Places:
     """Follow a path. From a shell line, an unresolved path stays unknown and a glob means what it matches now."""
     if "\0" in path:
         return Places((path,), (path,), known=False)
@@ -73,7 +73,7 @@ def places_of(path: str, here: Surroundings, *, shell: bool) -> Places:
     return Places(found, tuple(os.path.realpath(each) for each in _raw(path, here, found)), known)
 
 
-def _raw(path: str, here: Surroundings, found: tuple[str, ...]) -> tuple[str, ...]:
+def _raw(path: str, here: PathContext, found: tuple[str, ...]) -> tuple[str, ...]:
     """Keep `link/..` unnormalised for the resolver: it leads elsewhere than the text suggests."""
     return (os.path.join(here.cwd, path), *found[1:])  # noqa: PTH118 - realpath wants the raw text
 

@@ -9,7 +9,7 @@ from callwright.core.access import Access, RunCommand, WritePath
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.policy.base import Subject
-from callwright.policy.paths import Places, Surroundings, places_of
+from callwright.policy.paths import PathContext, Places, places_of
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 
 
@@ -22,7 +22,7 @@ class PartOfLine:
     plan: ShellPlan
     command: SimpleCommand | None = None
     """None: the line as a whole, or a redirect that belongs to no command."""
-    followed: dict[tuple[str, Surroundings], Places] = field(default_factory=dict[tuple[str, Surroundings], Places])
+    followed: dict[tuple[str, PathContext], Places] = field(default_factory=dict[tuple[str, PathContext], Places])
     """Paths of the line that were followed already: every policy wants to know, and it takes system calls."""
 
     @property
@@ -75,7 +75,7 @@ def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
     return analyse(shlex.join(words), cwd)
 
 
-def places_for(path: str, subject: Subject, here: Surroundings) -> Places:
+def places_for(path: str, subject: Subject, here: PathContext) -> Places:
     """Follow a path of the call that is being judged, once for each line."""
     if not isinstance(subject, PartOfLine):
         return places_of(path, here, shell=False)

@@ -9,7 +9,7 @@ from callwright.policy.decide import Policies
 from callwright.policy.dry_run import shell_call
 from callwright.policy.guards import Fence, Guards
 from callwright.policy.modes import ByMode, ModeSwitch, NetworkReads
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.rule import Rule, rules_of
 from callwright.system.paths import Reads, Workspace
@@ -26,7 +26,7 @@ def standard_policies(
 ) -> Policies:
     """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
     space = Workspace.of(workspace)
-    here = Surroundings.within(space, cwd)
+    here = PathContext.within(space, cwd)
     by_mode = by_mode or ByMode(mode)
     by_mode.fenced = True
     return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode, *more)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from callwright.providers.openai.responses import OpenAIResponses as OpenAIResponses
     from callwright.providers.pricing import Prices as Prices, cost_of as cost_of, prices_for as prices_for
     from callwright.providers.resolve import ToolMode as ToolMode, provider_for as provider_for
-    from callwright.providers.streaming import Overheard as Overheard
+    from callwright.providers.streaming import TappedProvider as TappedProvider
 
 __getattr__ = lazy_exports(
     __name__,
@@ -34,6 +34,6 @@ __getattr__ = lazy_exports(
         "openai.responses": "OpenAIResponses",
         "pricing": "Prices cost_of prices_for",
         "resolve": "ToolMode provider_for",
-        "streaming": "Overheard",
+        "streaming": "TappedProvider",
     },
 )

@@ -42,7 +42,7 @@ from callwright.providers.encoding import (
 )
 from callwright.providers.errors import broken
 from callwright.providers.streaming import answer
-from callwright.providers.tool_encoding import Bodies, Edge, Edges, Fields, Shape, to_anthropic
+from callwright.providers.tool_encoding import Bodies, EncodedTools, Fields, Shape, ToolEncoder, to_anthropic
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -54,7 +54,7 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-def encode(message: Message, edge: Edge) -> bytes:
+def encode(message: Message, edge: EncodedTools) -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key."""
     if isinstance(message, ToolMessage):
         # what a search says beside its references comes after the results: the API takes them unmixed
@@ -103,12 +103,12 @@ def _document(part: File, source: Block) -> Block:
     return {"type": "document", "source": source, **named}
 
 
-def _references(outcome: Completed | Failed, edge: Edge) -> list[Block]:
+def _references(outcome: Completed | Failed, edge: EncodedTools) -> list[Block]:
     found = [edge.wire[name] for name in revealed_by(outcome) if name in edge.late]
     return [{"type": "tool_reference", "tool_name": name} for name in found]
 
 
-def _outcome(outcome: Completed | Failed, edge: Edge) -> Block:
+def _outcome(outcome: Completed | Failed, edge: EncodedTools) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": wire_id(outcome.call.id)}
     if isinstance(outcome, Failed):
         return {**block, "content": outcome.text or "failed", "is_error": True}
@@ -122,7 +122,7 @@ def _outcome(outcome: Completed | Failed, edge: Edge) -> Block:
     return {**block, "content": [each for each in blocks if each.get("type") != "text" or each["text"].strip()]}
 
 
-def _assistant(parts: tuple[AssistantPart, ...], edge: Edge) -> list[Block]:
+def _assistant(parts: tuple[AssistantPart, ...], edge: EncodedTools) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Text):
@@ -161,7 +161,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_cr
 class AnthropicDraft:
     """The message so far."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: EncodedTools) -> None:
         self._edge = edge
         self._blocks: dict[int, Event] = {}
         self._model = ""
@@ -278,7 +278,7 @@ class AnthropicMessages:
             own = client is None and not (base_url or environ.get("ANTHROPIC_BASE_URL"))
             late_tools = own and _JOINED_LATE.match(model) is not None
         self.late_tools = late_tools
-        self._edges = Edges(PROVIDER, _shape, late="by reference" if late_tools else "never")
+        self._edges = ToolEncoder(PROVIDER, _shape, late="by reference" if late_tools else "never")
         self._bodies = Bodies(self._fields, "messages")
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
@@ -293,7 +293,7 @@ class AnthropicMessages:
         await self._clients.close()
 
     @asynccontextmanager
-    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def _open(self, request: ModelRequest, edge: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
         from anthropic import AsyncStream
 
         client = await self._clients.get()
@@ -308,10 +308,10 @@ class AnthropicMessages:
         async with await posted as events:
             yield events
 
-    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
         return self._bodies.of(request, edge, self._messages(request, edge))
 
-    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
         fields = {
             "model": to_bytes(self.model),
             "max_tokens": to_bytes(request.max_tokens),
@@ -326,7 +326,7 @@ class AnthropicMessages:
             fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
         return fields
 
-    def _messages(self, request: ModelRequest, edge: Edge) -> Pieces:
+    def _messages(self, request: ModelRequest, edge: EncodedTools) -> Pieces:
         loose = _LOOSE if self._cache else 0
         settled, last = grown(request.messages, edge.key, lambda message: encode(message, edge), loose=loose)
         # the API looks back only twenty blocks for what it has cached, so the end of the last request is marked too

@@ -29,7 +29,7 @@ from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import base64_text, file_text, grown, kept, kept_by, pieced, to_bytes, wire_id
 from callwright.providers.errors import broken
 from callwright.providers.streaming import answer
-from callwright.providers.tool_encoding import Bodies, Edge, Edges, Fields, Shape, stop_for, to_gemini
+from callwright.providers.tool_encoding import Bodies, EncodedTools, Fields, Shape, ToolEncoder, stop_for, to_gemini
 
 if TYPE_CHECKING:
     from google.genai import Client, types
@@ -99,7 +99,7 @@ _UNSIGNED = b64encode(b"skip_thought_signature_validator").decode()
 """What Google asks for in place of a signature on calls that no Gemini model made."""
 
 
-def encode(message: Message, edge: Edge) -> bytes:
+def encode(message: Message, edge: EncodedTools) -> bytes:
     """Encode one message."""
     if isinstance(message, ToolMessage):
         return _written("user", [part for outcome in message.outcomes for part in _outcome(outcome, edge)])
@@ -121,7 +121,7 @@ def _part(part: Part) -> Wire:
     return {"inlineData": {"mimeType": part.media_type, "data": base64_text(part)}}
 
 
-def _outcome(outcome: Completed | Failed, edge: Edge) -> list[Wire]:
+def _outcome(outcome: Completed | Failed, edge: EncodedTools) -> list[Wire]:
     said = {"error" if isinstance(outcome, Failed) else "output": outcome.text}
     named = {"id": wire_id(outcome.call.id), "name": edge.outward_name(outcome.call)}
     shown = outcome.output.parts if isinstance(outcome, Completed) else ()
@@ -129,7 +129,7 @@ def _outcome(outcome: Completed | Failed, edge: Edge) -> list[Wire]:
     return [{"functionResponse": {**named, "response": said}}, *pictures]
 
 
-def _assistant(message: AssistantMessage, edge: Edge) -> list[Wire]:
+def _assistant(message: AssistantMessage, edge: EncodedTools) -> list[Wire]:
     parts: list[Wire] = []
     signature: str | None = None
     foreign = not message.model.startswith("gemini")
@@ -153,7 +153,7 @@ def _signed(part: Wire, signature: str | None) -> Wire:
     return {**part, "thoughtSignature": signature} if signature else part
 
 
-def _call(call: ToolCall, edge: Edge) -> Wire:
+def _call(call: ToolCall, edge: EncodedTools) -> Wire:
     return {"id": wire_id(call.id), "name": edge.outward_name(call), "args": edge.outward(call)}
 
 
@@ -174,7 +174,7 @@ class _Stretch:
 class GoogleDraft:
     """The message so far."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: EncodedTools) -> None:
         self._edge = edge
         self._parts: list[_Stretch | tuple[ToolCall, bytes | None]] = []
         self._model = ""
@@ -278,7 +278,7 @@ class GoogleGemini:
         """
         require("google.genai", "google")
         self.model = model
-        self._edges = Edges(PROVIDER, _shape)
+        self._edges = ToolEncoder(PROVIDER, _shape)
         self._bodies = Bodies(self._fields, "contents", merged=_SHAPE)
         self._thoughts = not _THOUGHTLESS.match(model) if thoughts is None else thoughts
         options = {"api_key": api_key} if client_options is None else client_options
@@ -294,7 +294,7 @@ class GoogleGemini:
         await self._clients.close()
 
     @asynccontextmanager
-    async def _open(self, request: ModelRequest, edge: Edge) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def _open(self, request: ModelRequest, edge: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
         from google.genai import types
 
         connection = await self._clients.get()
@@ -311,11 +311,11 @@ class GoogleGemini:
             if exchange.answer is not None:  # the SDK would leave this to the garbage collector
                 await exchange.answer.aclose()
 
-    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
         settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
         return self._bodies.of(request, edge, pieced(settled))
 
-    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
         fields = {_SHAPE: to_bytes(self._shape_of(request))}
         if request.system:
             fields["systemInstruction"] = to_bytes({"parts": [{"text": request.system}]})

@@ -39,7 +39,7 @@ async def answer(
     yield MessageDone(draft.message())
 
 
-class Overheard:
+class TappedProvider:
     """A provider whose events are also told to somebody."""
 
     def __init__(self, inner: Provider, tell: Callable[[ModelEvent], None]) -> None:

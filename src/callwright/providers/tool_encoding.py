@@ -206,7 +206,7 @@ _NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class EncodedTools:
     """What one set of tools looks like to a provider."""
 
     tools: bytes
@@ -246,7 +246,7 @@ class Edge:
         return ToolCall(call_id, own, compact(form.inward(arguments)))
 
 
-class Edges:
+class ToolEncoder:
     """Makes edges, one for each set of tools it meets."""
 
     def __init__(
@@ -261,15 +261,15 @@ class Edges:
         self._shape = shape
         self._strict = strict
         self._late: Late = late
-        self._kept: Kept[Edge] = Kept()
+        self._kept: Kept[EncodedTools] = Kept()
 
-    def of(self, request: ModelRequest) -> Edge:
+    def of(self, request: ModelRequest) -> EncodedTools:
         """The edge for a request's tools; the same as last time while they are the same."""
         names = request.wire_names or _NO_NAMES  # requests without any have an empty mapping of their own each
         joined = NOBODY if self._late == "never" else all_joined(request.messages)
         return self._kept.of(request.tools, names, joined, make=lambda: self._make(request, joined))
 
-    def _make(self, request: ModelRequest, joined: frozenset[str]) -> Edge:
+    def _make(self, request: ModelRequest, joined: frozenset[str]) -> EncodedTools:
         wire = {spec.name: request.wire_names.get(spec.name, spec.name) for spec in request.tools}
         forms: dict[str, StrictForm] = {}
         if self._strict:
@@ -284,7 +284,7 @@ class Edges:
             late = {}
         everything = {**request.wire_names, **wire}
         renamed = frozenset((name, sent) for name, sent in everything.items() if name != sent)
-        return Edge(
+        return EncodedTools(
             self._listed(shapes, late),
             (self._provider, renamed, frozenset(forms), self._dependent(late, joined)),
             everything,
@@ -316,14 +316,16 @@ Fields = dict[str, bytes]
 class Bodies:
     """Puts one API's requests together."""
 
-    def __init__(self, fields: Callable[[ModelRequest, Edge], Fields], conversation: str, *, merged: str = "") -> None:
+    def __init__(
+        self, fields: Callable[[ModelRequest, EncodedTools], Fields], conversation: str, *, merged: str = ""
+    ) -> None:
         """`fields` are all but the conversation; the one called `merged` has the request's options in it already."""
         self._fields = fields
         self._conversation = conversation
         self._merged = merged
         self._heads: Kept[bytes] = Kept()
 
-    def of(self, request: ModelRequest, edge: Edge, conversation: Pieces) -> bytes:
+    def of(self, request: ModelRequest, edge: EncodedTools, conversation: Pieces) -> bytes:
         """The whole body. The conversation is copied once, here and nowhere else."""
         if request.options:  # whose they are may change them
             return self._with_options(request, edge, conversation)
@@ -331,11 +333,11 @@ class Bodies:
         head = self._heads.of(*asked, make=lambda: self._head(request, edge))
         return b"".join([head, *conversation, b"}"])
 
-    def _head(self, request: ModelRequest, edge: Edge) -> bytes:
+    def _head(self, request: ModelRequest, edge: EncodedTools) -> bytes:
         fields = assemble(self._fields(request, edge)).removesuffix(b"}")
         return b"%s,%s:" % (fields, to_bytes(self._conversation))
 
-    def _with_options(self, request: ModelRequest, edge: Edge, conversation: Pieces) -> bytes:
+    def _with_options(self, request: ModelRequest, edge: EncodedTools, conversation: Pieces) -> bytes:
         fields = self._fields(request, edge)
         own = {name: value for name, value in encoded_options(request.options).items() if name != self._merged}
         return assemble({**fields, self._conversation: conversation, **own})

@@ -10,7 +10,7 @@ from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, tokens_of
 from callwright.registry.search.index import Hit, ToolIndex
 from callwright.registry.search.search_tool import ToolSearch
-from callwright.registry.visibility import Placed, Revealed, Unrevealed
+from callwright.registry.visibility import DeferrableTool, Revealed, Unrevealed
 from callwright.tool.base import State, Tool
 
 _REMEMBERED_CATALOGS = 16
@@ -148,12 +148,12 @@ class Deferred:
 
     def _placed(self, tool: Tool, hidden: bool) -> Tool:
         if hidden:
-            return Placed(tool, deferred=True, unrevealed=self._unrevealed)
-        return Placed(tool, deferred=False) if tool.spec.deferred else tool
+            return DeferrableTool(tool, deferred=True, unrevealed=self._unrevealed)
+        return DeferrableTool(tool, deferred=False) if tool.spec.deferred else tool
 
 
 def _revealed(tool: Tool) -> Tool:
-    return tool.revealed() if isinstance(tool, Placed) else tool
+    return tool.revealed() if isinstance(tool, DeferrableTool) else tool
 
 
 def _never_called(name: str) -> int:

@@ -19,7 +19,7 @@ Unrevealed: TypeAlias = Literal["run", "refuse"]
 """What becomes of a call to a tool the model was not shown: it is tried, or the model is told to search first."""
 
 
-class Placed(LazyTool):
+class DeferrableTool(LazyTool):
     """A tool whose place, in the prompt or behind the search, the view decides; everything else is the inner tool's."""
 
     def __init__(self, inner: Tool, *, deferred: bool, unrevealed: Unrevealed | None = None) -> None:
@@ -51,7 +51,7 @@ class Placed(LazyTool):
 
     def revealed(self) -> Tool:
         """The tool as a session has it that searched for it; still marked, so that it stands after the others."""
-        return self.inner if self.inner.spec.deferred else Placed(self.inner, deferred=True)
+        return self.inner if self.inner.spec.deferred else DeferrableTool(self.inner, deferred=True)
 
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # not there yet, as while being copied

@@ -47,7 +47,7 @@ from callwright.serve.clients import (
 )
 from callwright.serve.elicitation import Directly, askable, declined, forms_of, read_answers
 from callwright.skills.loader import Skills
-from callwright.skills.render import Around, prepared
+from callwright.skills.render import ExpansionContext, prepared
 from callwright.skills.skill import Skill
 from callwright.skills.skill_tool import Calls, Execute, SkillTool, listing
 from callwright.tool.base import Invocation, State, Tool
@@ -134,7 +134,9 @@ def called(skills: Skills, name: str) -> Skill:
     return skill
 
 
-async def said(skill: Skill, given: Mapping[str, str], execute: Execute, around: Around) -> types.GetPromptResult:
+async def said(
+    skill: Skill, given: Mapping[str, str], execute: Execute, around: ExpansionContext
+) -> types.GetPromptResult:
     """The instructions for these arguments; their commands are run and files read as calls, judged like any."""
     calls = Calls(execute, f"prompt-{skill.name}")
     text = await prepared(skill, _words(skill, given), replace(around, run=calls.run, read=calls.read))
@@ -267,7 +269,7 @@ class Gateway:
         assert self._skills is not None
         caller, skill = ContextCaller(context), called(self._skills, params.name)
         catalog, state = self._catalog(caller.key)
-        around = Around(cwd=self._skills.cwd, session=caller.key)
+        around = ExpansionContext(cwd=self._skills.cwd, session=caller.key)
         given = params.arguments or {}
 
         async def run(asking: Asking) -> types.GetPromptResult:

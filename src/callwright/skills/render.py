@@ -10,7 +10,7 @@ From a skill and its arguments to the text a model is given: expanded, its comma
 
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -183,7 +183,7 @@ _MOST_COMMANDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ExpansionContext:
     """Where a skill is used, and who does for it what it may not do itself."""
 
     project: Path | None = None
@@ -202,10 +202,10 @@ async def prepare(
     skill: Skill, arguments: str = "", *, run: RunLine | None = None, project: Path | None = None, session: str = ""
 ) -> str:
     """Return the instructions for these arguments; without `run` no command is run, and the text says so."""
-    return await prepared(skill, arguments, Around(project, session=session, run=run))
+    return await prepared(skill, arguments, ExpansionContext(project, session=session, run=run))
 
 
-async def prepared(skill: Skill, arguments: str, around: Around) -> str:
+async def prepared(skill: Skill, arguments: str, around: ExpansionContext) -> str:
     """Return the instructions for these arguments, followed by the files they name as `@path`."""
     given = arguments + around.piped
     if "\0" in given:

@@ -18,7 +18,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.messages import estimate_tokens
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.skills.loader import Skills
-from callwright.skills.render import Around, prepared
+from callwright.skills.render import ExpansionContext, prepared
 from callwright.skills.skill import Skill, files_of, inside, read_inside
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
@@ -146,7 +146,9 @@ class Use:
             self.activate(skill, context)
         calls = Calls(context.execute, context.call_id)
         run = calls.run if self.commands else None
-        return await prepared(skill, arguments, Around(self.project, self.cwd, context.session_id, run, calls.read))
+        return await prepared(
+            skill, arguments, ExpansionContext(self.project, self.cwd, context.session_id, run, calls.read)
+        )
 
     async def answer(self, skill: Skill, arguments: str, context: ToolContext) -> str:
         """Return what the skill's own agent said to the instructions."""

@@ -31,7 +31,7 @@ def private_folder() -> Path:
     return folder
 
 
-class Transcript:
+class OutputCapture:
     """One command's output while it grows. One thread feeds it, any may read it."""
 
     def __init__(self, caps: Caps | None = None) -> None:

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from callwright.core.errors import ToolFailed
-from callwright.system.output_capture import Caps, Transcript
+from callwright.system.output_capture import Caps, OutputCapture
 from callwright.system.supervisor import KEEPER
 from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE
 
@@ -52,7 +52,7 @@ class Ended:
     exit_code: int
     """As a shell counts: 128 and the signal's number for what a signal ended."""
     reason: Reason
-    transcript: Transcript
+    transcript: OutputCapture
     leftovers: int = 0
     """Processes that outlived the command by more than a moment and were ended."""
     last_words: str = ""
@@ -92,7 +92,7 @@ class Running:
         caps: Caps | None = None,
     ) -> None:
         self.command = command
-        self.transcript = Transcript(caps)
+        self.transcript = OutputCapture(caps)
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._on_output = on_output
         self._mark = secrets.token_hex(16)

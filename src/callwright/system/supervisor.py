@@ -17,7 +17,7 @@ _EXIT_SECONDS = 1.0
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class Keeper:
+class Supervisor:
     """The door through which commands are handed to the process that keeps them."""
 
     def __init__(self) -> None:
@@ -79,6 +79,6 @@ class Keeper:
             self._process = None
 
 
-KEEPER = Keeper()
+KEEPER = Supervisor()
 atexit.register(KEEPER.close)
 os.register_at_fork(after_in_child=KEEPER.forget)

@@ -6,10 +6,10 @@ What a project's skills ask for beyond being read; it counts once the folder is 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.core.access import Access, Decision
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.skills import Skill, Skills
@@ -18,7 +18,7 @@ OWN_MODEL = frozenset({"", "inherit", "default"})
 """What a skill says that is content with the model it is used by."""
 
 
-def asking_skills(places: Places) -> tuple[Skill, ...]:
+def asking_skills(places: Locations) -> tuple[Skill, ...]:
     """The skills at the project's root that ask for something; those in deeper folders are never granted anything."""
     return tuple(skill for skill in Skills(places.project) if skill.scope == "project" and any(wants_of((skill,))))
 
@@ -45,7 +45,7 @@ class ActiveSkills(Policy):
 
     tier = Tier.RULE
 
-    def __init__(self, here: Surroundings, agreed: Iterable[Skill] = ()) -> None:
+    def __init__(self, here: PathContext, agreed: Iterable[Skill] = ()) -> None:
         self._here = here
         self._agreed = {tuple(mark) for mark in marks_of(agreed)}
         self._active: dict[str, dict[str, Skill]] = {}

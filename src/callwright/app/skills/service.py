@@ -12,7 +12,7 @@ from callwright.agent import Agent
 from callwright.agent.agent import Prompt
 from callwright.agent.results import AgentEvent, Paused, Stopped
 from callwright.agent.subagent import Lineage
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.skills.grants import OWN_MODEL, ActiveSkills
 from callwright.app.skills.skill_agent import NearbySkills, SkillAgent, skill_agent
@@ -22,7 +22,7 @@ from callwright.core.errors import ToolError, ToolFailed, UsageError
 from callwright.executor.turn import Turn
 from callwright.registry import Catalog, Registry
 from callwright.skills import Expansion, Skill, Skills, SkillTool
-from callwright.skills.render import Around, prepared, references
+from callwright.skills.render import ExpansionContext, prepared, references
 from callwright.skills.skill_tool import Calls
 from callwright.tool.base import Cancellation, State, Tool, ToolContext
 
@@ -37,7 +37,7 @@ class Skilled:
     """The skills of one app, wired to its agent, models and permissions."""
 
     def __init__(
-        self, skills: Skills, places: Places, active: ActiveSkills, models: Models, report: Callable[[str], None]
+        self, skills: Skills, places: Locations, active: ActiveSkills, models: Models, report: Callable[[str], None]
     ) -> None:
         self.skills = skills
         self.active = active
@@ -88,7 +88,7 @@ class Skilled:
         if not called:
             return text
         places = self._places
-        around = Around(places.project, places.cwd, turn.session_id, attached=attached, piped=begins + piped)
+        around = ExpansionContext(places.project, places.cwd, turn.session_id, attached=attached, piped=begins + piped)
         try:
             texts = [await self._said(skill, arguments, turn, around) for skill in called]
         except BaseException:
@@ -101,7 +101,7 @@ class Skilled:
         self.active.release(session_id)
         self.models.switch()
 
-    async def _said(self, skill: Skill, arguments: str, turn: Turn, around: Around) -> str:
+    async def _said(self, skill: Skill, arguments: str, turn: Turn, around: ExpansionContext) -> str:
         agent = self._served()
         lineage = Lineage()
         lineage.executor, lineage.ask = agent.executor, agent.ask

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from callwright.app.app import App, assemble
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.parsing import Parser, add_common
 from callwright.cli.render.calls import tell
@@ -44,7 +44,7 @@ class NoModel:
 
 def app_without_model(options: argparse.Namespace, folder: Path | None = None) -> App:
     """The tools, rules and hooks of a folder, by default of the working one; nothing is kept of what they do."""
-    places = Places.of(folder)
+    places = Locations.of(folder)
     settings = settings_for(options, places)
     return assemble(NoModel(), settings, places, replace(wishes_of(options), keep=False), report=tell)
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from callwright.app.app import Wishes, assemble
+from callwright.app.app import RunOptions, assemble
 from callwright.app.conversation import Conversation
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import load_settings
 from callwright.cli.approval_dialog import Edit, dialog, read_choice, read_edit
 from callwright.cli.parsing import Parser
@@ -31,7 +31,7 @@ from callwright.core.spec import Effect
 from callwright.executor.executor import Executor
 from callwright.policy.modes import ByMode
 from callwright.providers.base import ModelEvent, TextDelta
-from callwright.providers.streaming import Overheard
+from callwright.providers.streaming import TappedProvider
 from callwright.registry.registry import Registry
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import Tool
@@ -145,10 +145,10 @@ class _Demo:
         """Tell the story to its end."""
         self._project.mkdir()
         (self._project / NOTES).write_text("try sorted(); remember reverse=\n")
-        places = Places.of(self._project, home=self._home)
+        places = Locations.of(self._project, home=self._home)
         settings = load_settings(places, trusted=True)
-        provider = Overheard(_model(self._home), self._overheard)
-        async with assemble(provider, settings, places, Wishes(mode="auto"), observe=self._observe) as app:
+        provider = TappedProvider(_model(self._home), self._overheard)
+        async with assemble(provider, settings, places, RunOptions(mode="auto"), observe=self._observe) as app:
             app.agent.ask = self._ask
             self._say(f"a temporary project in {self._project}, mode auto: edits here run, anything else asks\n")
             self._say(f"{self._palette.paint('>', 'bold')} {TASK}")

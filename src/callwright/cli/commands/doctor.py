@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from callwright import __version__
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.models import choose_model
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> int:
     parser = Parser("callwright doctor", description=_DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="as a list of findings")
     options = parser.parse_args(arguments)
-    findings = list(examine(Places.of()))
+    findings = list(examine(Locations.of()))
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
-def examine(places: Places) -> Iterator[Finding]:
+def examine(places: Locations) -> Iterator[Finding]:
     """Look at one thing after the other; nothing is changed."""
     yield Finding("version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}")
     settings = Settings()
@@ -82,7 +82,7 @@ def examine(places: Places) -> Iterator[Finding]:
     yield _record(places)
 
 
-def _trust(places: Places) -> Finding:
+def _trust(places: Locations) -> Finding:
     try:
         trust = Trust(places)
         if trust.given:
@@ -110,7 +110,7 @@ def _model(settings: Settings) -> Finding:
     return Finding("model", "ok", f"{choice.name} ({choice.why})")
 
 
-def _sandbox(settings: Settings, places: Places) -> Finding:
+def _sandbox(settings: Settings, places: Locations) -> Finding:
     offered = find_sandbox("prefer", writable=[places.cwd])
     wish = settings.last("sandbox") or "off"
     if offered.kind == "none":
@@ -122,7 +122,7 @@ def _sandbox(settings: Settings, places: Places) -> Finding:
     return Finding("sandbox", "ok", offered.describe())
 
 
-def _skills(places: Places) -> Finding:
+def _skills(places: Locations) -> Finding:
     skills = Skills(places.cwd)
     broken = sum(problem.fatal for problem in skills.problems)
     text = f"{len(skills)} can be used" + (f", {broken} cannot" if broken else "")
@@ -152,7 +152,7 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _record(places: Places) -> Finding:
+def _record(places: Locations) -> Finding:
     try:
         places.record.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = places.record / ".probe"

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.settings import repository_layers
 from callwright.app.settings_file import read_layer
 from callwright.app.trust import Trust
@@ -16,7 +16,7 @@ from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line, tell
 from callwright.core.errors import UsageError
 from callwright.mcp.config_edit import put_entry, take_entry
-from callwright.mcp.pinned_tools import SeenFile
+from callwright.mcp.pinned_tools import PinnedToolsFile
 
 _LONGEST_SHOWN = 100
 
@@ -42,7 +42,7 @@ class Declared:
         return f"{self.file} ({self.scope})"
 
 
-def declared(places: Places) -> list[Declared]:
+def declared(places: Locations) -> list[Declared]:
     """Every entry there is, in the order they are heard: the last one of a name counts."""
     layers = [read_layer("user", places.user_settings), *repository_layers(places)]
     return [
@@ -55,7 +55,7 @@ def declared(places: Places) -> list[Declared]:
 
 def add(options: argparse.Namespace) -> int:
     """Write a server into the file of its scope and say what comes next."""
-    places = Places.of()
+    places = Locations.of()
     name, entry = options.name, _entry(options)
     file = _file(places, options.scope)
     trust = Trust(places)
@@ -100,12 +100,12 @@ def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
     return name.strip(), value.strip() if sign == ":" else value
 
 
-def _file(places: Places, scope: str) -> Path:
+def _file(places: Locations, scope: str) -> Path:
     files = {"user": places.user_settings, "project": places.project_servers, "local": places.local_settings}
     return _checked(places, scope, files[scope])
 
 
-def _checked(places: Places, scope: str, file: Path) -> Path:
+def _checked(places: Locations, scope: str, file: Path) -> Path:
     """A repository must not be able to have another file written by naming it with a link."""
     real = Path(os.path.realpath(file))
     if scope != "user" and not real.is_relative_to(places.project):
@@ -127,7 +127,7 @@ def _warn(made: Declared, all_of_them: Sequence[Declared]) -> None:
 
 def remove(options: argparse.Namespace) -> int:
     """Take a server out of the file that names it."""
-    places = Places.of()
+    places = Locations.of()
     entries = declared(places)
     found = [entry for entry in entries if entry.name == options.name and options.scope in (None, entry.scope)]
     if not found:
@@ -145,7 +145,7 @@ def remove(options: argparse.Namespace) -> int:
     if left:
         print(f"the entry in {left[-1].place} counts now")
     else:
-        SeenFile(places.seen_tools).forget(options.name)
+        PinnedToolsFile(places.seen_tools).forget(options.name)
     return DONE
 
 

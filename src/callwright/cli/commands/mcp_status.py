@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.mcp_servers import servers_into
 from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import Declared, declared, unknown
@@ -107,7 +107,7 @@ async def _sign_in(servers: "McpServers", name: str) -> None:
 def _entries(options: argparse.Namespace) -> list[Declared]:
     """The entries that count, or those of the files that were named."""
     if not options.config:
-        found = declared(Places.of())
+        found = declared(Locations.of())
         return list({entry.name: entry for entry in found}.values())
     entries: list[Declared] = []
     for file in options.config:
@@ -131,7 +131,7 @@ async def _connected(
 ) -> "AsyncGenerator[tuple[McpServers, bool], None]":
     from callwright.mcp import servers_of
 
-    places = Places.of()
+    places = Locations.of()
     trusted = bool(options.trust) or Trust(places).given
     settings_for(options, places)  # its variables fill in ${NAME}
     wanted = {entry.name: thaw(entry.entry) for entry in entries if _may(entry, trusted)}

@@ -25,7 +25,7 @@ from callwright.core.errors import ApprovalRequired, InvalidArguments, UsageErro
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect
 from callwright.hooks.base import PendingCall
-from callwright.policy import Policies, Rule, Surroundings
+from callwright.policy import PathContext, Policies, Rule
 from callwright.policy.dry_run import JudgedCall, call_of, judged_by
 from callwright.policy.rules.loading import concerns
 from callwright.policy.shell_line import PartOfLine, shown
@@ -133,7 +133,7 @@ def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, De
 def _ignored(
     app: App, accesses: Sequence[Access], subject: JudgedCall, withheld: Iterable[Rule]
 ) -> Iterator[dict[str, str]]:
-    here = Surroundings.of(app.places.cwd)
+    here = PathContext.of(app.places.cwd)
     for rule in withheld:
         if concerns(rule, accesses, subject, here):
             yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}

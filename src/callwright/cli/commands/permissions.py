@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from callwright.app.app import App
-from callwright.app.locations import FOLDER, Places
+from callwright.app.locations import FOLDER, Locations
 from callwright.app.permissions import withheld_rules
 from callwright.app.settings_file import SCHEMA_FILE
 from callwright.app.trust import Trust
@@ -109,7 +109,7 @@ def _explain(options: argparse.Namespace) -> int:
     return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
 
 
-def _brief(text: str, places: Places) -> str:
+def _brief(text: str, places: Locations) -> str:
     """Name settings files of the current folder the short way."""
     return visible(text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/"))
 

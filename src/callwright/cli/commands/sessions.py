@@ -11,7 +11,7 @@ from pathlib import Path
 
 from callwright.agent.transcript import Recalled
 from callwright.app.costs import cost_of_records, known_prices
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, at_least_one, find_session
 from callwright.cli.render.calls import one_line, transcript
 from callwright.core.errors import UsageError, plainly
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
         from callwright.cli.commands.chat import run as talk
 
         return talk(["--resume", options.id, *options.rest])
-    if not Places.of().sessions.exists():
+    if not Locations.of().sessions.exists():
         if options.action == "list":
             print("[]" if options.json else "no sessions here yet; callwright begins one")
             return 0
@@ -81,7 +81,7 @@ async def _perform(options: argparse.Namespace) -> int:
         "export": _export,
         "delete": _delete,
     }
-    async with SqliteStore(Places.of().sessions) as store:
+    async with SqliteStore(Locations.of().sessions) as store:
         if hasattr(options, "id"):
             options.id = await find_session(store, options.id)
         await actions[options.action](options, store)
@@ -122,7 +122,7 @@ async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
         waiting = ", ".join(call.name for call in recalled.open.calls)
         print(f"waiting: {waiting}; go on with: callwright --resume {options.id}")
     usage = usage_of(records)
-    cost = cost_of_records(records, known_prices(Places.of()))
+    cost = cost_of_records(records, known_prices(Locations.of()))
     print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
 
 

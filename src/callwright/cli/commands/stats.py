@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callwright.app.costs import Cost, cost_of_records, known_prices
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, at_least_one
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
@@ -34,13 +34,13 @@ def run(arguments: list[str]) -> int:
         "--limit", type=at_least_one, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
     )
     options = parser.parse_args(arguments)
-    places = Places.of()
+    places = Locations.of()
     figures = asyncio.run(_figures(places, options.limit)) if places.sessions.exists() else _Figures()
     print(json.dumps(_fields(figures), indent=2) if options.json else _table(figures))
     return 0
 
 
-async def _figures(places: Places, limit: int) -> _Figures:
+async def _figures(places: Locations, limit: int) -> _Figures:
     figures = _Figures()
     prices_of = known_prices(places)
     async with SqliteStore(places.sessions) as store:

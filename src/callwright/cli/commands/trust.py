@@ -1,6 +1,6 @@
 """`callwright trust`: see what this folder's files ask for, and let them have it."""
 
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import visible
@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
         help="show what is asked for (code 3 if it is not given), give it, take it back",
     )
     options = parser.parse_args(arguments)
-    places = Places.of()
+    places = Locations.of()
     trust = Trust(places)
     if options.action == "take":
         trust.take()

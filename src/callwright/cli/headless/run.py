@@ -33,7 +33,7 @@ from callwright.core.calls import Answers, Completed, Failed
 from callwright.core.errors import UsageError, plainly
 from callwright.core.events import CallEnded, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
-from callwright.providers.streaming import Overheard
+from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
 
 _OF_KIND = {
@@ -181,7 +181,7 @@ class _Run:
             tell(f"denied: {denied['tool_name']}: {denied['reason']}")
 
     def _overhear(self, provider: Provider) -> Provider:
-        return Overheard(provider, self._overheard)
+        return TappedProvider(provider, self._overheard)
 
     def _hear_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, Tu
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.trust import Trust
 from callwright.cli.attachments import Attaching
 from callwright.cli.headless.io import open_questions
@@ -36,7 +36,7 @@ from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
-from callwright.providers.streaming import Overheard
+from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
 
 
@@ -106,7 +106,7 @@ class Talker:
     def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
         self.options = options
         self.terminal = terminal
-        self.places = Places.of()
+        self.places = Locations.of()
         self.spent = Spent()
         """What the session's requests came to."""
         self.app: App
@@ -257,7 +257,7 @@ class Talker:
                 pass
 
     def _overhear(self, provider: Provider) -> Provider:
-        return Overheard(provider, self._overheard)
+        return TappedProvider(provider, self._overheard)
 
     def _overheard(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta) and not self._silent:

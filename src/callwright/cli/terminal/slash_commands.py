@@ -15,7 +15,7 @@ from callwright.agent.compaction import message_tokens
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
-from callwright.app.locations import Places
+from callwright.app.locations import Locations
 from callwright.app.permissions import rules_in
 from callwright.cli.parsing import find_session
 from callwright.cli.render.calls import one_line, transcript
@@ -26,7 +26,7 @@ from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
 from callwright.policy.modes import Mode, mode_named
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.sessions import export_jsonl
 from callwright.system.paths import Workspace
 
@@ -52,7 +52,7 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
 
 def permission_lines(app: App) -> Iterator[str]:
     """The mode and every rule in force, with where it was written."""
-    here = Surroundings.within(Workspace(app.places.cwd), app.places.cwd)
+    here = PathContext.within(Workspace(app.places.cwd), app.places.cwd)
     rules = rules_in(app.settings, here).rules
     yield f"  mode {app.switch.mode}"
     yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in rules)
@@ -78,7 +78,7 @@ async def write_copy(app: App, session_id: str, name: str) -> Path:
     return target
 
 
-def _target(places: Places, name: str) -> Path:
+def _target(places: Locations, name: str) -> Path:
     return places.cwd / Path(name).expanduser()
 
 
@@ -115,7 +115,7 @@ class Host(Protocol):
     app: App
     conversation: Conversation
     terminal: Terminal
-    places: Places
+    places: Locations
     spent: Spent
 
     async def compact(self, focus: str) -> None:

@@ -11,7 +11,7 @@ from callwright.core.access import Ask
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall, digest_of
 from callwright.core.errors import Cancelled, Halted
 from callwright.core.events import BatchBegan, CallEnded, Event
-from callwright.hooks.base import Halt, Hook, InnerAgent, PendingCall, Refuse, Rewrite, Verdict
+from callwright.hooks.base import Deny, Halt, Hook, InnerAgent, PendingCall, Rewrite, Verdict
 from callwright.hooks.shell.compat import ShownCall, form_filled_in, refilled, server_asking
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.dispatch import Firing, Setting
@@ -98,7 +98,7 @@ class ShellHooks(Firing):
         if reply.halt:
             return Halt(reply.halt)
         if reply.word == "deny":
-            return Refuse(reply.reason or "a hook said no")
+            return Deny(reply.reason or "a hook said no")
         return None if reply.arguments is None else Rewrite(self.shown(pending).ours(reply.arguments))
 
     async def _asked(self, pending: PendingCall) -> HookReply:

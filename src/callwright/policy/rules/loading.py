@@ -14,7 +14,7 @@ from callwright.core.access import Access
 from callwright.core.errors import UsageError
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import JudgedCall, call_of
-from callwright.policy.paths import Surroundings
+from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import CommandPattern, command_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
@@ -154,7 +154,7 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
     """
     entries = [entry for file in files for entry in _entries(Path(file))]
     rules = tuple(dict.fromkeys(entry.rule for entry in entries))
-    here = Surroundings.of(cwd or Path.cwd())
+    here = PathContext.of(cwd or Path.cwd())
     failed = [
         problem
         for entry in entries
@@ -205,7 +205,7 @@ def _texts(value: object, file: Path) -> tuple[str, ...]:
 
 
 def failed_examples(
-    rule: Rule, here: Surroundings, *, match: Iterable[str], not_match: Iterable[str]
+    rule: Rule, here: PathContext, *, match: Iterable[str], not_match: Iterable[str]
 ) -> Iterator[Problem]:
     """Try a rule on what its author says it matches and does not match."""
     for example in match:
@@ -216,12 +216,12 @@ def failed_examples(
             yield Problem("example fails", rule, f"it matches {example!r}")
 
 
-def _applies(rule: Rule, example: str, here: Surroundings) -> bool:
+def _applies(rule: Rule, example: str, here: PathContext) -> bool:
     access, call = call_of(rule.tool, example, here.cwd)
     return concerns(rule, (access,), call, here)
 
 
-def concerns(rule: Rule, accesses: Iterable[Access], call: JudgedCall, here: Surroundings) -> bool:
+def concerns(rule: Rule, accesses: Iterable[Access], call: JudgedCall, here: PathContext) -> bool:
     """Whether a rule, alone in the world, has a say about anything a call touches."""
     alone = Policies(Rules([rule], here))
     return any(rule.source in alone.decide(access, call).source for access in accesses)

@@ -25,7 +25,7 @@ from callwright.core.access import (
 )
 from callwright.core.json import JsonObject
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.paths import Places, Surroundings, places_of
+from callwright.policy.paths import PathContext, Places, places_of
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
 from callwright.policy.rules.rule import Rule
@@ -51,7 +51,7 @@ class Match(IntEnum):
     YES = 2
 
 
-def match(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
+def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """Compare a rule with one access of a call. Reads links and globs, changes nothing."""
     if "*" in rule.tool and not rule.wide and not _named_server(rule.tool):
         return Match.NO
@@ -70,7 +70,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> M
     return max(found, _by_owner(rule, access, subject, here))
 
 
-def hides(rule: Rule, path: str, here: Surroundings) -> bool:
+def hides(rule: Rule, path: str, here: PathContext) -> bool:
     """Whether a deny rule is about reading a path, whichever tool would read it."""
     if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
         return False
@@ -105,7 +105,7 @@ def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
     return names_tool(rule.tool, families, "")
 
 
-def _by_path(rule: Rule, access: Access, places: Places, here: Surroundings) -> Match:
+def _by_path(rule: Rule, access: Access, places: Places, here: PathContext) -> Match:
     pattern = _pattern(rule, here)
     if not rule.wide:
         return _sure(places.known and all(pattern.matches(place) for place in places.all))
@@ -116,7 +116,7 @@ def _by_path(rule: Rule, access: Access, places: Places, here: Surroundings) -> 
     return Match.NO if places.known else Match.MAYBE
 
 
-def _pattern(rule: Rule, here: Surroundings) -> PathPattern:
+def _pattern(rule: Rule, here: PathContext) -> PathPattern:
     base = rule.base or here.cwd
     return path_pattern(rule.specifier or "**", base=base, cwd=here.cwd, home=here.home, wide=rule.wide)
 
@@ -150,7 +150,7 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
     return Match.MAYBE if may_name(pattern, subject.command) else Match.NO
 
 
-def _by_owner(rule: Rule, access: Access, subject: Subject, here: Surroundings) -> Match:
+def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
     if rule.wide or isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
         return Match.NO
@@ -209,8 +209,8 @@ class Rules(Policy):
 
     tier = Tier.RULE
 
-    def __init__(self, rules: Iterable[Rule], here: Surroundings | None = None) -> None:
-        self.here = here or Surroundings.of(Path.cwd())
+    def __init__(self, rules: Iterable[Rule], here: PathContext | None = None) -> None:
+        self.here = here or PathContext.of(Path.cwd())
         self.rules = tuple(sorted(dict.fromkeys(rules), key=lambda rule: (rule.text, rule.written_in, rule.base)))
         self._by_kind = {
             kind: tuple(rule for rule in self.rules if rule.kind == kind) for kind in ("deny", "ask", "allow")

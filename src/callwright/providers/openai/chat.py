@@ -33,7 +33,15 @@ from callwright.providers.encoding import (
 from callwright.providers.errors import broken
 from callwright.providers.openai.client import answer_format, openai_clients, openai_usage, opened
 from callwright.providers.streaming import answer
-from callwright.providers.tool_encoding import Bodies, Edge, Edges, Fields, Shape, stop_for, to_openai_chat
+from callwright.providers.tool_encoding import (
+    Bodies,
+    EncodedTools,
+    Fields,
+    Shape,
+    ToolEncoder,
+    stop_for,
+    to_openai_chat,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -43,7 +51,7 @@ Wire = dict[str, Any]
 PROVIDER = "openai_chat"
 
 
-def encode(message: Message, edge: Edge) -> bytes:
+def encode(message: Message, edge: EncodedTools) -> bytes:
     """Encode one message, which may become several on the wire."""
     if isinstance(message, ToolMessage):
         return b",".join([to_bytes(each) for each in _outcomes(message)])
@@ -90,7 +98,7 @@ def _outcomes(message: ToolMessage) -> list[Wire]:
     return [*answers, {"role": "user", "content": shown}] if shown else answers
 
 
-def _assistant(message: AssistantMessage, edge: Edge) -> Wire:
+def _assistant(message: AssistantMessage, edge: EncodedTools) -> Wire:
     calls = [_call(call, edge) for call in message.calls]
     wire: Wire = {"role": "assistant", "content": message.text or (None if calls else "")}
     if calls:
@@ -109,7 +117,7 @@ def _reasoning(message: AssistantMessage) -> Wire:
     return thoughts
 
 
-def _call(call: ToolCall, edge: Edge) -> Wire:
+def _call(call: ToolCall, edge: EncodedTools) -> Wire:
     # servers that fill a template parse this text, so it is always JSON
     function = {"name": edge.outward_name(call), "arguments": compact(edge.outward(call))}
     return {"id": wire_id(call.id), "type": "function", "function": function}
@@ -138,7 +146,7 @@ class _Call:
 class ChatDraft:
     """The message so far."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: EncodedTools) -> None:
         self._edge = edge
         self._thoughts: dict[str, str] = {}
         self._text = ""
@@ -230,7 +238,7 @@ class OpenAIChat:
     ) -> None:
         """`strict` has tools enforced by the server, where their schemas lose nothing by it and the server can."""
         self.model = model
-        self._edges = Edges(PROVIDER, _shape, strict=strict)
+        self._edges = ToolEncoder(PROVIDER, _shape, strict=strict)
         self._limit = "max_completion_tokens" if base_url is None else "max_tokens"  # the old name is known everywhere
         self._bodies = Bodies(self._fields, "messages")
         self._systems: Kept[bytes] = Kept()
@@ -256,10 +264,10 @@ class OpenAIChat:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
-    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
         return self._bodies.of(request, edge, self._messages(request, edge))
 
-    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
         fields = {
             "model": to_bytes(self.model),
             self._limit: to_bytes(request.max_tokens),
@@ -273,7 +281,7 @@ class OpenAIChat:
             fields["response_format"] = to_bytes(shape)
         return fields
 
-    def _messages(self, request: ModelRequest, edge: Edge) -> Pieces:
+    def _messages(self, request: ModelRequest, edge: EncodedTools) -> Pieces:
         system = self._systems.of(request.system, make=lambda: _told(request.system))
         settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
         return pieced(system, settled)

@@ -31,7 +31,16 @@ from callwright.providers.encoding import (
 from callwright.providers.errors import broken, status_failure
 from callwright.providers.openai.client import answer_format, openai_clients, openai_usage, opened
 from callwright.providers.streaming import answer
-from callwright.providers.tool_encoding import Bodies, Edge, Edges, Fields, Shape, joined, stop_for, to_openai_responses
+from callwright.providers.tool_encoding import (
+    Bodies,
+    EncodedTools,
+    Fields,
+    Shape,
+    ToolEncoder,
+    joined,
+    stop_for,
+    to_openai_responses,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -41,7 +50,7 @@ Item = dict[str, Any]
 PROVIDER = "openai"
 
 
-def encode(message: Message, edge: Edge) -> bytes:
+def encode(message: Message, edge: EncodedTools) -> bytes:
     """Encode one message, which may become several items."""
     if isinstance(message, ToolMessage):
         items = [_outcome(outcome) for outcome in message.outcomes]
@@ -71,13 +80,13 @@ def _outcome(outcome: Completed | Failed) -> Item:
     return {"type": "function_call_output", "call_id": wire_id(outcome.call.id), "output": output}
 
 
-def _joining(message: ToolMessage, edge: Edge) -> list[bytes]:
+def _joining(message: ToolMessage, edge: EncodedTools) -> list[bytes]:
     """Bring along the tools that were found, after the outcomes: calls and outcomes stay next to each other."""
     found = [edge.late[name] for name in joined(message) if name in edge.late]
     return [b'{"type":"additional_tools","role":"developer","tools":' + listed(found) + b"}"] if found else []
 
 
-def _assistant(message: AssistantMessage, edge: Edge) -> list[Item]:
+def _assistant(message: AssistantMessage, edge: EncodedTools) -> list[Item]:
     items: list[Item] = []
     phase: Item = {}
     for part in message.parts:
@@ -95,7 +104,7 @@ def _assistant(message: AssistantMessage, edge: Edge) -> list[Item]:
     return items or [{"role": "assistant", "content": "(nothing)"}]
 
 
-def _call(call: ToolCall, edge: Edge) -> Item:
+def _call(call: ToolCall, edge: EncodedTools) -> Item:
     named = {"call_id": wire_id(call.id), "name": edge.outward_name(call)}
     if call.name in edge.late:  # the API has such tools in a namespace of their own
         named["namespace"] = named["name"]
@@ -112,7 +121,7 @@ _LAST = ("response.completed", "response.incomplete")
 class ResponsesDraft:
     """The message so far."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: EncodedTools) -> None:
         self._edge = edge
         self._items: dict[int, Event] = {}
         self._response: Event | None = None
@@ -217,7 +226,7 @@ class OpenAIResponses:
         if late_tools is None:
             late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
         self.late_tools = late_tools
-        self._edges = Edges(PROVIDER, _shape, strict=strict, late="by definition" if late_tools else "never")
+        self._edges = ToolEncoder(PROVIDER, _shape, strict=strict, late="by definition" if late_tools else "never")
         self._bodies = Bodies(self._fields, "input")
         self._clients = openai_clients(client, api_key, base_url)
 
@@ -231,11 +240,11 @@ class OpenAIResponses:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
-    def _body(self, request: ModelRequest, edge: Edge) -> bytes:
+    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
         settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
         return self._bodies.of(request, edge, pieced(settled))
 
-    def _fields(self, request: ModelRequest, edge: Edge) -> Fields:
+    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
         fields = {
             "model": to_bytes(self.model),
             "max_output_tokens": to_bytes(request.max_tokens),
