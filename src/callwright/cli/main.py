@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
         print(usage())
         return 0
     name, rest = _command(arguments)
-    if name not in COMMANDS and name != "talk":
+    if name not in COMMANDS and name != "chat":
         return _no_command(name)
     from callwright.cli.render.calls import tell
     from callwright.core.errors import CallwrightError, UsageError, plainly
@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> int:
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
     """A line that begins with an option, or with a sentence, is said to the agent."""
     if not arguments or arguments[0].startswith("-") or " " in arguments[0].strip():
-        return "talk", arguments
+        return "chat", arguments
     return arguments[0], arguments[1:]
 
 
