@@ -14,7 +14,7 @@ __version__ = "0.2.0"
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.budget import RunLimits as RunLimits
+    from callwright.agent.run_limits import RunLimits as RunLimits
     from callwright.agent.results import Done as Done, Paused as Paused, Stopped as Stopped
     from callwright.core.access import (
         Allow as Allow,
@@ -76,7 +76,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "agent.agent": "Agent",
-        "agent.budget": "RunLimits",
+        "agent.run_limits": "RunLimits",
         "agent.results": "Done Paused Stopped",
         "core.access": "Allow Ask DeletePath Deny ReadPath WritePath",
         "core.calls": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",

@@ -7,7 +7,7 @@ import pytest
 
 from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
-from callwright.agent.transcript import unanswered
+from callwright.agent.transcript import find_history_faults
 from callwright.core.events import QuestionsRaised
 from callwright.core.messages import ToolMessage
 from callwright.providers.base import ModelRequest
@@ -83,7 +83,7 @@ async def test_a_new_prompt_while_questions_are_open_closes_them_unrun() -> None
         assert isinstance(paused, Paused)
         assert isinstance(await agent.run("never mind", session="s"), Done)
     messages = provider.requests[-1].messages
-    assert unanswered(messages) == []
+    assert find_history_faults(messages) == []
     told = outcomes_of(messages[2])
     assert all(isinstance(o, Failed) and o.error.code == "cancelled" and not o.started for o in told)
     assert isinstance(await agent.resume("s", Answers.approving(paused.questions)), Done)
@@ -123,10 +123,10 @@ async def test_resuming_a_session_that_is_not_there_is_a_clear_error() -> None:
 
 async def test_the_model_sees_nothing_of_a_paused_turn_before_it_is_closed() -> None:
     def reply(request: ModelRequest) -> str | ToolCall:
-        assert unanswered(request.messages) == []
+        assert find_history_faults(request.messages) == []
         return paying("1", len(request.messages))
 
     agent = Agent(ScriptedProvider.answering(reply), [pay])
     for _ in range(3):
         assert isinstance(await agent.run("pay", session="s"), Paused)
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []

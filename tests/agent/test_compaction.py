@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Requests
-from callwright.agent.compaction import SUMMARY_WISH, dropped, tail_start
-from callwright.agent.transcript import unanswered
+from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
+from callwright.agent.transcript import find_history_faults
 from callwright.clip import Outputs
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
@@ -26,7 +26,7 @@ async def big(n: int) -> str:
 
 
 def asked_for_summary(request: ModelRequest) -> bool:
-    return request.messages[-1] == UserMessage(SUMMARY_WISH)
+    return request.messages[-1] == UserMessage(SUMMARY_PROMPT)
 
 
 class Talkative:
@@ -38,7 +38,7 @@ class Talkative:
         self.seen: list[ModelRequest] = []
 
     def __call__(self, request: ModelRequest) -> Line:
-        assert unanswered(request.messages) == []
+        assert find_history_faults(request.messages) == []
         self.seen.append(request)
         if asked_for_summary(request):
             return AssistantMessage((Text("it was about é"),), usage=Usage(100, 10))
@@ -67,7 +67,7 @@ async def test_a_long_conversation_is_summarised_through_the_provider_and_goes_o
     wishes = [request for request in model.seen if asked_for_summary(request)]
     assert wishes and all(request.system == "be brief" and request.tools for request in model.seen)
     messages = await agent.messages("s")
-    assert unanswered(messages) == [] and len(messages) < 12
+    assert find_history_faults(messages) == [] and len(messages) < 12
     assert isinstance(messages[0], UserMessage) and "it was about é" in str(messages[0].content)
 
 
@@ -101,7 +101,7 @@ async def test_a_request_that_is_too_large_is_made_smaller_once() -> None:
     result = await agent.run("the task", session="s")
     assert isinstance(result, Done), result
     assert refused == 1
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
 
 
 async def test_a_summary_that_fails_leaves_the_rest_and_says_so() -> None:
@@ -142,15 +142,15 @@ histories = st.lists(
 
 @given(histories, st.integers(0, 3000))
 def test_a_cut_never_parts_a_call_from_its_outcome(history: list[Message], keep: int) -> None:
-    cut = tail_start(history, keep)
+    cut = find_tail_start(history, keep)
     assert 0 <= cut < len(history)
     assert not isinstance(history[cut], ToolMessage)
-    assert unanswered(history[:cut]) == [] and unanswered(history[cut:]) == []
+    assert find_history_faults(history[:cut]) == [] and find_history_faults(history[cut:]) == []
 
 
 @given(histories, st.integers(0, 20))
 def test_dropping_outputs_keeps_every_pair(history: list[Message], before: int) -> None:
-    assert unanswered(dropped(history, before, Outputs(), readable=False)) == []
+    assert find_history_faults(drop_outputs(history, before, Outputs(), readable=False)) == []
 
 
 async def test_a_person_may_have_a_session_summarised_with_what_matters_to_them() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from callwright import Effect, Executor, Registry, ToolCall, UsageError, tool
-from callwright.agent import Agent, Done, Finished, Graph, Waiting, goto, halt, interrupt
+from callwright.agent import Agent, Done, Graph, GraphFinished, GraphWaiting, goto, halt, interrupt
 from callwright.agent.graph import Goto, Move
 from callwright.policy import AllowEverything
 from callwright.sessions import MemoryStore, SessionBusy, SessionStore, SqliteStore
@@ -67,11 +67,11 @@ async def test_steps_branch_loop_wait_and_end() -> None:
     ran: list[str] = []
     graph = graph_of(MemoryStore(), ran)
     waiting = await graph.run(Work("hello"), session="g")
-    assert isinstance(waiting, Waiting) and waiting.question == "ship it?"
+    assert isinstance(waiting, GraphWaiting) and waiting.question == "ship it?"
     assert ran == ["plan", "execute", "verify", "execute", "verify"]
-    assert isinstance(await graph.resume("g"), Waiting)
+    assert isinstance(await graph.resume("g"), GraphWaiting)
     finished = await graph.resume("g", "yes")
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, GraphFinished)
     assert finished.state == Work("hello", ("hear", "shout"), ("ok", "ok"), 2, ("yes",))
     assert await graph.resume("g") == finished
 
@@ -84,7 +84,7 @@ async def test_after_a_crash_the_graph_goes_on_with_the_step_that_had_not_ended(
     assert ran == ["plan", "execute", "verify"]
     ran.clear()
     async with SqliteStore(tmp_path / "s.db") as store:
-        assert isinstance(await graph_of(store, ran).resume("g"), Waiting)
+        assert isinstance(await graph_of(store, ran).resume("g"), GraphWaiting)
     assert ran == ["verify", "execute", "verify"]
 
 

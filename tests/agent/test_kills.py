@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from callwright import Completed
-from callwright.agent.transcript import Recalled, unanswered
+from callwright.agent.transcript import SessionReplay, find_history_faults
 from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 
@@ -74,8 +74,8 @@ async def compared(folder: Path, session: str) -> Counter[str]:
         if entry[0] == "put":
             keys.setdefault(int(entry[1]), set()).add(entry[2])
     async with SqliteStore(folder / "sessions.db") as store:
-        recalled = Recalled(await store.read(session))
-    assert recalled.open is None and unanswered(recalled.history) == []
+        recalled = SessionReplay(await store.read(session))
+    assert recalled.open is None and find_history_faults(recalled.history) == []
     seen: Counter[str] = Counter(sessions=1)
     assert all(len(used) == 1 for used in keys.values()), f"a repeated call had another key: {keys}"
     for message in recalled.history:

@@ -9,7 +9,7 @@ import pytest
 
 from callwright import Answers, Completed, Effect, Executor, Failed, Registry, ToolCall, ToolContext, UsageError, tool
 from callwright.agent import Agent, Done, ModelRetried, Paused, Prices, Requests, RunLimits, Stopped, TurnEnded
-from callwright.agent.transcript import unanswered
+from callwright.agent.transcript import find_history_faults
 from callwright.core.content import Text
 from callwright.core.events import CallBegan, CallEnded
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
@@ -164,7 +164,7 @@ async def test_the_same_failing_call_ends_the_run_by_tool_and_arguments_not_by_i
     result = await agent.run("go", session="s")
     assert isinstance(result, Stopped) and result.kind == "repeated" and "5 times" in result.reason
     assert asked == 5
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
 
 
 async def test_the_same_call_is_no_circle_while_its_outcome_changes() -> None:
@@ -189,7 +189,7 @@ async def test_a_hook_that_halts_ends_the_run_and_every_call_has_its_outcome() -
     agent = Agent(ScriptedProvider([adding("1"), adding("2"), adding("3")]), executor=executor)
     result = await agent.run("go", session="s")
     assert isinstance(result, Stopped) and (result.kind, result.reason) == ("halted", "enough")
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
 
 
 async def test_a_cancellation_stops_the_run_with_a_result() -> None:
@@ -200,7 +200,7 @@ async def test_a_cancellation_stops_the_run_with_a_result() -> None:
     cancellation.cancel("the user pressed a key")
     result = await run
     assert isinstance(result, Stopped) and (result.kind, result.reason) == ("cancelled", "the user pressed a key")
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
 
 
 async def test_a_cancelled_task_leaves_a_valid_history_and_the_session_goes_on() -> None:
@@ -211,7 +211,7 @@ async def test_a_cancelled_task_leaves_a_valid_history_and_the_session_goes_on()
     with pytest.raises(asyncio.CancelledError):
         await run
     messages = await agent.messages("s")
-    assert unanswered(messages) == [] and isinstance(messages[-1], ToolMessage)
+    assert find_history_faults(messages) == [] and isinstance(messages[-1], ToolMessage)
     assert isinstance(await agent.run("and now?", session="s"), Done)
 
 
@@ -244,7 +244,7 @@ async def test_calls_with_the_same_or_no_id_are_told_apart() -> None:
     told = provider.requests[1].messages[-1]
     assert isinstance(told, ToolMessage)
     assert len({outcome.call.id for outcome in told.outcomes}) == 4
-    assert unanswered(provider.requests[1].messages) == []
+    assert find_history_faults(provider.requests[1].messages) == []
 
 
 def quickly() -> Requests:
@@ -277,7 +277,7 @@ async def test_a_transient_error_that_stays_stops_after_four_attempts_and_the_se
     agent = Agent(provider, [add], requests=quickly())
     result = await agent.run("go", session="s")
     assert isinstance(result, Stopped) and result.kind == "provider"
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
     assert isinstance(await agent.resume("s"), Done)
 
 
@@ -316,7 +316,7 @@ async def test_leaving_a_stream_early_stops_the_run_and_keeps_the_history_valid(
         if isinstance(event, CallBegan):
             break
     await stream.aclose()
-    assert unanswered(await agent.messages("s")) == []
+    assert find_history_faults(await agent.messages("s")) == []
 
 
 def test_run_sync_blocks_and_says_so_inside_a_loop() -> None:

@@ -22,7 +22,7 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused, RunLimits, Stopped
-from callwright.agent.transcript import unanswered
+from callwright.agent.transcript import find_history_faults
 from callwright.core.calls import digest_of
 from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
@@ -87,7 +87,7 @@ def begun(*calls: ToolCall) -> Began:
 
 async def outcomes(store: SqliteStore) -> tuple[Completed | Failed, ...]:
     messages = await agent_on(store).messages("s")
-    assert unanswered(messages) == []
+    assert find_history_faults(messages) == []
     return next(message for message in messages if isinstance(message, ToolMessage)).outcomes
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from callwright import Answers, Effect, Executor, Registry, ToolCall, ToolContext, ToolFailed, tool
 from callwright.agent import Agent, Compaction, Paused, Requests, RunLimits
-from callwright.agent.transcript import unanswered
+from callwright.agent.transcript import find_history_faults
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Stop, ToolMessage
 from callwright.hooks.base import Halt
@@ -108,7 +108,7 @@ class Drama:
         )
 
     def _reply(self, request: ModelRequest) -> Line:
-        assert unanswered(request.messages) == [], request.messages
+        assert find_history_faults(request.messages) == [], request.messages
         assert not isinstance(request.messages[0], ToolMessage)
         return self.script.pop(0) if self.script else "done"
 
@@ -121,7 +121,7 @@ class Drama:
             return
         result = await self._do(move)
         self.paused = result if isinstance(result, Paused) else None
-        assert unanswered(await self.agent.messages("s")) == []
+        assert find_history_faults(await self.agent.messages("s")) == []
 
     async def _do(self, move: str) -> object:
         answers = Answers()

@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from callwright.core.errors import UsageError
 from callwright.hooks import Hook, PendingCall
 from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
-from callwright.interop.approvals import Pending
+from callwright.interop.approvals import PendingApprovals
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes
@@ -193,7 +193,7 @@ async def test_openai_agents_tool_called_past_the_runner_is_judged_all_the_same(
 
 
 def test_our_own_memory_of_questions_does_not_grow_for_ever() -> None:
-    pending = Pending()
+    pending = PendingApprovals()
     for number in range(5000):
         pending.keep("", str(number), [])
     assert pending.find("", "0") is None

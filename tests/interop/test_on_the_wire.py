@@ -7,16 +7,16 @@ from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
 from openai import AsyncOpenAI
 
 from callwright.interop import to_openai_agents
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 if TYPE_CHECKING:
     from tests.interop.conftest import Notes
 
 
-def completion(message: dict[str, Any], reason: str) -> Reply:
+def completion(message: dict[str, Any], reason: str) -> LoopbackReply:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
     body = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-    return Reply([json.dumps(body).encode()], headers={"content-type": "application/json"})
+    return LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"})
 
 
 async def test_openai_agents_sends_our_schema_and_our_error_over_the_wire(notes: "Notes") -> None:

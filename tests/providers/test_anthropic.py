@@ -8,7 +8,7 @@ from callwright.core.calls import ToolCall
 from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ProviderError
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import Event, Recorded, Requests, asked, said_by, sse
 
@@ -44,7 +44,7 @@ def _end(reason: str) -> Event:
 async def test_thoughts_and_calls_go_back_as_they_came(
     server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("anthropic")]))
+    server.reply(LoopbackReply([recorded("anthropic")]))
     await asked(claude, request_for(UserMessage("hi"), _MESSAGE, UserMessage("go on")))
     assert server.received[0].json["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "hm…", "signature": "c2ln"},
@@ -61,7 +61,7 @@ async def test_a_tool_the_api_runs_itself_goes_back_whole(
     search: Event = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     found: Event = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"url": {"a": 1}}]}
     delta = {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
-    server.reply(Reply([sse(_START, *_block(0, search, delta), *_block(1, found), _end("pause_turn"), _STOP)]))
+    server.reply(LoopbackReply([sse(_START, *_block(0, search, delta), *_block(1, found), _end("pause_turn"), _STOP)]))
     message = await asked(claude, request_for(UserMessage("hi")))
     assert message.stop == "paused"
     await asked(claude, request_for(UserMessage("hi"), message))
@@ -72,7 +72,7 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     calls = [*_call(0, "toolu_1", '{"page": 1}'), *_call(1, "toolu_2", '{"page": ')]
-    server.reply(Reply([sse(_START, *calls, _end("max_tokens"), _STOP)]))
+    server.reply(LoopbackReply([sse(_START, *calls, _end("max_tokens"), _STOP)]))
     message = await asked(claude, request_for(UserMessage("hi")))
     assert message.stop == "length"
     assert message.calls == (ToolCall("toolu_1", "look", '{"page": 1}'), ToolCall("toolu_2", "look", '{"page": '))
@@ -82,14 +82,14 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     error: Event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    server.reply(Reply([sse(_START, *_block(0, {"type": "text", "text": "Hal"}), error)]))
+    server.reply(LoopbackReply([sse(_START, *_block(0, {"type": "text", "text": "Hal"}), error)]))
     with pytest.raises(ProviderError, match="Overloaded") as caught:
         await asked(claude, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
 
 
 async def test_without_a_cache_nothing_is_marked(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
-    server.reply(Reply([recorded("anthropic")]))
+    server.reply(LoopbackReply([recorded("anthropic")]))
     provider = AnthropicMessages("claude-test", api_key="k", base_url=server.url, cache=False)
     await asked(provider, request_for(UserMessage("hi")))
     assert b"cache_control" not in server.received[0].body

@@ -11,7 +11,7 @@ from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError
 from callwright.testing.cassettes import Recording, Replay
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 Requests = Callable[..., ModelRequest]
 _SECRET = "sk-" + "a1" * 20
@@ -30,8 +30,8 @@ async def recorded_at(
     conversation: tuple[Any, ...],
 ) -> tuple[Path, list[ModelEvent]]:
     """A cassette of two turns: an answer to a long conversation, and a refusal."""
-    busy = Reply([b'{"error": {"message": "busy"}}'], 429, {"content-type": "application/json", "retry-after": "3"})
-    server.reply(Reply([recorded("anthropic")]), busy)
+    busy = LoopbackReply([b'{"error": {"message": "busy"}}'], 429, {"content-type": "application/json", "retry-after": "3"})
+    server.reply(LoopbackReply([recorded("anthropic")]), busy)
     claude = AnthropicMessages("claude-test", api_key=_SECRET, base_url=server.url)
     recording = Recording(claude, tmp_path / "turns.json")
     events = await _events(recording, request_for(*conversation, UserMessage(f"my key is {_SECRET}")))

@@ -19,7 +19,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import VENDORS, Closable, Recorded, Requests, asked, said_by
 
@@ -63,7 +63,7 @@ async def test_a_request_has_everything_the_conversation_has(
     golden: Callable[[str, Any], None],
 ) -> None:
     vendor = VENDORS[name]
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
     await asked(provider, request_for(*conversation, output_schema=schema, options=vendor.options, max_tokens=99))
     golden(name, server.received[0].json)
@@ -74,7 +74,7 @@ async def test_a_request_has_everything_the_conversation_has(
 async def test_deltas_come_as_the_stream_does_and_the_message_says_it_all(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     *deltas, last = [event async for event in provider.stream(request_for(UserMessage("hi")))]
     expected = said_by(name)
     assert isinstance(last, MessageDone)
@@ -103,11 +103,11 @@ async def test_it_does_not_matter_where_a_stream_is_cut(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     request = request_for(UserMessage("hi"))
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     whole = await asked(provider, request)
-    server.reply(Reply([bytes([byte]) for byte in answer]))
+    server.reply(LoopbackReply([bytes([byte]) for byte in answer]))
     assert _same(await asked(provider, request), whole)
-    server.reply(*(Reply([answer[:place], answer[place:]]) for place in range(1, len(answer), 11)))
+    server.reply(*(LoopbackReply([answer[:place], answer[place:]]) for place in range(1, len(answer), 11)))
     for _ in range(1, len(answer), 11):
         assert _same(await asked(provider, request), whole)
 
@@ -117,10 +117,10 @@ async def test_a_stream_may_be_cut_at_any_byte(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     request = request_for(UserMessage("hi"))
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     whole = await asked(provider, request)
     for place in range(1, len(answer)):
-        server.reply(Reply([answer[:place], answer[place:]]))
+        server.reply(LoopbackReply([answer[:place], answer[place:]]))
         assert _same(await asked(provider, request), whole)
 
 
@@ -130,14 +130,14 @@ async def test_half_a_stream_is_never_a_message(
 ) -> None:
     request = request_for(UserMessage("hi"))
     for place in range(0, answer.rindex(VENDORS[name].last_event), 37):
-        server.reply(Reply([answer[:place]], ending=ending))
+        server.reply(LoopbackReply([answer[:place]], ending=ending))
         assert (await _failure(provider, request)).fault == "transient"
 
 
 async def test_deltas_that_came_before_a_break_are_given(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="broken"))
+    server.reply(LoopbackReply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="broken"))
     events: list[ModelEvent] = []
     with pytest.raises(ProviderError):
         async for event in provider.stream(request_for(UserMessage("hi"))):
@@ -167,7 +167,7 @@ async def test_a_refusal_says_what_to_do_about_it(
     server: Loopback, provider: Closable, request_for: Requests, status: int, said: str, fault: str
 ) -> None:
     body = json.dumps({"error": {"message": said, "code": status}}).encode()
-    server.reply(Reply([body], status, {"content-type": "application/json", "retry-after": "7"}))
+    server.reply(LoopbackReply([body], status, {"content-type": "application/json", "retry-after": "7"}))
     failure = await _failure(provider, request_for(UserMessage("hi")))
     assert (failure.fault, failure.retry_after) == (fault, 7.0 if fault == "transient" else None)
     assert said in str(failure)
@@ -175,7 +175,7 @@ async def test_a_refusal_says_what_to_do_about_it(
 
 
 async def test_a_page_of_html_is_a_refusal_too(server: Loopback, provider: Closable, request_for: Requests) -> None:
-    server.reply(Reply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"}))
+    server.reply(LoopbackReply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"}))
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "transient"
 
 
@@ -188,7 +188,7 @@ async def test_nobody_there_is_not_worth_another_try(name: str, request_for: Req
 async def test_cancelling_closes_the_connection(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer[:20]], ending="held"))
+    server.reply(LoopbackReply([answer[:20]], ending="held"))
     task = asyncio.create_task(asked(provider, request_for(UserMessage("hi"))))
     await server.arrived.wait()
     task.cancel()
@@ -200,7 +200,7 @@ async def test_cancelling_closes_the_connection(
 async def test_leaving_the_stream_closes_the_connection(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
-    server.reply(Reply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="held"))
+    server.reply(LoopbackReply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="held"))
     stream = cast("AsyncGenerator[ModelEvent, None]", provider.stream(request_for(UserMessage("hi"))))
     await anext(stream)
     await stream.aclose()
@@ -210,7 +210,7 @@ async def test_leaving_the_stream_closes_the_connection(
 async def test_an_old_message_is_not_encoded_again(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests, conversation: tuple[Any, ...]
 ) -> None:
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     history = History(conversation)
     request = request_for(messages=history)
     await asked(provider, request)

@@ -12,7 +12,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.providers.base import MessageDone, ProviderError
 from callwright.providers.google import GoogleGemini
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import Recorded, Requests, asked, sse
 
@@ -29,7 +29,7 @@ async def gemini(server: Loopback) -> AsyncIterator[GoogleGemini]:
 async def test_signatures_go_back_on_the_parts_they_came_on(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("google")]))
+    server.reply(LoopbackReply([recorded("google")]))
     message = await asked(gemini, request_for(UserMessage("hi")))
     await asked(gemini, request_for(UserMessage("hi"), message))
     second = message.calls[1].id
@@ -45,7 +45,7 @@ async def test_signatures_go_back_on_the_parts_they_came_on(
 async def test_a_call_of_another_model_says_that_it_is_not_signed(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("google")]))
+    server.reply(LoopbackReply([recorded("google")]))
     calls = (Text("I look."), ToolCall("a", "look"), ToolCall("b", "look"))
     await asked(gemini, request_for(UserMessage("hi"), AssistantMessage(calls, "calls", model="claude")))
     _, first, other = server.received[0].json["contents"][1]["parts"]
@@ -57,21 +57,21 @@ async def test_a_call_of_another_model_says_that_it_is_not_signed(
 async def test_how_a_model_stopped_is_told(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, reason: str, stop: str
 ) -> None:
-    server.reply(Reply([sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})]))
+    server.reply(LoopbackReply([sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})]))
     assert (await asked(gemini, request_for(UserMessage("hi")))).stop == stop
 
 
 async def test_a_prompt_that_is_blocked_is_a_refusal(
     server: Loopback, gemini: GoogleGemini, request_for: Requests
 ) -> None:
-    server.reply(Reply([sse({"promptFeedback": {"blockReason": "SAFETY"}})]))
+    server.reply(LoopbackReply([sse({"promptFeedback": {"blockReason": "SAFETY"}})]))
     assert (await asked(gemini, request_for(UserMessage("hi")))).stop == "refusal"
 
 
 async def test_a_malformed_call_may_be_asked_for_again(
     server: Loopback, gemini: GoogleGemini, request_for: Requests
 ) -> None:
-    server.reply(Reply([sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]))
+    server.reply(LoopbackReply([sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]))
     with pytest.raises(ProviderError) as caught:
         await asked(gemini, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
@@ -80,7 +80,7 @@ async def test_a_malformed_call_may_be_asked_for_again(
 async def test_half_a_character_stops_nobody(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("google")]))
+    server.reply(LoopbackReply([recorded("google")]))
     half = "x\ud83d"
     call = ToolCall("a", "look", {"page": half})
     failed = ToolMessage((Failed(call, ToolFailed(half)),))
@@ -91,7 +91,7 @@ async def test_half_a_character_stops_nobody(
 async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
     server: Loopback, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("google")]))
+    server.reply(LoopbackReply([recorded("google")]))
     provider = GoogleGemini("gemini-2.0-flash", api_key="k", base_url=server.url)
     await asked(provider, request_for(UserMessage("hi")))
     assert "thinkingConfig" not in server.received[0].json["generationConfig"]
@@ -102,7 +102,7 @@ async def test_streams_side_by_side_are_closed_apart(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     answer = recorded("google")
-    server.reply(Reply([answer]))
+    server.reply(LoopbackReply([answer]))
     one: Any = gemini.stream(request_for(UserMessage("first")))
     await anext(one)
     other: Any = gemini.stream(request_for(UserMessage("second")))
@@ -116,7 +116,7 @@ async def test_streams_side_by_side_are_closed_apart(
 async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
     retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31s"}
     body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [retry]}}
-    server.reply(Reply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
+    server.reply(LoopbackReply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
     with pytest.raises(ProviderError) as caught:
         await asked(gemini, request_for(UserMessage("hi")))
     assert (caught.value.fault, caught.value.retry_after) == ("transient", 31.0)

@@ -24,7 +24,7 @@ from callwright.providers.openai.chat import OpenAIChat
 from callwright.providers.openai.responses import OpenAIResponses
 from callwright.registry import Deferred, Registry
 from callwright.sessions import SqliteStore
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 from callwright.tool.base import Tool
 from callwright.tool.schema_tool import SchemaTool
 
@@ -154,7 +154,7 @@ async def _search_and_ask(server: Loopback, name: str, agent: Agent) -> Done:
     _, calls, ending = _NATIVE[name]
     search = calls("call_1", "tool_search", '{"query": "weather of the coming days", "limit": 1}')
     forecast = calls("call_2", "weather_forecast", '{"city": "Rome"}')
-    server.reply(*(Reply([piece]) for piece in (search, forecast, ending)))
+    server.reply(*(LoopbackReply([piece]) for piece in (search, forecast, ending)))
     events = [event async for event in agent.stream("Will it rain in Rome?", session="s")]
     done = events[-1]
     assert isinstance(done, Done)
@@ -164,7 +164,7 @@ async def _search_and_ask(server: Loopback, name: str, agent: Agent) -> Done:
 async def test_a_tool_that_was_found_joins_where_it_was_found(
     server: Loopback, provider: Closable, name: str, golden: Callable[[str, Any], None]
 ) -> None:
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     await asked(provider, ModelRequest(History(_STORY), "Be brief.", (_SEARCH, _FORECAST), _WIRE))
     golden(f"{name}_late_tools", server.received[0].json)
 
@@ -188,7 +188,7 @@ async def test_a_session_goes_on_after_a_restart_with_what_it_had_found(
 ) -> None:
     await _search_and_ask(server, name, agent_of(provider))
     before = server.received[-1].json
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     assert isinstance(await agent_of(provider).run("And tomorrow?", session="s"), Done)
     after = server.received[-1].json
     assert after["tools"] == before["tools"]
@@ -206,7 +206,7 @@ async def test_a_session_goes_on_with_any_other_provider(
         (GoogleGemini("gemini-3", api_key="k", base_url=server.url), _GEMINI_ENDS, ""),
     ]
     for other, ending, native in others:
-        server.reply(Reply([ending]))
+        server.reply(LoopbackReply([ending]))
         assert isinstance(await agent_of(other).run("And now?", session="s"), Done)
         body = server.received[-1].body.decode()
         for word in ("tool_reference", "additional_tools"):
@@ -232,7 +232,7 @@ async def test_a_tool_that_was_found_is_judged_like_any_other(
 async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(
     server: Loopback, provider: Closable, name: str
 ) -> None:
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     history = History([UserMessage("summary"), *_STORY[3:]])
     await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
     body = server.received[0].json
@@ -241,7 +241,7 @@ async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(
 
 
 async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider: Closable, name: str) -> None:
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     history = History(_STORY)
     for tools in ((_SEARCH, _FORECAST, _TIDES), (_SEARCH, _TIDES), (_SEARCH,)):
         await asked(provider, ModelRequest(history, tools=tools, wire_names=_WIRE))
@@ -252,7 +252,7 @@ async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider
 
 async def test_a_definition_that_changed_is_told_anew(server: Loopback) -> None:
     provider, history = _openai(server.url), History(_STORY)
-    server.reply(Reply([_OPENAI_ENDS]))
+    server.reply(LoopbackReply([_OPENAI_ENDS]))
     changed = ToolSpec("weather.forecast", "In Fahrenheit from now on.", _CITY, deferred=True)
     for spec in (_FORECAST, changed):
         await asked(provider, ModelRequest(history, tools=(_SEARCH, spec), wire_names=_WIRE))
@@ -262,7 +262,7 @@ async def test_a_definition_that_changed_is_told_anew(server: Loopback) -> None:
 
 
 async def test_there_is_always_a_tool_from_the_start(server: Loopback, provider: Closable, name: str) -> None:
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     await asked(provider, ModelRequest(History(_STORY), tools=(_FORECAST,), wire_names=_WIRE))
     assert len(_sent_from_the_start(server.received[0].json)) == 1
 
@@ -299,7 +299,7 @@ def test_a_proxy_is_not_believed_to_be_able(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopback) -> None:
     first = UserMessage("Will it rain in Rome?")
     provider, history = _claude(server.url), History([first])
-    server.reply(Reply([_CLAUDE_ENDS]))
+    server.reply(LoopbackReply([_CLAUDE_ENDS]))
     await asked(provider, ModelRequest(history, tools=(_SEARCH,), wire_names=_WIRE))
     for message in _STORY[1:]:
         history.append(message)
@@ -319,7 +319,7 @@ async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopba
 async def test_only_a_search_has_tools_join_and_only_deferred_ones(
     server: Loopback, provider: Closable, name: str, caller: str, spec: ToolSpec
 ) -> None:
-    server.reply(Reply([_NATIVE[name][2]]))
+    server.reply(LoopbackReply([_NATIVE[name][2]]))
     call = ToolCall("call_1", caller, "{}")
     outcome = Completed(call, Output("found", {"revealed": ["weather.forecast"]}))
     history = History([UserMessage("hi"), AssistantMessage((call,), "calls"), ToolMessage((outcome,))])

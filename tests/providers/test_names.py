@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from callwright.agent import Agent, Done, RunLimits
-from callwright.agent.budget import Spending
+from callwright.agent.run_limits import Spending
 from callwright.app.models import choose_model
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError

@@ -11,7 +11,7 @@ from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelRequest, ProviderError
 from callwright.providers.openai.chat import OpenAIChat
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import Recorded, Requests, asked, said_by
 
@@ -40,7 +40,7 @@ def _call(text: object, **fields: object) -> Delta:
 async def test_thoughts_behind_calls_go_back_under_their_own_name(
     server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("openai_chat")]))
+    server.reply(LoopbackReply([recorded("openai_chat")]))
     spoken = AssistantMessage(_MESSAGE.parts[:2])
     await asked(chat, request_for(UserMessage("hi"), _MESSAGE, spoken))
     _, _, called, said = server.received[0].json["messages"]
@@ -60,7 +60,7 @@ async def test_thoughts_behind_calls_go_back_under_their_own_name(
 async def test_servers_that_bend_the_standard_are_understood(
     server: Loopback, chat: OpenAIChat, request_for: Requests, deltas: list[Delta]
 ) -> None:
-    server.reply(Reply([_sse(*deltas)]))
+    server.reply(LoopbackReply([_sse(*deltas)]))
     message = await asked(chat, request_for(UserMessage("hi")))
     assert [call.arguments for call in message.calls] == ['{"page": 1}', '{"page": 2}']
     assert len({call.id for call in message.calls}) == 2
@@ -70,13 +70,13 @@ async def test_servers_that_bend_the_standard_are_understood(
 async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     server: Loopback, chat: OpenAIChat, request_for: Requests
 ) -> None:
-    server.reply(Reply([_sse(_call('{"page": ', index=0, id="a"), reason="length")]))
+    server.reply(LoopbackReply([_sse(_call('{"page": ', index=0, id="a"), reason="length")]))
     message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
 
 
 async def test_a_refusal_is_text_and_a_stop(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
-    server.reply(Reply([_sse({"refusal": "I cannot "}, {"refusal": "do that"})]))
+    server.reply(LoopbackReply([_sse({"refusal": "I cannot "}, {"refusal": "do that"})]))
     message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.text) == ("refusal", "I cannot do that")
 
@@ -84,7 +84,7 @@ async def test_a_refusal_is_text_and_a_stop(server: Loopback, chat: OpenAIChat, 
 async def test_an_error_in_the_middle_of_a_stream_may_pass(
     server: Loopback, chat: OpenAIChat, request_for: Requests
 ) -> None:
-    server.reply(Reply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n']))
+    server.reply(LoopbackReply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n']))
     with pytest.raises(ProviderError, match="the engine died") as caught:
         await asked(chat, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
@@ -92,7 +92,7 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
 
 async def test_an_empty_purse_is_not_waited_for(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
-    server.reply(Reply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
+    server.reply(LoopbackReply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
     with pytest.raises(ProviderError) as caught:
         await asked(chat, request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"
@@ -107,7 +107,7 @@ async def test_strict_mode_is_undone_on_the_way_back_and_redone_on_the_way_out(s
     }
     provider = OpenAIChat("m", base_url=server.url, strict=True)
     tools = (ToolSpec("look", "The weather.", schema),)
-    server.reply(Reply([_sse(_call('{"city": "Rome", "unit": null}', index=0, id="a"))]))
+    server.reply(LoopbackReply([_sse(_call('{"city": "Rome", "unit": null}', index=0, id="a"))]))
     message = await asked(provider, ModelRequest([UserMessage("hi")], tools=tools))
     assert message.calls == (ToolCall("a", "look", '{"city":"Rome"}'),)
     await asked(provider, ModelRequest([UserMessage("hi"), message], tools=tools))

@@ -8,7 +8,7 @@ from callwright.core.calls import ToolCall
 from callwright.core.messages import AssistantMessage, UserMessage
 from callwright.providers.base import ProviderError
 from callwright.providers.openai.responses import OpenAIResponses
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 from .vendors import REASONING, Event, Recorded, Requests, asked, said_by, sse
 
@@ -25,7 +25,7 @@ async def openai(server: Loopback) -> AsyncIterator[OpenAIResponses]:
 async def test_thoughts_phases_and_calls_go_back_as_they_came(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("openai_responses")]))
+    server.reply(LoopbackReply([recorded("openai_responses")]))
     await asked(openai, request_for(UserMessage("hi"), _MESSAGE))
     assert server.received[0].json["input"][1:] == [
         REASONING,
@@ -42,7 +42,7 @@ async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_
     schema: Event = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     if closed:
         schema["additionalProperties"] = False
-    server.reply(Reply([recorded("openai_responses")]))
+    server.reply(LoopbackReply([recorded("openai_responses")]))
     await asked(openai, request_for(UserMessage("hi"), output_schema=schema))
     sent = server.received[0].json["text"]["format"]
     assert (sent["strict"], sent["schema"]) == (closed, schema)
@@ -51,7 +51,7 @@ async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_
 async def test_a_thought_that_led_to_nothing_is_not_sent(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("openai_responses")]))
+    server.reply(LoopbackReply([recorded("openai_responses")]))
     await asked(openai, request_for(UserMessage("hi"), AssistantMessage(_MESSAGE.parts[:1], "length")))
     assert b"rs_1" not in server.received[0].body
 
@@ -66,7 +66,7 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
         {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"page": '},
         {"type": "response.incomplete", "response": ended},
     ]
-    server.reply(Reply([sse(*events)]))
+    server.reply(LoopbackReply([sse(*events)]))
     message = await asked(openai, request_for(UserMessage("hi")))
     assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
 
@@ -79,7 +79,7 @@ async def test_a_response_that_failed_says_what_to_do_about_it(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, code: str, fault: str
 ) -> None:
     failed = {"status": "failed", "error": {"code": code, "message": "it went wrong"}}
-    server.reply(Reply([sse({"type": "response.failed", "response": failed})]))
+    server.reply(LoopbackReply([sse({"type": "response.failed", "response": failed})]))
     with pytest.raises(ProviderError, match="it went wrong") as caught:
         await asked(openai, request_for(UserMessage("hi")))
     assert caught.value.fault == fault
@@ -88,7 +88,7 @@ async def test_a_response_that_failed_says_what_to_do_about_it(
 async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
     server: Loopback, request_for: Requests, recorded: Recorded
 ) -> None:
-    server.reply(Reply([recorded("openai_responses")]))
+    server.reply(LoopbackReply([recorded("openai_responses")]))
     provider = OpenAIResponses("gpt-4.1", base_url=server.url)
     await asked(provider, request_for(UserMessage("hi")))
     assert "include" not in server.received[0].json

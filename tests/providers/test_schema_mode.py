@@ -24,7 +24,7 @@ from callwright.providers.base import (
 )
 from callwright.providers.json_actions import AdaptiveTools, SchemaActions, action_schema
 from callwright.providers.openai.chat import OpenAIChat
-from callwright.testing.loopback import Loopback, Reply
+from callwright.testing.loopback import Loopback, LoopbackReply
 
 Requests = Callable[..., ModelRequest]
 _PLAIN = {"content-type": "application/json"}
@@ -37,9 +37,9 @@ async def chat(server: Loopback) -> AsyncIterator[OpenAIChat]:
     await provider.aclose()
 
 
-def _says(text: str, reason: str = "stop") -> Reply:
+def _says(text: str, reason: str = "stop") -> LoopbackReply:
     chunk: dict[str, Any] = {"choices": [{"delta": {"content": text}, "finish_reason": reason}]}
-    return Reply([f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()])
+    return LoopbackReply([f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()])
 
 
 async def _events(provider: Provider, request: ModelRequest) -> list[ModelEvent]:
@@ -129,7 +129,7 @@ async def test_without_tools_nothing_is_rewritten(server: Loopback, chat: OpenAI
 async def test_a_server_that_cannot_call_tools_is_found_out_once(
     server: Loopback, chat: OpenAIChat, request_for: Requests, status: int, said: str
 ) -> None:
-    refusal = Reply([json.dumps({"error": {"message": said}}).encode()], status, _PLAIN)
+    refusal = LoopbackReply([json.dumps({"error": {"message": said}}).encode()], status, _PLAIN)
     server.reply(refusal, _says('{"tool": "look", "arguments": {}}'))
     provider = AdaptiveTools(chat)
     for _ in range(2):
@@ -138,7 +138,7 @@ async def test_a_server_that_cannot_call_tools_is_found_out_once(
 
 
 async def test_another_refusal_is_passed_on(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
-    server.reply(Reply([b'{"error": {"message": "temperature must be positive"}}'], 400, _PLAIN))
+    server.reply(LoopbackReply([b'{"error": {"message": "temperature must be positive"}}'], 400, _PLAIN))
     with pytest.raises(ProviderError, match="temperature"):
         await _ask(AdaptiveTools(chat), request_for(UserMessage("hi")))
 
@@ -147,7 +147,7 @@ async def test_another_refusal_is_passed_on(server: Loopback, chat: OpenAIChat, 
 async def test_a_server_that_would_forget_the_tools_is_asked_first(
     server: Loopback, chat: OpenAIChat, request_for: Requests, template: str, able: bool
 ) -> None:
-    server.reply(Reply([json.dumps({"chat_template": template}).encode()], 200, _PLAIN), _says('{"answer": "x"}'))
+    server.reply(LoopbackReply([json.dumps({"chat_template": template}).encode()], 200, _PLAIN), _says('{"answer": "x"}'))
     await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
     assert [each.path for each in server.received] == ["/props", "/chat/completions"]
     assert ("tools" in server.received[1].json) is able
@@ -156,7 +156,7 @@ async def test_a_server_that_would_forget_the_tools_is_asked_first(
 async def test_a_server_that_cannot_be_asked_is_trusted(
     server: Loopback, chat: OpenAIChat, request_for: Requests
 ) -> None:
-    server.reply(Reply([b"not found"], 404, {"content-type": "text/plain"}), _says("x"))
+    server.reply(LoopbackReply([b"not found"], 404, {"content-type": "text/plain"}), _says("x"))
     await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
     assert "tools" in server.received[1].json
 

@@ -15,7 +15,7 @@ from callwright.core.content import Output
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
 from callwright.hooks.builtin import Redact
 from callwright.sessions import SessionBusy, SessionError, SqliteStore, export_jsonl
-from callwright.sessions.records import Ended, Record, Said, usage_of
+from callwright.sessions.records import Ended, Record, Said, sum_usage
 
 
 def said(text: str) -> Record:
@@ -208,4 +208,4 @@ async def test_usage_adds_up_over_a_session() -> None:
     from callwright.sessions.records import Compacted
 
     records = [Said(AssistantMessage((), usage=Usage(1, 2, 3, 4))), said("x"), Compacted((), Usage(10, 20))]
-    assert usage_of(records) == Usage(11, 22, 3, 4)
+    assert sum_usage(records) == Usage(11, 22, 3, 4)

@@ -18,7 +18,7 @@ from callwright.policy import ByMode
 from callwright.providers.base import ProviderError
 from callwright.retry import RetryPolicy
 from callwright.telemetry import Telemetry
-from callwright.telemetry.run_spans import Entered
+from callwright.telemetry.run_spans import CurrentSpan
 from callwright.testing import FakeClock
 from callwright.testing.fakes import BrokenOff, Line, ScriptedProvider
 
@@ -197,9 +197,9 @@ async def test_a_call_that_outlives_its_batch_ends_once() -> None:
 
 def test_a_span_that_was_left_is_forgotten_by_those_that_follow() -> None:
     provider = TracerProvider(shutdown_on_exit=False)
-    first = Entered(provider.get_tracer("test").start_span("first"))
+    first = CurrentSpan(provider.get_tracer("test").start_span("first"))
     first.close()
-    second = Entered(provider.get_tracer("test").start_span("second"))
+    second = CurrentSpan(provider.get_tracer("test").start_span("second"))
     assert second.outer is None
     second.close()
     assert not trace.get_current_span().get_span_context().is_valid

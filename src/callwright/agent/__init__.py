@@ -5,12 +5,11 @@ from callwright.core._lazy import lazy_exports
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.budget import Prices as Prices, RunLimits as RunLimits
     from callwright.agent.compaction import Compaction as Compaction
     from callwright.agent.graph import (
-        Finished as Finished,
         Graph as Graph,
-        Waiting as Waiting,
+        GraphFinished as GraphFinished,
+        GraphWaiting as GraphWaiting,
         goto as goto,
         halt as halt,
         interrupt as interrupt,
@@ -26,14 +25,15 @@ if TYPE_CHECKING:
         Stopped as Stopped,
         TurnEnded as TurnEnded,
     )
+    from callwright.agent.run_limits import Prices as Prices, RunLimits as RunLimits
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "agent": "Agent",
-        "budget": "RunLimits Prices",
+        "run_limits": "RunLimits Prices",
         "compaction": "Compaction",
-        "graph": "Finished Graph Waiting goto halt interrupt",
+        "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
         "loop": "default_system_prompt",
         "model_request": "Requests",
         "results": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",

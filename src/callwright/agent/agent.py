@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypeVar, cast
 
-from callwright.agent.budget import RunLimits, Spending
-from callwright.agent.cancel_watch import Watch
+from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
-from callwright.agent.loop import Loop, Machinery, Shape
+from callwright.agent.loop import Loop, RunDependencies, Shape
 from callwright.agent.model_request import Requests
 from callwright.agent.results import AgentEvent, Paused, Result
-from callwright.agent.subagent import Lineage, SubAgent, inherited, nobody
-from callwright.agent.transcript import Recalled, Transcript
+from callwright.agent.run_limits import RunLimits, Spending
+from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
+from callwright.agent.transcript import SessionReplay, Transcript
 from callwright.core.calls import Answers
 from callwright.core.content import Part
 from callwright.core.errors import InvalidArguments, UsageError
@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 Emit = Callable[[AgentEvent], None]
 
 
-async def streamed(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
+async def stream_events(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
     """Give a run's events as they come and its result last; leaving early cancels the run and waits for its end.
 
     The run has a task of its own, so that a slow reader or one that leaves cannot stop it between two steps.
@@ -59,7 +59,7 @@ async def streamed(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerat
                 await run
 
 
-def blocking(work: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
+def run_blocking(work: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
     """Run to the end in an event loop of its own; refuse inside a running one."""
     try:
         asyncio.get_running_loop()
@@ -75,7 +75,7 @@ _NO_LIMIT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunRequest:
     """What one run was asked for."""
 
     session_id: str
@@ -112,10 +112,10 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("give observe to the executor: its observers hear the agent's runs too")
-        self.provider = provider_for(provider) if isinstance(provider, str) else _provider(provider)
-        self.registry = _toolset(registry, executor)
+        self.provider = provider_for(provider) if isinstance(provider, str) else _check_provider(provider)
+        self.registry = _make_toolset(registry, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
-        self.sessions: SessionStore = MemoryStore() if sessions is None else _store(sessions)
+        self.sessions: SessionStore = MemoryStore() if sessions is None else _check_store(sessions)
         self.system = system
         self.limits = limits
         self.ask = ask
@@ -141,7 +141,7 @@ class Agent:
         task raises `CancelledError` after every open call has its outcome; a `cancellation` returns `Stopped`.
         Raises `SessionBusy` while another run writes the session, `SessionError` when it cannot be stored.
         """
-        return await self._passed(Order(session or "", prompt, output=output, cancellation=cancellation))
+        return await self._passed(RunRequest(session or "", prompt, output=output, cancellation=cancellation))
 
     async def resume(
         self,
@@ -156,7 +156,7 @@ class Agent:
         A call that had ended is not made again; one that had started is made again only if that is harmless, with
         the same idempotency key, and is otherwise reported to the model as unknown.
         """
-        return await self._passed(Order(session, None, answers, output, cancellation))
+        return await self._passed(RunRequest(session, None, answers, output, cancellation))
 
     def stream(
         self,
@@ -168,12 +168,12 @@ class Agent:
         cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
         """As `run`, or as `resume` without a prompt, event by event; the result comes last."""
-        order = Order(session or "", prompt, answers, output, cancellation)
-        return streamed(lambda emit: self._passed(replace(order, emit=emit)))
+        order = RunRequest(session or "", prompt, answers, output, cancellation)
+        return stream_events(lambda emit: self._passed(replace(order, emit=emit)))
 
     def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
         """As `run`, blocking."""
-        return blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
+        return run_blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
 
     async def compact(
         self, session: str, focus: str = "", *, cancellation: Cancellation | None = None
@@ -185,7 +185,7 @@ class Agent:
         """
         hold = await self.sessions.hold(session)
         spending = Spending(self.limits)
-        watch = Watch(cancellation, spending.deadline, self.limits.seconds)
+        watch = CancelWatch(cancellation, spending.deadline, self.limits.seconds)
         try:
             talk = Transcript(hold, spending, watch, None)
             if not hold.records:
@@ -193,7 +193,7 @@ class Agent:
             if talk.open is not None:
                 raise SessionError(f"session {session} waits for an answer; answer before it is made shorter")
             before = talk.tokens
-            await Loop(self._machinery(Order(session), talk), talk, None).summarise(focus)
+            await Loop(self._machinery(RunRequest(session), talk), talk, None).summarise(focus)
             return before, talk.tokens
         except TimeoutError:
             raise SessionError(f"session {session} is as it was: {(watch.stopped() or ('', 'stopped'))[1]}") from None
@@ -203,7 +203,7 @@ class Agent:
 
     async def messages(self, session: str) -> list[Message]:
         """The conversation so far, as the model would be shown it."""
-        return list(Recalled(await self.sessions.read(session)).history)
+        return list(SessionReplay(await self.sessions.read(session)).history)
 
     def as_tool(self, name: str, description: str, *, limits: Limits | None = None) -> Tool:
         """Make this agent a tool of another one.
@@ -221,9 +221,9 @@ class Agent:
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run for a call of another agent; taken up where it was, if the call is being repeated."""
-        return await self._passed(Order(session_id, prompt, lineage=lineage, name=name))
+        return await self._passed(RunRequest(session_id, prompt, lineage=lineage, name=name))
 
-    async def _passed(self, order: Order) -> Result:
+    async def _passed(self, order: RunRequest) -> Result:
         """Perform; a session nobody named and nobody waits for is not kept."""
         if order.session_id and order.lineage is None:
             return await self._perform(order)
@@ -239,33 +239,33 @@ class Agent:
                     await self.sessions.delete(named.session_id)
                 self._states.pop(named.session_id, None)
 
-    async def _perform(self, order: Order) -> Result:
+    async def _perform(self, order: RunRequest) -> Result:
         hold = await self.sessions.hold(order.session_id)
         spending = Spending(self.limits)
-        watch = Watch(order.cancellation, spending.deadline, self.limits.seconds)
+        watch = CancelWatch(order.cancellation, spending.deadline, self.limits.seconds)
         try:
             talk = Transcript(hold, spending, watch, order.emit)
             ended = await self._opened(order, hold, talk)
             if ended is not None:
                 return ended
             machinery = self._machinery(order, talk)
-            loop = Loop(machinery, talk, _shape(order.output))
+            loop = Loop(machinery, talk, _output_schema(order.output))
             observe = machinery.executor.observe
             return await (loop.run() if observe is None else self._observed(order, observe, talk, loop))
         finally:
             watch.end()
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
-    async def _observed(self, order: Order, observe: Observer, talk: Transcript, loop: Loop) -> Result:
-        from callwright.agent.model_request import observed_run  # loaded by those who watch
+    async def _observed(self, order: RunRequest, observe: Observer, talk: Transcript, loop: Loop) -> Result:
+        from callwright.agent.model_request import run_observed  # loaded by those who watch
         from callwright.core.run_events import RunBegan
 
         provider = self.provider
         name = self.name or order.name
         began = RunBegan(order.session_id, name, provider.model, vendor_of(provider), order.prompt)
-        return await observed_run(observe, began, talk.spending, loop.run())
+        return await run_observed(observe, began, talk.spending, loop.run())
 
-    async def _opened(self, order: Order, hold: SessionHold, talk: Transcript) -> Result | None:
+    async def _opened(self, order: RunRequest, hold: SessionHold, talk: Transcript) -> Result | None:
         """Take in what the run was started with; a session that has come to its end has its result already."""
         repeated = order.lineage is not None and bool(hold.records)
         if order.prompt is not None and not repeated:
@@ -278,14 +278,14 @@ class Agent:
             return None
         last = talk.history[-1] if talk.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return _answered(talk, last.text, _shape(order.output))
+            return _finished_result(talk, last.text, _output_schema(order.output))
         return None
 
-    def _machinery(self, order: Order, talk: Transcript) -> Machinery:
+    def _machinery(self, order: RunRequest, talk: Transcript) -> RunDependencies:
         lineage, ask = order.lineage, self.ask
         executor = self.executor
         if lineage is not None:
-            executor, ask = inherited(executor, lineage), lineage.ask or ask or nobody
+            executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
         state = self.state(order.session_id)
         handed = state.get(Lineage)
         if handed.executor is None:  # taken up after a restart: what earlier searches revealed is shown again
@@ -293,7 +293,7 @@ class Agent:
             recall_reveals(state, (outcome for message in heard for outcome in message.outcomes))
         handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
         handed.depth = 0 if lineage is None else lineage.depth + 1
-        return Machinery(
+        return RunDependencies(
             self.provider,
             self.registry,
             executor,
@@ -314,7 +314,7 @@ class Agent:
         return state
 
 
-def _answered(talk: Transcript, text: str, shape: Shape | None) -> Result:
+def _finished_result(talk: Transcript, text: str, shape: Shape | None) -> Result:
     """The result of a session that has come to its end already."""
     if shape is None:
         return talk.done(text)
@@ -324,7 +324,7 @@ def _answered(talk: Transcript, text: str, shape: Shape | None) -> Result:
         return talk.stopped("output", shape.complaint(error))
 
 
-def _shape(output: object) -> Shape | None:
+def _output_schema(output: object) -> Shape | None:
     if output is None:
         return None
     from callwright.agent.loop import OutputShape
@@ -332,19 +332,19 @@ def _shape(output: object) -> Shape | None:
     return OutputShape(output)
 
 
-def _provider(given: Provider) -> Provider:
+def _check_provider(given: Provider) -> Provider:
     if not hasattr(given, "stream"):
         raise UsageError(f"{given!r} is no model; give a name such as 'anthropic:claude-sonnet-5-5', or a provider")
     return given
 
 
-def _store(given: SessionStore) -> SessionStore:
+def _check_store(given: SessionStore) -> SessionStore:
     if isinstance(given, (str, PathLike)):
         raise UsageError(f"sessions={str(given)!r} is no store; write sessions=SqliteStore({str(given)!r})")
     return given
 
 
-def _toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
+def _make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
     if hasattr(given, "snapshot"):
         return cast(Toolset, given)
     tools = tuple(cast("Iterable[Any]", given))

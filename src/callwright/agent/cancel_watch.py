@@ -10,7 +10,7 @@ from callwright.core.errors import UsageError
 from callwright.tool.base import Cancellation
 
 
-class Watch:
+class CancelWatch:
     """One run's switch. Without a deadline and without anybody to turn it, it costs nothing."""
 
     def __init__(self, asked: Cancellation | None, deadline: float | None, seconds: float | None) -> None:

@@ -29,37 +29,37 @@ from callwright.registry.catalog import Catalog
 
 _MESSAGE_CHARS = 16
 """What the frame around a message or a call comes to."""
-_PICTURE_CHARS = 6_000
+_IMAGE_CHARS = 6_000
 
 
-def message_tokens(message: Message) -> int:
+def estimate_message_tokens(message: Message) -> int:
     """About how many tokens one message takes."""
     chars = _MESSAGE_CHARS
     if isinstance(message, ToolMessage):
         for outcome in message.outcomes:
-            chars += _outcome_chars(outcome)
+            chars += _count_outcome_chars(outcome)
     elif isinstance(message, AssistantMessage):
         for part in message.parts:
-            chars += _part_chars(part)
+            chars += _count_part_chars(part)
     else:
-        chars += content_chars(message.content)
+        chars += count_content_chars(message.content)
     return tokens_for(chars)
 
 
-def content_chars(content: str | tuple[Part, ...]) -> int:
+def count_content_chars(content: str | tuple[Part, ...]) -> int:
     """About how many characters' worth of context a content takes."""
     if isinstance(content, str):
         return len(content)
-    return sum(len(part.text) if isinstance(part, Text) else _PICTURE_CHARS for part in content)
+    return sum(len(part.text) if isinstance(part, Text) else _IMAGE_CHARS for part in content)
 
 
-def _outcome_chars(outcome: Completed | Failed) -> int:
+def _count_outcome_chars(outcome: Completed | Failed) -> int:
     if isinstance(outcome, Completed):
-        return _MESSAGE_CHARS + content_chars(outcome.output.content)
+        return _MESSAGE_CHARS + count_content_chars(outcome.output.content)
     return _MESSAGE_CHARS + len(outcome.error.message)
 
 
-def _part_chars(part: AssistantPart) -> int:
+def _count_part_chars(part: AssistantPart) -> int:
     if isinstance(part, ToolCall):
         arguments = part.arguments
         written = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
@@ -69,10 +69,10 @@ def _part_chars(part: AssistantPart) -> int:
     return len(part.text)
 
 
-Way: TypeAlias = Literal["summary", "drop"]
+CompactionMethod: TypeAlias = Literal["summary", "drop"]
 Summarise: TypeAlias = Callable[[Sequence[Message]], Awaitable[AssistantMessage]]
 _KEPT_OUTPUT_CHARS = 400
-SUMMARY_WISH = (
+SUMMARY_PROMPT = (
     "Summarise the conversation so far for yourself, because it will be taken away: the task in the user's own words, "
     "decisions and their reasons, what was done and what came of it (names, paths, values), what failed, and what is "
     "to be done next. Answer with the summary only; call no tools."
@@ -100,7 +100,7 @@ class Compaction:
     at_tokens: int = 150_000
     keep_tokens: int = 20_000
     """About how much of the end stays as it is."""
-    way: Way = "summary"
+    way: CompactionMethod = "summary"
     listener: CompactionListener | None = None
 
     def __post_init__(self) -> None:
@@ -108,51 +108,51 @@ class Compaction:
             raise UsageError(f"Compaction needs 0 <= keep_tokens < at_tokens: {self!r}")
 
 
-async def compacted(
+async def compact_history(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
     """Return a shorter history that is as valid as the one it was made from, and what making it cost."""
     if plan.listener is None:
-        return await _shortened(history, plan, outputs, catalog, summarise)
+        return await _shorten(history, plan, outputs, catalog, summarise)
     if not await plan.listener.before():
         return History(history), Usage()
-    shorter, usage = await _shortened(history, plan, outputs, catalog, summarise)
+    shorter, usage = await _shorten(history, plan, outputs, catalog, summarise)
     first = shorter[0] if shorter else None
     summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
     await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.way == "summary" else "")
     return shorter, usage
 
 
-async def _shortened(
+async def _shorten(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
-    cut = tail_start(history, plan.keep_tokens)
+    cut = find_tail_start(history, plan.keep_tokens)
     if plan.way == "drop":
-        return History(dropped(history, cut, outputs, readable=READER in catalog)), Usage()
+        return History(drop_outputs(history, cut, outputs, readable=READER in catalog)), Usage()
     if not cut:
-        return History(dropped(history, len(history), outputs, readable=READER in catalog)), Usage()
+        return History(drop_outputs(history, len(history), outputs, readable=READER in catalog)), Usage()
     try:
-        return await summarised(history, cut, summarise)
+        return await summarise_history(history, cut, summarise)
     except ProviderError:  # it must become shorter, with a summary or without
         return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
 
 
-async def summarised(
+async def summarise_history(
     history: Sequence[Message], cut: int, summarise: Summarise, *, focus: str = ""
 ) -> tuple[History, Usage]:
     """Return the history with a summary instead of its first messages, and what it cost; raises `ProviderError`."""
-    wish = f"{SUMMARY_WISH} Above all keep what concerns: {focus}" if focus else SUMMARY_WISH
+    wish = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
     summary = await summarise([*history[:cut], UserMessage(wish)])
     if not summary.text.strip():
         raise ProviderError("the model gave an empty summary", fault="invalid")
     return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), summary.usage
 
 
-def tail_start(history: Sequence[Message], keep_tokens: int) -> int:
+def find_tail_start(history: Sequence[Message], keep_tokens: int) -> int:
     """Where the part that stays begins: never between calls and their outcomes, and never after the last message."""
     start = total = 0
     for place in range(len(history) - 1, -1, -1):
-        total += message_tokens(history[place])
+        total += estimate_message_tokens(history[place])
         if isinstance(history[place], ToolMessage):
             continue
         if start and total > keep_tokens:
@@ -161,17 +161,17 @@ def tail_start(history: Sequence[Message], keep_tokens: int) -> int:
     return start
 
 
-def dropped(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:
+def drop_outputs(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:
     """Cut the outputs of the first messages to their beginnings and ends; the whole stays in a file."""
     return [
-        ToolMessage(tuple(_shorter(outcome, outputs, readable=readable) for outcome in message.outcomes))
+        ToolMessage(tuple(_clip_outcome(outcome, outputs, readable=readable) for outcome in message.outcomes))
         if place < before and isinstance(message, ToolMessage)
         else message
         for place, message in enumerate(history)
     ]
 
 
-def _shorter(outcome: Completed | Failed, outputs: Outputs, *, readable: bool) -> Completed | Failed:
+def _clip_outcome(outcome: Completed | Failed, outputs: Outputs, *, readable: bool) -> Completed | Failed:
     if isinstance(outcome, Failed):
         return outcome
     return replace(outcome, output=outputs.clip(outcome.output, _KEPT_OUTPUT_CHARS, readable=readable))

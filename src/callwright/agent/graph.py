@@ -11,7 +11,7 @@ from callwright.sessions.records import Checkpoint
 from callwright.tool.schema import adapter_for
 
 State = TypeVar("State")
-_MOST_STEPS = 1_000
+_MAX_STEPS = 1_000
 _END = ""
 
 
@@ -46,7 +46,7 @@ Step: TypeAlias = Callable[[State, str], Awaitable[Move[State]]]
 
 def goto(step: "str | Step[State]", state: State) -> Goto[State]:
     """Go on with another step, given by its function or its name."""
-    return Goto(_name(step), state)
+    return Goto(_step_name(step), state)
 
 
 def halt(state: State) -> Finish[State]:
@@ -56,11 +56,11 @@ def halt(state: State) -> Finish[State]:
 
 def interrupt(question: str, step: "str | Step[State]", state: State) -> Interrupt[State]:
     """Ask, and go on with `step` when there is an answer, in this process or another."""
-    return Interrupt(question, _name(step), state)
+    return Interrupt(question, _step_name(step), state)
 
 
 @dataclass(frozen=True, slots=True)
-class Finished(Generic[State]):
+class GraphFinished(Generic[State]):
     """The graph came to its end."""
 
     state: State
@@ -68,7 +68,7 @@ class Finished(Generic[State]):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Generic[State]):
+class GraphWaiting(Generic[State]):
     """The graph waits to be told something; go on with `graph.resume(session_id, answer)`."""
 
     question: str
@@ -92,51 +92,53 @@ class Graph(Generic[State]):
 
     def step(self, function: Step[State]) -> Step[State]:
         """Add a step under its function's name; the first one added is where the graph begins."""
-        name = _name(function)
+        name = _step_name(function)
         if name in self._steps:
             raise UsageError(f"the graph has a step {name!r} already")
         self._steps[name] = function
         return function
 
-    async def run(self, state: State, *, session: str) -> Finished[State] | Waiting[State]:
+    async def run(self, state: State, *, session: str) -> GraphFinished[State] | GraphWaiting[State]:
         """Begin with the first step; a session that has begun is taken up with `resume`."""
         if not self._steps:
             raise UsageError("the graph has no steps; add them with @graph.step")
         hold = await self.sessions.hold(session)
         try:
-            if _last(hold) is not None:
+            if _last_checkpoint(hold) is not None:
                 raise UsageError(f"session {session!r} has begun already; go on with resume({session!r})")
             return await self._walk(hold, await self._keep(hold, Goto(next(iter(self._steps)), state)))
         finally:
             await hold.release()
 
-    async def resume(self, session: str, answer: str | None = None) -> Finished[State] | Waiting[State]:
+    async def resume(self, session: str, answer: str | None = None) -> GraphFinished[State] | GraphWaiting[State]:
         """Go on after the last step that ended; a graph that waits, waits until it is answered."""
         hold = await self.sessions.hold(session)
         try:
-            last = _last(hold)
+            last = _last_checkpoint(hold)
             if last is None:
                 raise no_such_session(session)
             state: State = self._adapter.validate_python(last.state)
             if last.waiting and answer is None:
-                return Waiting(last.waiting, state, session)
+                return GraphWaiting(last.waiting, state, session)
             if last.step == _END:
-                return Finished(state, session)
+                return GraphFinished(state, session)
             return await self._walk(hold, Goto(last.step, state), answer or "")
         finally:
             await hold.release()
 
-    async def _walk(self, hold: SessionHold, move: Move[State], answer: str = "") -> Finished[State] | Waiting[State]:
-        for _ in range(_MOST_STEPS):
+    async def _walk(
+        self, hold: SessionHold, move: Move[State], answer: str = ""
+    ) -> GraphFinished[State] | GraphWaiting[State]:
+        for _ in range(_MAX_STEPS):
             match move:
                 case Finish(state):
-                    return Finished(state, hold.session_id)
+                    return GraphFinished(state, hold.session_id)
                 case Interrupt(question, _, state):
-                    return Waiting(question, state, hold.session_id)
+                    return GraphWaiting(question, state, hold.session_id)
                 case Goto(step, state):
                     move = await self._keep(hold, await self._steps[step](state, answer))
                     answer = ""
-        raise UsageError(f"the graph took {_MOST_STEPS} steps without an end; does it go in circles?")
+        raise UsageError(f"the graph took {_MAX_STEPS} steps without an end; does it go in circles?")
 
     async def _keep(self, hold: SessionHold, move: Any) -> Move[State]:
         """Make a step's result durable; what is no move, or no state, is the step's mistake."""
@@ -154,9 +156,9 @@ class Graph(Generic[State]):
         return known
 
 
-def _name(step: Any) -> str:
+def _step_name(step: Any) -> str:
     return step if isinstance(step, str) else step.__name__
 
 
-def _last(hold: SessionHold) -> Checkpoint | None:
+def _last_checkpoint(hold: SessionHold) -> Checkpoint | None:
     return next((record for record in reversed(hold.records) if isinstance(record, Checkpoint)), None)

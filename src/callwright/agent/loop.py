@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from callwright.agent.compaction import Compaction, compacted, summarised
+from callwright.agent.compaction import Compaction, compact_history, summarise_history
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
-from callwright.agent.tool_calls import Circumstances, make_calls
+from callwright.agent.tool_calls import CallContext, make_calls
 from callwright.agent.transcript import OpenTurn, Transcript
 from callwright.core._fast import maker
 from callwright.core.calls import Failed
@@ -36,7 +36,7 @@ _ROOM_TO_GROW = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Machinery:
+class RunDependencies:
     """What a run works with."""
 
     provider: Provider
@@ -67,11 +67,11 @@ class Shape(Protocol):
 class Loop:
     """One run over one conversation."""
 
-    def __init__(self, machinery: Machinery, talk: Transcript, shape: Shape | None) -> None:
+    def __init__(self, machinery: RunDependencies, talk: Transcript, shape: Shape | None) -> None:
         self._with = machinery
         self._talk = talk
         self._shape = shape
-        self._around = Circumstances(machinery.executor, machinery.state, machinery.ask, machinery.durable)
+        self._around = CallContext(machinery.executor, machinery.state, machinery.ask, machinery.durable)
         self._repairs_left = _REPAIRS
         self._compact_above = 0.0 if machinery.compaction is None else float(machinery.compaction.at_tokens)
         self._made_smaller = False
@@ -165,21 +165,21 @@ class Loop:
         observe = parts.executor.observe
         if observe is None:
             return ask_model(parts.provider, request, parts.requests, talk)
-        from callwright.agent.model_request import observed_request  # loaded by those who watch
+        from callwright.agent.model_request import ask_model_observed  # loaded by those who watch
 
-        return observed_request(observe, parts.provider, request, parts.requests, talk)
+        return ask_model_observed(observe, parts.provider, request, parts.requests, talk)
 
     async def summarise(self, focus: str) -> None:
         """Put a summary in the place of everything said so far; raises `ProviderError`, with nothing changed."""
         talk, catalog = self._talk, session_catalog(self._with.registry, self._with.state)
-        history, usage = await summarised(
+        history, usage = await summarise_history(
             talk.history, len(talk.history), lambda messages: self._ask(talk, catalog, messages), focus=focus
         )
         await talk.compact(history, usage)
 
     async def _compact(self, talk: Transcript, catalog: Catalog) -> None:
         plan, self._due = self._due or self._with.compaction or Compaction(), None
-        history, usage = await compacted(
+        history, usage = await compact_history(
             talk.history,
             plan,
             self._with.executor.outputs,
@@ -190,7 +190,7 @@ class Loop:
         self._compact_above = max(self._compact_above, talk.tokens * _ROOM_TO_GROW)
 
 
-_FENCED = re.compile(r"\A\s*```(?:json)?[ \t]*\n(?P<body>.*)\n[ \t]*```\s*\Z", re.DOTALL)
+_CODE_FENCE = re.compile(r"\A\s*```(?:json)?[ \t]*\n(?P<body>.*)\n[ \t]*```\s*\Z", re.DOTALL)
 
 
 class OutputShape:
@@ -207,7 +207,7 @@ class OutputShape:
 
     def read(self, text: str) -> Any:
         """Return the answer as a value, looking through a code fence; raises `InvalidArguments`."""
-        fenced = _FENCED.match(text)
+        fenced = _CODE_FENCE.match(text)
         return self._parser.parse(fenced["body"] if fenced else text)
 
     def complaint(self, error: InvalidArguments) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from callwright.agent.budget import Spending
 from callwright.agent.results import Done, ModelRetried, Paused, Result
-from callwright.agent.transcript import Transcript, with_unique_ids
+from callwright.agent.run_limits import Spending
+from callwright.agent.transcript import Transcript, ensure_unique_ids
 from callwright.core.errors import Transient
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, Json
@@ -22,7 +22,7 @@ from callwright.providers.pricing import Prices, prices_for
 from callwright.providers.streaming import TappedProvider
 from callwright.retry import Clock, RetryPolicy, WallClock
 
-Retried = Callable[[ProviderError, int, float], None]
+OnRetry = Callable[[ProviderError, int, float], None]
 _LONGEST_WAIT_SECONDS = 300.0
 
 
@@ -37,28 +37,28 @@ class Requests:
 
 
 def ask_model(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: Retried | None = None
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: OnRetry | None = None
 ) -> Awaitable[AssistantMessage]:
     """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
 
     Nothing but deltas has come of a request that failed, so making it again repeats no effect.
     """
-    asking = _persist(provider, request, requests, talk, retried)
-    return asking if talk.watch.cancellation is None else _watched(asking, talk)
+    asking = _ask_with_retries(provider, request, requests, talk, retried)
+    return asking if talk.watch.cancellation is None else _ask_until_cancelled(asking, talk)
 
 
-async def _watched(asking: Awaitable[AssistantMessage], talk: Transcript) -> AssistantMessage:
+async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], talk: Transcript) -> AssistantMessage:
     async with talk.watch.over():
         return await asking
 
 
-async def _persist(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: Retried | None
+async def _ask_with_retries(
+    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: OnRetry | None
 ) -> AssistantMessage:
     attempt = 1
     while True:
         try:
-            return with_unique_ids(await _once(provider, request, talk))
+            return ensure_unique_ids(await _ask_once(provider, request, talk))
         except ProviderError as error:
             failure = error
         except (ConnectionError, EOFError, TimeoutError) as error:
@@ -73,7 +73,7 @@ async def _persist(
         attempt += 1
 
 
-async def _once(provider: Provider, request: ModelRequest, talk: Transcript) -> AssistantMessage:
+async def _ask_once(provider: Provider, request: ModelRequest, talk: Transcript) -> AssistantMessage:
     emit = talk.emit
     stream = provider.stream(request)
     try:
@@ -92,7 +92,7 @@ async def _once(provider: Provider, request: ModelRequest, talk: Transcript) -> 
 Observe = Callable[[Event], None]
 
 
-async def observed_run(
+async def run_observed(
     observe: Observe, began: RunBegan, spending: Spending, run: Coroutine[Any, Any, Result]
 ) -> Result:
     """Bring a run to its result; it is told to be over also where it raises or is cancelled."""
@@ -101,7 +101,7 @@ async def observed_run(
     observe(began)
     try:
         result = await run
-        ended = _ending(result)
+        ended = _describe_end(result)
         return result
     except BaseException as error:
         ended = ("cancelled" if isinstance(error, asyncio.CancelledError) else "failed", type(error).__name__)
@@ -113,7 +113,7 @@ async def observed_run(
         observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
 
 
-async def observed_request(
+async def ask_model_observed(
     observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript
 ) -> AssistantMessage:
     """Ask the model as `ask_model` does."""
@@ -136,9 +136,9 @@ async def observed_request(
     try:
         message = await ask_model(TappedProvider(provider, timing), request, requests, talk, retried)
     except BaseException as error:
-        observe(RequestEnded(began, None, error, _reason(error, talk), timing.passed(), timing.first))
+        observe(RequestEnded(began, None, error, _describe_failure(error, talk), timing.passed(), timing.first))
         raise
-    cost = _cost(talk.spending.budget.prices, message.model or provider.model, message.usage)
+    cost = _compute_cost(talk.spending.budget.prices, message.model or provider.model, message.usage)
     observe(RequestEnded(began, message, None, "", timing.passed(), timing.first, cost))
     return message
 
@@ -158,13 +158,13 @@ class _Timing:
         return perf_counter() - self._began
 
 
-def _ending(result: Result) -> tuple[RunEnd, str]:
+def _describe_end(result: Result) -> tuple[RunEnd, str]:
     if isinstance(result, Done):
         return "done", ""
     return ("paused", "") if isinstance(result, Paused) else ("stopped", result.kind)
 
 
-def _reason(error: BaseException, talk: Transcript) -> str:
+def _describe_failure(error: BaseException, talk: Transcript) -> str:
     if isinstance(error, ProviderError):
         return error.fault
     if isinstance(error, asyncio.CancelledError):
@@ -173,7 +173,7 @@ def _reason(error: BaseException, talk: Transcript) -> str:
     return type(error).__name__ if stopped is None else stopped[0]
 
 
-def _cost(given: Prices | None, model: str, usage: Usage) -> float | None:
+def _compute_cost(given: Prices | None, model: str, usage: Usage) -> float | None:
     """What was agreed counts more than what is known."""
     prices = given or prices_for(model)
     return None if prices is None else prices.request_cost(usage)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from callwright.agent.budget import Spending
 from callwright.agent.results import Done, Paused, Result, Stopped
+from callwright.agent.run_limits import Spending
 from callwright.core.access import Access, Allow, Ask, Decision, Deny
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
@@ -19,7 +19,7 @@ from callwright.policy.decide import Policies
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
-_DEEPEST = 4
+_MAX_DEPTH = 4
 _SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"prompt": {"type": "string", "description": "The whole task: it knows nothing of this talk."}},
@@ -41,7 +41,7 @@ class Lineage:
         self.depth = 0
 
 
-class Inherited(Policy):
+class InheritedPolicy(Policy):
     """The outer agent's word: its denials stand, its questions are asked, its permissions give nothing."""
 
     tier = Tier.GUARD
@@ -60,14 +60,14 @@ class Inherited(Policy):
                 return None
 
 
-def inherited(executor: Executor, lineage: Lineage) -> Executor:
+def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
     """An executor like the given one that also keeps to everything the outer one keeps to."""
     outer = lineage.executor
     if outer is None:
         return executor
     return Executor(
         executor.registry,
-        Policies(Inherited(outer.policies), *executor.policies.policies),
+        Policies(InheritedPolicy(outer.policies), *executor.policies.policies),
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
         observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
         bounds=executor.bounds,
@@ -77,7 +77,7 @@ def inherited(executor: Executor, lineage: Lineage) -> Executor:
     )
 
 
-async def nobody(questions: Sequence[Question]) -> Answers:
+async def decline_all(questions: Sequence[Question]) -> Answers:
     """Decline everything, where a run inside a call cannot wait for a person."""
     answers = Answers()
     for question in questions:
@@ -85,7 +85,7 @@ async def nobody(questions: Sequence[Question]) -> Answers:
     return answers
 
 
-class Inner(Protocol):
+class InnerRunner(Protocol):
     """The agent as its tool sees it."""
 
     @property
@@ -98,7 +98,7 @@ class Inner(Protocol):
 class SubAgent:
     """Runs an agent for one call; what the inner agent's tools do is judged call by call."""
 
-    agent: Inner
+    agent: InnerRunner
 
     def tool(self, name: str, description: str, limits: Limits) -> SchemaTool:
         """The tool. A durable agent takes up its own session again, so repeating the call repeats no effect."""
@@ -107,8 +107,8 @@ class SubAgent:
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> str:
         lineage = context.state.get(Lineage)
-        if lineage.depth >= _DEEPEST:
-            raise ToolFailed(f"agents are inside each other {_DEEPEST} deep; do the work here instead")
+        if lineage.depth >= _MAX_DEPTH:
+            raise ToolFailed(f"agents are inside each other {_MAX_DEPTH} deep; do the work here instead")
         inner = InnerAgent(context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
@@ -119,7 +119,7 @@ class SubAgent:
             lineage.spending.add(result.usage, whole_run=True)
         match result:
             case Done(text):
-                return await _heard(hooks, inner, text)
+                return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):
                 raise ToolFailed(f"it waits for a person: {questions[0].summary}")
             case Stopped(reason, _, text=text):
@@ -128,7 +128,7 @@ class SubAgent:
                 )
 
 
-async def _heard(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
+async def _run_end_hooks(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
     for hook in hooks:
         other = await settled(hook.agent_ended(inner, answer))
         answer = answer if other is None else other

@@ -30,7 +30,7 @@ class _ChangedCall(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class CallContext:
     """What the calls of every turn are made with."""
 
     executor: Executor
@@ -41,33 +41,33 @@ class Circumstances:
 
 
 async def make_calls(
-    talk: Transcript, turn: OpenTurn, catalog: Catalog, around: Circumstances
+    talk: Transcript, turn: OpenTurn, catalog: Catalog, around: CallContext
 ) -> Paused | Sequence[Ending]:
     """Bring the open turn to its outcomes and close it, or pause it; a cancelled task leaves it closed too."""
-    settled = _settled(turn, catalog)
+    settled = _find_settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
         outcomes = await _execute(talk, turn, calls, catalog, around) if calls else []
     except TurnCancelled as stopped:
-        await _close_anyway(talk, turn, _merged(turn, settled, stopped.outcomes))
+        await _close_anyway(talk, turn, _merge_outcomes(turn, settled, stopped.outcomes))
         raise
     except asyncio.CancelledError:
-        await _close_anyway(talk, turn, _merged(turn, settled, [Interrupted(call) for call in calls]))
+        await _close_anyway(talk, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
         raise
-    questions = _questions(outcomes)
+    questions = _collect_questions(outcomes)
     if questions is not None:
         return await talk.pause(turn, questions)
-    endings = _merged(turn, settled, outcomes)
+    endings = _merge_outcomes(turn, settled, outcomes)
     await talk.close(turn, endings)
     return endings
 
 
-def _settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
+def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
     """Outcomes of calls that must not run: cut off, ended before a crash, or begun and not harmless to repeat."""
     if turn.digests is None and turn.message.stop != "length":
         return {}
     settled: dict[str, Ending] = {}
-    if turn.message.stop == "length" and (cut := _cut_call(turn.message)) is not None:
+    if turn.message.stop == "length" and (cut := _find_cut_call(turn.message)) is not None:
         settled[cut.id] = Failed(cut, InvalidArguments(_CUT))
     if turn.digests is None:
         return settled
@@ -79,7 +79,7 @@ def _settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
     return settled
 
 
-def _cut_call(message: AssistantMessage) -> ToolCall | None:
+def _find_cut_call(message: AssistantMessage) -> ToolCall | None:
     last = message.parts[-1] if message.parts else None
     return last if isinstance(last, ToolCall) else None
 
@@ -92,7 +92,7 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
 
 
 def _execute(
-    talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: Circumstances
+    talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: CallContext
 ) -> Awaitable[list[Outcome]]:
     circumstances = _turn(
         talk.session_id,
@@ -101,15 +101,15 @@ def _execute(
         catalog,
         talk.watch.cancellation,
         around.ask,
-        _journal(talk, turn, calls) if around.durable else None,
-        _observer(talk, calls, around),
+        _make_journal(talk, turn, calls) if around.durable else None,
+        _make_observer(talk, calls, around),
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = around.executor.execute(calls, answers=answers, turn=circumstances)
-    return _as_begun(executing, turn, calls) if around.durable else executing
+    return _fail_changed_calls(executing, turn, calls) if around.durable else executing
 
 
-def _journal(talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
+def _make_journal(talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
     """Stores what is about to run; refuses what is no longer what was begun before a crash."""
     repeats = turn.digests
 
@@ -124,20 +124,22 @@ def _journal(talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Jou
     return journal
 
 
-async def _as_begun(executing: Awaitable[list[Outcome]], turn: OpenTurn, calls: Sequence[ToolCall]) -> list[Outcome]:
+async def _fail_changed_calls(
+    executing: Awaitable[list[Outcome]], turn: OpenTurn, calls: Sequence[ToolCall]
+) -> list[Outcome]:
     try:
         return await executing
     except _ChangedCall:
         return [turn.lost(call, _CRASHED) for call in calls]
 
 
-def _observer(talk: Transcript, calls: Sequence[ToolCall], around: Circumstances) -> "_Notes | None":
+def _make_observer(talk: Transcript, calls: Sequence[ToolCall], around: CallContext) -> "_OutcomeRecorder | None":
     if around.durable and len(calls) > 1:
-        return _Notes(talk, calls)
-    return None if talk.emit is None else _Notes(talk, ())
+        return _OutcomeRecorder(talk, calls)
+    return None if talk.emit is None else _OutcomeRecorder(talk, ())
 
 
-class _Notes:
+class _OutcomeRecorder:
     """Writes down each call's end as it comes, so that a crash forgets only what was still running."""
 
     def __init__(self, talk: Transcript, calls: Sequence[ToolCall]) -> None:
@@ -159,23 +161,23 @@ async def _close_anyway(talk: Transcript, turn: OpenTurn, endings: Sequence[Endi
         await asyncio.shield(asyncio.ensure_future(talk.close(turn, endings)))
 
 
-def _questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
+def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
     if not outcomes or not isinstance(outcomes[0], Interrupted):
         return None  # one interrupted, all interrupted
     return tuple(question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions)
 
 
-def _merged(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
+def _merge_outcomes(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
     """One outcome per call, in call order."""
     if not settled:
-        return [_ending(outcome) for outcome in outcomes]
+        return [_to_ending(outcome) for outcome in outcomes]
     found = dict(settled)
     for outcome in outcomes:
-        found[outcome.call.id] = _ending(outcome)
+        found[outcome.call.id] = _to_ending(outcome)
     return [found[call.id] for call in turn.calls]
 
 
-def _ending(outcome: Outcome) -> Ending:
+def _to_ending(outcome: Outcome) -> Ending:
     if isinstance(outcome, Interrupted):
         return Failed(outcome.call, Cancelled("stopped before it was done; it had not started"))
     return outcome

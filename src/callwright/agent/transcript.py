@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from callwright.agent.budget import Spending
-from callwright.agent.cancel_watch import Watch
-from callwright.agent.compaction import message_tokens
+from callwright.agent.cancel_watch import CancelWatch
+from callwright.agent.compaction import estimate_message_tokens
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
+from callwright.agent.run_limits import Spending
 from callwright.core._fast import maker
 from callwright.core.calls import Completed, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
@@ -50,7 +50,7 @@ class OpenTurn:
         return Failed(call, Cancelled(f"{why}; it had not started"))
 
 
-class Recalled:
+class SessionReplay:
     """What a session's records come to."""
 
     def __init__(self, records: Iterable[Record]) -> None:
@@ -96,7 +96,7 @@ class Recalled:
                 pass
 
 
-def unanswered(messages: Sequence[object]) -> list[str]:
+def find_history_faults(messages: Sequence[object]) -> list[str]:
     """What is wrong with a history a provider is shown: calls without outcomes, outcomes without calls."""
     faults: list[str] = []
     waiting: list[str] = []
@@ -120,8 +120,8 @@ Emit = Callable[[AgentEvent], None]
 class Transcript:
     """A conversation while a run writes it. Its history is valid at every moment."""
 
-    def __init__(self, hold: SessionHold, spending: Spending, watch: Watch, emit: Emit | None) -> None:
-        recalled = Recalled(hold.records)
+    def __init__(self, hold: SessionHold, spending: Spending, watch: CancelWatch, emit: Emit | None) -> None:
+        recalled = SessionReplay(hold.records)
         self.hold = hold
         self.session_id = hold.session_id
         self.spending = spending
@@ -247,20 +247,20 @@ class Transcript:
         if isinstance(message, AssistantMessage) and message.usage.total and not guess:
             self.tokens = message.usage.total
         else:
-            self.tokens += message_tokens(message)
+            self.tokens += estimate_message_tokens(message)
 
 
-def with_unique_ids(message: AssistantMessage) -> AssistantMessage:
+def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
     """Give every call of a message an id of its own, where a model repeated one or gave none."""
     ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
     if not ids or (all(ids) and (len(ids) == 1 or len(set(ids)) == len(ids))):
         return message
     taken: set[str] = set()
-    parts = [_renamed(part, taken) if isinstance(part, ToolCall) else part for part in message.parts]
+    parts = [_assign_free_id(part, taken) if isinstance(part, ToolCall) else part for part in message.parts]
     return replace(message, parts=tuple(parts))
 
 
-def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
+def _assign_free_id(call: ToolCall, taken: set[str]) -> ToolCall:
     wish = call.id or "call"
     found, count = wish, 1
     while found in taken or not found:

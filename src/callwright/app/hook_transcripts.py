@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from callwright.sessions import SessionError, SessionStore
-from callwright.sessions.records import to_text
+from callwright.sessions.records import dump_record
 from callwright.system.output_capture import private_folder
 
 _REST = 20
@@ -14,17 +14,17 @@ _REST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _WriteState:
     records: int = 0
     due: float = 0.0
 
 
-class WrittenSessions:
+class TranscriptFiles:
     """Writes a session as JSON lines when a hook is about to be told of it; the files go when the process does."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._known: dict[str, _Written] = {}
+        self._known: dict[str, _WriteState] = {}
 
     async def __call__(self, session_id: str, *, whole: bool) -> str:
         """Write what is on record and name the file; empty where none is kept. It may lag behind unless `whole`."""
@@ -33,11 +33,11 @@ class WrittenSessions:
         # a session's id may hold anything that can be printed, slashes included
         file = private_folder() / f"session-{sha256(session_id.encode()).hexdigest()[:16]}.jsonl"
         began = time.monotonic()
-        known = self._known.get(session_id, _Written())
+        known = self._known.get(session_id, _WriteState())
         if whole or began >= known.due:
             count = await self._write(session_id, file, known.records)
             ended = time.monotonic()
-            self._known[session_id] = _Written(count, ended + _REST * (ended - began))
+            self._known[session_id] = _WriteState(count, ended + _REST * (ended - began))
         return str(file)
 
     async def _write(self, session_id: str, file: Path, known: int) -> int:
@@ -47,5 +47,5 @@ class WrittenSessions:
             records = ()
         begun = known if 0 < known <= len(records) else 0
         with file.open("a" if begun else "w", encoding="utf-8") as lines:
-            lines.writelines(f"{to_text(record)}\n" for record in records[begun:])
+            lines.writelines(f"{dump_record(record)}\n" for record in records[begun:])
         return len(records)

@@ -24,7 +24,7 @@ Given = TypeVar("Given")
 _HARMLESS: Claim = (Annotations(Effect.READ), ())
 
 
-class _Place:
+class _QueuedCall:
     """One call in the line; what it touches is worked out only when another call comes beside it."""
 
     def __init__(self, call: ToolCall, catalog: Catalog) -> None:
@@ -45,7 +45,7 @@ class _Place:
             return tool.spec.annotations, ()
 
 
-_inside: ContextVar[_Place | None] = ContextVar("callwright_interop_inside", default=None)
+_current_call: ContextVar[_QueuedCall | None] = ContextVar("callwright_interop_inside", default=None)
 """The call the present one is made from. It holds its place meanwhile, so waiting for it would never end."""
 
 
@@ -53,37 +53,37 @@ class CallOrder:
     """The lines calls wait in, one per batch: calls of different batches do not wait for each other."""
 
     def __init__(self) -> None:
-        self._lines: dict[Hashable, list[_Place]] = {}
+        self._lines: dict[Hashable, list[_QueuedCall]] = {}
 
     async def run(
         self, batch: Hashable, call: ToolCall, catalog: Catalog, perform: Callable[[], Awaitable[Given]]
     ) -> Given:
         """Perform once every earlier call of the batch that this one conflicts with is done."""
-        key = (_inside.get(), batch)
+        key = (_current_call.get(), batch)
         line = self._lines.setdefault(key, [])
-        place = _Place(call, catalog)
-        before = _conflicting(line, place)
+        place = _QueuedCall(call, catalog)
+        before = _find_conflicts(line, place)
         line.append(place)
-        entered = _inside.set(place)
+        entered = _current_call.set(place)
         try:
             for other in before:
                 await other.done.wait()
             return await perform()
         finally:
-            _inside.reset(entered)
+            _current_call.reset(entered)
             place.done.set()
             line.remove(place)
             if not line:
                 del self._lines[key]
 
 
-def _conflicting(line: Sequence[_Place], place: _Place) -> list[_Place]:
+def _find_conflicts(line: Sequence[_QueuedCall], place: _QueuedCall) -> list[_QueuedCall]:
     if not line:
         return []
     return [line[index] for index in sorted(waits(other.claim for other in (*line, place))[-1])]
 
 
-_MOST_KEPT = 4096
+_MAX_PENDING = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ShownQuestions:
         return Answers(dict.fromkeys(self.ids, reply))
 
 
-class Pending:
+class PendingApprovals:
     """Shown questions by session and a key of the adapter's, in a mapping of texts: a persistent one outlives us."""
 
     def __init__(self, kept: MutableMapping[str, str] | None = None) -> None:
@@ -108,14 +108,14 @@ class Pending:
 
     def keep(self, session_id: str, key: str, questions: Iterable[Question], arguments: Json = None) -> None:
         """Remember what is being asked."""
-        while self._own and len(self._kept) >= _MOST_KEPT:  # nobody came back to the oldest
+        while self._own and len(self._kept) >= _MAX_PENDING:  # nobody came back to the oldest
             del self._kept[next(iter(self._kept))]
         ids = [question.id for question in questions]
-        self._kept[_joined(session_id, key)] = compact({"ids": ids, "arguments": arguments})
+        self._kept[_make_key(session_id, key)] = compact({"ids": ids, "arguments": arguments})
 
     def find(self, session_id: str, key: str) -> ShownQuestions | None:
         """What was asked; None where nobody remembers."""
-        text = self._kept.get(_joined(session_id, key))
+        text = self._kept.get(_make_key(session_id, key))
         if text is None:
             return None
         record: Any = from_text(text)
@@ -123,13 +123,13 @@ class Pending:
 
     def drop(self, session_id: str, key: str) -> None:
         """Forget what has been answered."""
-        self._kept.pop(_joined(session_id, key), None)
+        self._kept.pop(_make_key(session_id, key), None)
 
 
-def given(call: ToolCall) -> Any:
+def plain_arguments(call: ToolCall) -> Any:
     """A call's arguments as plain values, however the framework gave them."""
     return from_text(call.arguments) if isinstance(call.arguments, (str, bytes)) else thaw(call.arguments)
 
 
-def _joined(session_id: str, key: str) -> str:
+def _make_key(session_id: str, key: str) -> str:
     return compact([session_id, key])

@@ -15,12 +15,12 @@ from callwright.core.json import Json, JsonObject, canonical, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import Turn
-from callwright.interop.approvals import CallOrder, Pending
+from callwright.interop.approvals import CallOrder, PendingApprovals
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.base import State
 from callwright.tool.schema_tool import Handler, SchemaTool
 
-_MOST_SESSIONS = 1024
+_MAX_SESSIONS = 1024
 
 
 class Bridge:
@@ -28,7 +28,7 @@ class Bridge:
 
     def __init__(self, executor: Executor, pending: MutableMapping[str, str] | None) -> None:
         self.executor = executor
-        self.pending = Pending(pending)
+        self.pending = PendingApprovals(pending)
         self._order = CallOrder()
         self._states: dict[str, State] = {}
 
@@ -37,7 +37,7 @@ class Bridge:
         if not session_id:
             return self.executor.state
         state = self._states.pop(session_id, None) or self.executor.state.copy()
-        while len(self._states) >= _MOST_SESSIONS:
+        while len(self._states) >= _MAX_SESSIONS:
             del self._states[next(iter(self._states))]
         self._states[session_id] = state  # last, so that the one unused the longest goes first
         return state
@@ -82,7 +82,7 @@ class Bridge:
         return item.questions
 
 
-def described(question: Question) -> dict[str, Any]:
+def describe_question(question: Question) -> dict[str, Any]:
     """A question as plain values, for a framework to carry to its person."""
     return {
         "tool": question.tool,
@@ -94,19 +94,19 @@ def described(question: Question) -> dict[str, Any]:
     }
 
 
-def advertised(catalog: Catalog) -> list[tuple[str, ToolSpec]]:
+def list_advertised(catalog: Catalog) -> list[tuple[str, ToolSpec]]:
     """The tools a model is shown, each under a name every provider allows."""
     return [(catalog.wire_names[spec.name], spec) for spec in catalog.definitions]
 
 
-UNKNOWN = Annotations(Effect.DESTROY, open_world=True)
+UNKNOWN_TOOL = Annotations(Effect.DESTROY, open_world=True)
 """What a tool is taken to do while nobody says better: it may destroy and reach anything, so the default mode asks."""
 Claims: TypeAlias = Annotations | Callable[[str], Annotations]
 """What imported tools do: the same for all of them, or asked by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignTool:
     """What another framework says about a tool of its own."""
 
     name: str
@@ -117,7 +117,7 @@ class Foreign:
     limits: Limits = field(default_factory=Limits)
 
 
-def imported(foreign: Foreign, claims: Claims, handler: Handler) -> SchemaTool:
+def import_tool(foreign: ForeignTool, claims: Claims, handler: Handler) -> SchemaTool:
     """A tool of ours that runs another framework's; its schema is kept to the letter."""
     annotations = claims if isinstance(claims, Annotations) else claims(foreign.name)
     if foreign.needs_approval:  # whatever else is claimed, its author wanted a person asked
@@ -134,14 +134,14 @@ def imported(foreign: Foreign, claims: Claims, handler: Handler) -> SchemaTool:
     return SchemaTool(spec, handler)
 
 
-def output_of(parts: list[Part], structured: object = None) -> Output:
+def make_output(parts: list[Part], structured: object = None) -> Output:
     """Parts as an output; structured data that is not JSON stays behind."""
     texts = [part.text for part in parts if isinstance(part, Text)]
     content = "\n".join(texts) if len(texts) == len(parts) else tuple(parts)
-    return Output(content, _json(structured))
+    return Output(content, _json_or_none(structured))
 
 
-def _json(value: object) -> Json:
+def _json_or_none(value: object) -> Json:
     try:
         canonical(value)
     except (TypeError, ValueError):

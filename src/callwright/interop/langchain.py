@@ -16,7 +16,15 @@ from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import Denied, ToolFailed, UsageError
 from callwright.core.json import JsonObject, compact, thaw
 from callwright.executor.executor import Executor
-from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, imported, output_of
+from callwright.interop.bridge import (
+    UNKNOWN_TOOL,
+    Bridge,
+    Claims,
+    ForeignTool,
+    import_tool,
+    list_advertised,
+    make_output,
+)
 from callwright.interop.langgraph import GraphTask, GraphTasks
 from callwright.tool.base import Tool, ToolContext
 
@@ -29,14 +37,14 @@ def to_langchain(executor: Executor, *, pending: MutableMapping[str, str] | None
     What needs a person's approval interrupts the graph; `pending` remembers what was asked, across processes if it
     does.
     """
-    door = _Door(Bridge(executor, pending))
+    door = _LangChainCaller(Bridge(executor, pending))
     return [
         _ExecutorTool(door=door, name=name, description=spec.description, args_schema=thaw(spec.input_schema))
-        for name, spec in advertised(executor.registry.snapshot())
+        for name, spec in list_advertised(executor.registry.snapshot())
     ]
 
 
-class _Door:
+class _LangChainCaller:
     """Where the calls of all tools of one list come in: those that conflict are often calls of two tools."""
 
     def __init__(self, bridge: Bridge) -> None:
@@ -52,7 +60,7 @@ class _Door:
         batch = step or parent
         if not task:
             outcome = await self._bridge.call(call, session, batch)
-            return _declined(outcome) if isinstance(outcome, Interrupted) else outcome
+            return _decline(outcome) if isinstance(outcome, Interrupted) else outcome
         return await self._tasks.run(session, str(task), call, lambda task: self._converse(call, session, batch, task))
 
     async def _converse(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
@@ -64,15 +72,15 @@ class _Door:
             if edited is not None:  # what a person made of it goes beyond what they were asked, so it is asked itself
                 made = replace(call, arguments=edited)
             answers = await task.ask(outcome.questions)
-            edited = _edited(answers, outcome.questions)
+            edited = _find_edit(answers, outcome.questions)
 
 
-def _edited(answers: Answers | None, questions: tuple[Question, ...]) -> JsonObject | None:
+def _find_edit(answers: Answers | None, questions: tuple[Question, ...]) -> JsonObject | None:
     found = answers.find(questions[0].digest, questions[0].call_id) if answers and questions else None
     return found[1].arguments if found and isinstance(found[1], Approve) else None
 
 
-def _declined(outcome: Interrupted) -> Outcome:
+def _decline(outcome: Interrupted) -> Outcome:
     reason = (
         f"{outcome.call.name} needs a person's approval, and nobody can be asked outside of a graph;"
         " allow it by a rule, or call it in a graph with a checkpointer"
@@ -83,7 +91,7 @@ def _declined(outcome: Interrupted) -> Outcome:
 class _ExecutorTool(BaseTool):
     """One of our tools. LangChain leaves the arguments to us, because the executor checks and explains them."""
 
-    door: _Door = Field(exclude=True)
+    door: _LangChainCaller = Field(exclude=True)
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
     """A failure becomes a message with the error flag, which the model reads."""
@@ -99,32 +107,32 @@ class _ExecutorTool(BaseTool):
     ) -> tuple[str | list[dict[str, Any]], Any]:
         match await self.door.run(call, config, run_manager.parent_run_id):
             case Completed(output=output):
-                return _content(output), thaw(output.structured)
+                return _encode_content(output), thaw(output.structured)
             case Failed(error=error):
                 raise ToolException(error.message)
             case Interrupted():
                 raise AssertionError("a question was left open")
 
 
-def _content(output: Output) -> str | list[dict[str, Any]]:
-    return output.content if isinstance(output.content, str) else [_block(part) for part in output.content]
+def _encode_content(output: Output) -> str | list[dict[str, Any]]:
+    return output.content if isinstance(output.content, str) else [_encode_part(part) for part in output.content]
 
 
-def _block(part: Part) -> dict[str, Any]:
+def _encode_part(part: Part) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     kind = "image" if isinstance(part, Image) else "file"
     return {"type": kind, "base64": base64.b64encode(part.data).decode("ascii"), "mime_type": part.media_type}
 
 
-def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN) -> list[Tool]:
+def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN_TOOL) -> list[Tool]:
     """Take over tools that need nothing from a graph: no injected state, no store, no commands."""
-    return [_imported(tool, claims) for tool in tools]
+    return [_import_langchain_tool(tool, claims) for tool in tools]
 
 
-def _imported(tool: BaseTool, claims: Claims) -> Tool:
+def _import_langchain_tool(tool: BaseTool, claims: Claims) -> Tool:
     shape = tool.tool_call_schema
-    schema = shape if isinstance(shape, dict) else _schema(shape)
+    schema = shape if isinstance(shape, dict) else _read_schema(shape)
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> Output:
         call = {"type": "tool_call", "name": tool.name, "args": arguments, "id": context.call_id}
@@ -132,26 +140,26 @@ def _imported(tool: BaseTool, claims: Claims) -> Tool:
             message = await tool.ainvoke(call)
         except ToolException as error:
             raise ToolFailed(str(error)) from error
-        return _output(tool.name, message)
+        return _decode_message(tool.name, message)
 
-    return imported(Foreign(tool.name, tool.description, schema, _ORIGIN), claims, handle)
+    return import_tool(ForeignTool(tool.name, tool.description, schema, _ORIGIN), claims, handle)
 
 
-def _schema(shape: Any) -> dict[str, Any]:
+def _read_schema(shape: Any) -> dict[str, Any]:
     return shape.model_json_schema() if issubclass(shape, BaseModel) else shape.schema()
 
 
-def _output(name: str, message: Any) -> Output:
+def _decode_message(name: str, message: Any) -> Output:
     if not isinstance(message, ToolMessage):
         raise ToolFailed(f"{name} answered with a {type(message).__name__}, which only a graph can carry out")
     blocks: Any = message.content
-    parts: list[Part] = [_part(block) for block in ([blocks] if isinstance(blocks, str) else blocks)]
+    parts: list[Part] = [_decode_block(block) for block in ([blocks] if isinstance(blocks, str) else blocks)]
     if message.status == "error":
         raise ToolFailed("\n".join(part.text for part in parts if isinstance(part, Text)))
-    return output_of(parts, message.artifact)
+    return make_output(parts, message.artifact)
 
 
-def _part(block: Any) -> Part:
+def _decode_block(block: Any) -> Part:
     match block:
         case str():
             return Text(block)

@@ -9,19 +9,19 @@ from langgraph.types import interrupt
 
 from callwright.core.calls import Answers, Approve, Decline, Outcome, Question, Reply, ToolCall
 from callwright.core.json import thaw
-from callwright.interop.approvals import Pending
+from callwright.interop.approvals import PendingApprovals
 
 _GATHER_SECONDS = 0.01
 """How long a question waits for calls that are about to begin; the person it is for will not notice."""
 _LINGER_SECONDS = 1.0
-_MOST_KEPT = 1024
-_UNCLEAR = Decline("the answer was not understood: it has to be approve, edit or reject")
+_MAX_KEPT_OUTCOMES = 1024
+_NOT_UNDERSTOOD = Decline("the answer was not understood: it has to be approve, edit or reject")
 
 
 class GraphTask:
     """Calls that LangGraph runs in one task. They are asked about when none is running any more, all at once."""
 
-    def __init__(self, pending: Pending, session_id: str, name: str) -> None:
+    def __init__(self, pending: PendingApprovals, session_id: str, name: str) -> None:
         self.calls = 0
         self.ended: dict[str, tuple[ToolCall, Outcome]] = {}
         self.stopped = False
@@ -64,14 +64,14 @@ class GraphTask:
         key, questions = f"{self._name}#{self._rounds}", self._asked
         self._rounds, self._asked, self._settled = self._rounds + 1, [], None
         try:
-            reply = interrupt(_request(questions))
+            reply = interrupt(_make_request(questions))
         except GraphInterrupt as stop:  # only now it is shown to anybody
             self._pending.keep(self._session_id, key, questions)
             self.stopped = True
             settled.set_exception(stop)
             return
         shown = self._pending.find(self._session_id, key)
-        settled.set_result(None if shown is None else Answers(_replies(shown.ids, reply)))
+        settled.set_result(None if shown is None else Answers(_decode_replies(shown.ids, reply)))
 
     def forget(self) -> None:
         """Drop what was asked: every call has its outcome."""
@@ -82,7 +82,7 @@ class GraphTask:
 class GraphTasks:
     """The tasks that run at present, and what calls had come to when their task was stopped."""
 
-    def __init__(self, pending: Pending) -> None:
+    def __init__(self, pending: PendingApprovals) -> None:
         self._pending = pending
         self._present: dict[tuple[str, str], GraphTask] = {}
         self._kept: dict[tuple[str, str, str], tuple[ToolCall, Outcome]] = {}
@@ -113,7 +113,7 @@ class GraphTasks:
         if self._present.get((session_id, name)) is task:
             del self._present[session_id, name]
         self._kept |= {(session_id, name, call_id): ended for call_id, ended in task.ended.items()}
-        while len(self._kept) > _MOST_KEPT:
+        while len(self._kept) > _MAX_KEPT_OUTCOMES:
             del self._kept[next(iter(self._kept))]
 
     def _end(self, task: GraphTask, session_id: str, name: str) -> None:
@@ -122,11 +122,11 @@ class GraphTasks:
             task.forget()
 
 
-def _request(questions: Sequence[Question]) -> dict[str, Any]:
+def _make_request(questions: Sequence[Question]) -> dict[str, Any]:
     """Questions in LangChain's own form, which its user interfaces know how to show."""
     return {
         "action_requests": [
-            {"name": question.tool, "args": thaw(question.arguments), "description": _words(question)}
+            {"name": question.tool, "args": thaw(question.arguments), "description": _describe(question)}
             for question in questions
         ],
         "review_configs": [
@@ -135,19 +135,21 @@ def _request(questions: Sequence[Question]) -> dict[str, Any]:
     }
 
 
-def _words(question: Question) -> str:
+def _describe(question: Question) -> str:
     return "\n".join(line for line in (question.summary, question.reason, question.url) if line)
 
 
-def _replies(ids: Sequence[str], said: Any) -> dict[str, Reply]:
+def _decode_replies(ids: Sequence[str], said: Any) -> dict[str, Reply]:
     """What was said to each question: yes or no to all, one decision, or LangChain's list of them."""
     decisions = cast("dict[str, Any]", said).get("decisions") if isinstance(said, dict) else None
     if isinstance(decisions, list) and len(cast("list[Any]", decisions)) == len(ids):
-        return {question_id: _reply(one) for question_id, one in zip(ids, cast("list[Any]", decisions), strict=True)}
-    return dict.fromkeys(ids, _reply(said))
+        return {
+            question_id: _decode_reply(one) for question_id, one in zip(ids, cast("list[Any]", decisions), strict=True)
+        }
+    return dict.fromkeys(ids, _decode_reply(said))
 
 
-def _reply(said: Any) -> Reply:
+def _decode_reply(said: Any) -> Reply:
     match said:
         case True | {"type": "approve"}:
             return Approve()
@@ -158,4 +160,4 @@ def _reply(said: Any) -> Reply:
         case {"type": "edit", "edited_action": {"args": dict()}}:
             return Approve(said["edited_action"]["args"])
         case _:
-            return _UNCLEAR
+            return _NOT_UNDERSTOOD

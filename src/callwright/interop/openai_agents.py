@@ -20,11 +20,19 @@ from callwright.core.errors import Denied, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import Limits, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, imported, output_of
+from callwright.interop.bridge import (
+    UNKNOWN_TOOL,
+    Bridge,
+    Claims,
+    ForeignTool,
+    import_tool,
+    list_advertised,
+    make_output,
+)
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "openai-agents"
-_UNSEEN = Denied(
+_NOT_APPROVED = Denied(
     "nobody has approved exactly this: what would run has changed since, or it was approved for always, which is not"
     " for a framework to do; a person may allow it by a rule"
 )
@@ -41,11 +49,11 @@ def to_openai_agents(
     What needs a person's approval interrupts the run; `pending` remembers what was asked, across processes if it
     does. `session` names the conversation, given the run's context object.
     """
-    door = _Door(Bridge(executor, pending), session)
-    return [_exported(door, name, spec) for name, spec in advertised(executor.registry.snapshot())]
+    door = _AgentsCaller(Bridge(executor, pending), session)
+    return [_export_tool(door, name, spec) for name, spec in list_advertised(executor.registry.snapshot())]
 
 
-class _Door:
+class _AgentsCaller:
     """Where the calls of all tools of one list come in."""
 
     def __init__(self, bridge: Bridge, session: Callable[[Any], str]) -> None:
@@ -67,12 +75,12 @@ class _Door:
         answers = shown.replied(Approve()) if shown is not None and agreed else None
         outcome = await self._bridge.call(call, session, id(context.usage), answers=answers)
         self._bridge.pending.drop(session, call.id)
-        return Failed(call, _UNSEEN) if isinstance(outcome, Interrupted) else outcome
+        return Failed(call, _NOT_APPROVED) if isinstance(outcome, Interrupted) else outcome
 
 
-def _exported(door: _Door, name: str, spec: ToolSpec) -> FunctionTool:
+def _export_tool(door: _AgentsCaller, name: str, spec: ToolSpec) -> FunctionTool:
     async def invoke(context: AgentsContext[Any], arguments: str) -> Any:
-        return _result(await door.run(ToolCall(context.tool_call_id, name, arguments or "{}"), context))
+        return _encode_outcome(await door.run(ToolCall(context.tool_call_id, name, arguments or "{}"), context))
 
     async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         return await door.asks(ToolCall(call_id, name, arguments), context)
@@ -87,19 +95,19 @@ def _exported(door: _Door, name: str, spec: ToolSpec) -> FunctionTool:
     )
 
 
-def _result(outcome: Outcome) -> Any:
+def _encode_outcome(outcome: Outcome) -> Any:
     match outcome:
         case Completed(output=output) if isinstance(output.content, str):
             return output.content
         case Completed(output=output):
-            return [_content(part) for part in output.parts]
+            return [_encode_part(part) for part in output.parts]
         case Failed(error=error):
             return f"error: {error}"  # the wire has no error flag, so the word is the flag
         case Interrupted():
             raise AssertionError("a question was left open")
 
 
-def _content(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
+def _encode_part(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
     if isinstance(part, Text):
         return ToolOutputText(text=part.text)
     url = f"data:{part.media_type};base64,{base64.b64encode(part.data).decode('ascii')}"
@@ -108,21 +116,21 @@ def _content(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileCon
     return ToolOutputFileContent(file_data=url, filename=part.name or "output")
 
 
-def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Claims = UNKNOWN) -> list[Tool]:
+def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Claims = UNKNOWN_TOOL) -> list[Tool]:
     """Take over function tools. `context` is what they find in `ctx.context`."""
-    return [_imported(tool, context, claims) for tool in tools if tool.is_enabled is not False]
+    return [_import_function_tool(tool, context, claims) for tool in tools if tool.is_enabled is not False]
 
 
-def _imported(tool: FunctionTool, shared: object, claims: Claims) -> Tool:
+def _import_function_tool(tool: FunctionTool, shared: object, claims: Claims) -> Tool:
     if tool.tool_input_guardrails or tool.tool_output_guardrails:
         raise UsageError(f"{tool.name} has guardrails, which only the Agents runner applies; make them hooks of ours")
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
         text = compact(arguments)
         own = AgentsContext(shared, Usage(), tool.name, context.call_id, text)
-        return _output(await tool.on_invoke_tool(own, text))
+        return _decode_result(await tool.on_invoke_tool(own, text))
 
-    foreign = Foreign(
+    foreign = ForeignTool(
         tool.name,
         tool.description,
         tool.params_json_schema,
@@ -130,28 +138,28 @@ def _imported(tool: FunctionTool, shared: object, claims: Claims) -> Tool:
         needs_approval=tool.needs_approval is not False,  # a function is for their runner; asking always is safe
         limits=Limits() if tool.timeout_seconds is None else Limits(tool.timeout_seconds),
     )
-    return imported(foreign, claims, handle)
+    return import_tool(foreign, claims, handle)
 
 
-def _output(value: Any) -> object:
+def _decode_result(value: Any) -> object:
     """What a tool of theirs returned, as one of ours would have."""
     items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    parts = [part for part in map(_part, items) if part is not None]
-    return output_of(parts) if parts and len(parts) == len(items) else cast("object", value)
+    parts = [part for part in map(_decode_part, items) if part is not None]
+    return make_output(parts) if parts and len(parts) == len(items) else cast("object", value)
 
 
-def _part(value: Any) -> Part | None:
+def _decode_part(value: Any) -> Part | None:
     match value:
         case ToolOutputText(text=text):
             return Text(text)
         case ToolOutputImage(image_url=str(url)) if url.startswith("data:"):
-            return Image(*_bytes(url))
+            return Image(*_decode_data_url(url))
         case ToolOutputImage(image_url=str(url)):
             return Text(f"image: {url}")
         case _:
             return None
 
 
-def _bytes(url: str) -> tuple[bytes, str]:
+def _decode_data_url(url: str) -> tuple[bytes, str]:
     head, _, data = url.removeprefix("data:").partition(",")
     return base64.b64decode(data), head.partition(";")[0]

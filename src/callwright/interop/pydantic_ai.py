@@ -31,13 +31,22 @@ from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageEr
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.approvals import given
-from callwright.interop.bridge import UNKNOWN, Bridge, Claims, Foreign, advertised, described, imported, output_of
+from callwright.interop.approvals import plain_arguments
+from callwright.interop.bridge import (
+    UNKNOWN_TOOL,
+    Bridge,
+    Claims,
+    ForeignTool,
+    describe_question,
+    import_tool,
+    list_advertised,
+    make_output,
+)
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.render import render
 
-_ANYTHING = SchemaValidator(core_schema.any_schema())  # the executor checks arguments, and explains better
+_ACCEPT_ANYTHING = SchemaValidator(core_schema.any_schema())  # the executor checks arguments, and explains better
 
 
 def to_pydantic_ai(
@@ -65,10 +74,14 @@ class _ExecutorToolset(AbstractToolset[Any]):
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         catalog = self._bridge.catalog(ctx.conversation_id or "")
         if self._listed is None or self._listed[0] is not catalog:
-            self._listed = (catalog, {name: _definition(name, spec) for name, spec in advertised(catalog)})
+            self._listed = (catalog, {name: _make_definition(name, spec) for name, spec in list_advertised(catalog)})
         return {
-            name: _Advertised(
-                toolset=self, tool_def=shown, max_retries=ctx.max_retries, args_validator=_ANYTHING, catalog=catalog
+            name: _AdvertisedTool(
+                toolset=self,
+                tool_def=shown,
+                max_retries=ctx.max_retries,
+                args_validator=_ACCEPT_ANYTHING,
+                catalog=catalog,
             )
             for name, shown in self._listed[1].items()
         }
@@ -78,33 +91,33 @@ class _ExecutorToolset(AbstractToolset[Any]):
     ) -> Any:
         session, call = ctx.conversation_id or "", ToolCall(ctx.tool_call_id or name, name, tool_args)
         made, answers = self._approved(session, call) if ctx.tool_call_approved else (call, None)
-        catalog = tool.catalog if isinstance(tool, _Advertised) else None
+        catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
         outcome = await self._bridge.call(made, session, ctx.run_id, answers=answers, catalog=catalog)
         if isinstance(outcome, Interrupted):
-            self._bridge.pending.keep(session, call.id, outcome.questions, given(call))
-            raise ApprovalRequired({"questions": [described(question) for question in outcome.questions]})
+            self._bridge.pending.keep(session, call.id, outcome.questions, plain_arguments(call))
+            raise ApprovalRequired({"questions": [describe_question(question) for question in outcome.questions]})
         self._bridge.pending.drop(session, call.id)
-        return _result(outcome)
+        return _encode_outcome(outcome)
 
     def _approved(self, session: str, call: ToolCall) -> tuple[ToolCall, Answers | None]:
         """The call the person was shown, with their yes to it, or to what they made of it."""
         shown = self._bridge.pending.find(session, call.id)
         if shown is None:
             return call, None
-        edited = given(call)
+        edited = plain_arguments(call)
         if edited == shown.arguments:
             return call, shown.replied(Approve())
         return ToolCall(call.id, call.name, compact(shown.arguments)), shown.replied(Approve(edited))
 
 
 @dataclass(kw_only=True)
-class _Advertised(ToolsetTool[Any]):
+class _AdvertisedTool(ToolsetTool[Any]):
     """A tool as the model was shown it: it can be called to the end of the turn, even if it is removed meanwhile."""
 
     catalog: Catalog
 
 
-def _definition(name: str, spec: ToolSpec) -> ToolDefinition:
+def _make_definition(name: str, spec: ToolSpec) -> ToolDefinition:
     return ToolDefinition(
         name=name,
         description=spec.description,
@@ -115,10 +128,12 @@ def _definition(name: str, spec: ToolSpec) -> ToolDefinition:
     )
 
 
-def _result(outcome: Outcome) -> Any:
+def _encode_outcome(outcome: Outcome) -> Any:
     match outcome:
         case Completed(output=output):
-            content = output.content if isinstance(output.content, str) else [_content(part) for part in output.parts]
+            content = (
+                output.content if isinstance(output.content, str) else [_encode_part(part) for part in output.parts]
+            )
             return content if output.structured is None else ToolReturn(content, metadata=thaw(output.structured))
         case Failed(error=Denied() as error):
             return ToolDenied(error.message)
@@ -130,7 +145,7 @@ def _result(outcome: Outcome) -> Any:
             raise AssertionError("a question was left open")
 
 
-def _content(part: Part) -> str | BinaryContent:
+def _encode_part(part: Part) -> str | BinaryContent:
     return part.text if isinstance(part, Text) else BinaryContent(part.data, media_type=part.media_type)
 
 
@@ -138,20 +153,22 @@ async def from_pydantic_ai(
     *sources: "PydanticTool[Any] | AbstractToolset[Any]",
     deps: object = None,
     model: Model | None = None,
-    claims: Claims = UNKNOWN,
+    claims: Claims = UNKNOWN_TOOL,
 ) -> list[Tool]:
     """Take over tools, and toolsets that are open where they have to be. `deps` is what they find in `ctx.deps`."""
-    context = RunContext[Any](deps=deps, model=model or FunctionModel(_no_model), usage=RunUsage())
+    context = RunContext[Any](deps=deps, model=model or FunctionModel(_reject_model_use), usage=RunUsage())
     tools = [source for source in sources if isinstance(source, PydanticTool)]
     toolsets = [source for source in sources if isinstance(source, AbstractToolset)]
     found: list[Tool] = []
     for toolset in (FunctionToolset[Any](tools), *toolsets):
         for tool in (await toolset.get_tools(context)).values():
-            found.append(_imported(toolset, tool, context, claims))
+            found.append(_import_pydantic_tool(toolset, tool, context, claims))
     return found
 
 
-def _imported(toolset: AbstractToolset[Any], tool: ToolsetTool[Any], run: RunContext[Any], claims: Claims) -> Tool:
+def _import_pydantic_tool(
+    toolset: AbstractToolset[Any], tool: ToolsetTool[Any], run: RunContext[Any], claims: Claims
+) -> Tool:
     told = tool.tool_def
     if told.kind == "external":
         raise UsageError(f"{told.name} is run outside of pydantic-ai, so there is nothing here to call")
@@ -161,7 +178,7 @@ def _imported(toolset: AbstractToolset[Any], tool: ToolsetTool[Any], run: RunCon
         own = replace(run, tool_call_id=context.call_id, tool_name=told.name, tool_call_approved=True)
         try:
             checked = tool.args_validator.validate_python(arguments)
-            return _output(await toolset.call_tool(told.name, checked, own, tool))
+            return _decode_result(await toolset.call_tool(told.name, checked, own, tool))
         except ValidationError as error:
             raise InvalidArguments(str(error)) from error
         except (ModelRetry, PydanticToolFailed) as error:
@@ -171,28 +188,32 @@ def _imported(toolset: AbstractToolset[Any], tool: ToolsetTool[Any], run: RunCon
 
     needs_approval = told.kind == "unapproved"
     schema = told.parameters_json_schema
-    return imported(Foreign(told.name, told.description, schema, "pydantic-ai", needs_approval), claims, handle)
+    return import_tool(ForeignTool(told.name, told.description, schema, "pydantic-ai", needs_approval), claims, handle)
 
 
-def _output(value: Any) -> object:
+def _decode_result(value: Any) -> object:
     """What a tool of theirs returned, as one of ours would have."""
     if isinstance(value, ToolDenied):
         raise Denied(value.message)
     if isinstance(value, ToolReturn):
         more: Any = value.content or ()
-        return output_of([*_parts(value.return_value), *_parts(more)], value.metadata)
+        return make_output([*_decode_parts(value.return_value), *_decode_parts(more)], value.metadata)
     items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return output_of(_parts(items)) if any(isinstance(item, BinaryContent) for item in items) else cast("object", value)
+    return (
+        make_output(_decode_parts(items))
+        if any(isinstance(item, BinaryContent) for item in items)
+        else cast("object", value)
+    )
 
 
-def _parts(value: Any) -> list[Part]:
+def _decode_parts(value: Any) -> list[Part]:
     if isinstance(value, BinaryContent):
         held = Image if value.is_image else File
         return [held(value.data, value.media_type)]
     if isinstance(value, (list, tuple)):
-        return [part for item in cast("list[Any]", value) for part in _parts(item)]
+        return [part for item in cast("list[Any]", value) for part in _decode_parts(item)]
     return list(render(value).parts)
 
 
-def _no_model(*_: object) -> Any:
+def _reject_model_use(*_: object) -> Any:
     raise ToolFailed("the tool asked for a model and was given none; name one in from_pydantic_ai(…, model=…)")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.sessions.records import Record, to_text
+from callwright.sessions.records import Record, dump_record
 
-_LONGEST_ID = 256
+_MAX_ID_CHARS = 256
 
 
 class SessionError(CallwrightError):
@@ -105,8 +105,8 @@ class SessionStore(Protocol):
 
 def check_session_id(session_id: str) -> str:
     """Return a valid session id as it is; the one place that says what valid means."""
-    if not session_id or len(session_id) > _LONGEST_ID or not session_id.isprintable():
-        raise UsageError(f"session id {session_id!r} is not valid: use 1 to {_LONGEST_ID} printable characters")
+    if not session_id or len(session_id) > _MAX_ID_CHARS or not session_id.isprintable():
+        raise UsageError(f"session id {session_id!r} is not valid: use 1 to {_MAX_ID_CHARS} printable characters")
     return session_id
 
 
@@ -117,18 +117,18 @@ def no_such_session(session_id: str) -> SessionError:
 
 async def export_jsonl(store: SessionStore, session_id: str) -> str:
     """Write a session as JSON lines, one record each, in the form the store keeps them in."""
-    return "".join(f"{to_text(record)}\n" for record in await store.read(session_id))
+    return "".join(f"{dump_record(record)}\n" for record in await store.read(session_id))
 
 
 _AROUND_CHARS = 60
 
 
-def needle(text: str) -> str:
+def escape_query(text: str) -> str:
     """The text as it stands inside a record's JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def excerpt(body: str, wanted: str) -> str:
+def make_excerpt(body: str, wanted: str) -> str:
     """A line of what stands around the first place a text was found."""
     at = max(body.lower().find(wanted.lower()), 0)
     start, end = max(at - _AROUND_CHARS, 0), at + len(wanted) + _AROUND_CHARS

@@ -10,11 +10,11 @@ from callwright.sessions.base import (
     SessionError,
     SessionHit,
     check_session_id,
-    excerpt,
-    needle,
+    escape_query,
+    make_excerpt,
     no_such_session,
 )
-from callwright.sessions.records import Record, first_prompt, settled_length, to_text
+from callwright.sessions.records import Record, count_settled_records, dump_record, find_first_prompt
 
 _TITLE_CHARS = 80
 
@@ -52,7 +52,7 @@ class MemoryStore:
         return [
             SessionEntry(
                 key,
-                session.title or first_prompt(session.records)[:_TITLE_CHARS],
+                session.title or find_first_prompt(session.records)[:_TITLE_CHARS],
                 session.created_at,
                 session.updated_at,
                 len(session.records),
@@ -61,20 +61,20 @@ class MemoryStore:
         ]
 
     async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        wanted = needle(text).lower()
+        wanted = escape_query(text).lower()
         hits: list[SessionHit] = []
         for key, session in self._recent():
             for position, record in enumerate(session.records):
-                body = to_text(record)
+                body = dump_record(record)
                 if wanted in body.lower():
-                    hits.append(SessionHit(key, position, excerpt(body, wanted)))
+                    hits.append(SessionHit(key, position, make_excerpt(body, wanted)))
         return hits[:limit]
 
     async def fork(self, session_id: str, new_id: str) -> None:
         records = self._found(session_id).records
         if check_session_id(new_id) in self._sessions:
             raise SessionError(f"there is a session {new_id!r} already; choose another id")
-        self._sessions[new_id] = _Session(records[: settled_length(records)], self._found(session_id).title)
+        self._sessions[new_id] = _Session(records[: count_settled_records(records)], self._found(session_id).title)
 
     async def rename(self, session_id: str, title: str) -> None:
         self._found(session_id).title = title

@@ -31,17 +31,17 @@ _ERRORS: dict[str, type[ToolError]] = {
 _PLAIN: Any = (str, int, float, bool, tuple, type(None))
 
 
-def content_to(content: str | tuple[Part, ...]) -> str | list[Data]:
+def encode_content(content: str | tuple[Part, ...]) -> str | list[Data]:
     """Text as it is, parts as objects."""
-    return content if isinstance(content, str) else [_content_part_to(part) for part in content]
+    return content if isinstance(content, str) else [_encode_content_part(part) for part in content]
 
 
-def content_from(data: str | list[Data]) -> str | tuple[Part, ...]:
+def decode_content(data: str | list[Data]) -> str | tuple[Part, ...]:
     """Text as it is, parts from objects."""
-    return data if isinstance(data, str) else tuple(_content_part_from(part) for part in data)
+    return data if isinstance(data, str) else tuple(_decode_content_part(part) for part in data)
 
 
-def _content_part_to(part: Part) -> Data:
+def _encode_content_part(part: Part) -> Data:
     match part:
         case Text(text):
             return {"text": text}
@@ -51,7 +51,7 @@ def _content_part_to(part: Part) -> Data:
             return {"file": b64encode(data).decode(), "media_type": media_type, "name": name}
 
 
-def _content_part_from(data: Data) -> Part:
+def _decode_content_part(data: Data) -> Part:
     if "text" in data:
         return Text(data["text"])
     if "image" in data:
@@ -59,7 +59,7 @@ def _content_part_from(data: Data) -> Part:
     return File(b64decode(data["file"]), data["media_type"], data["name"])
 
 
-def part_to(part: AssistantPart) -> Data:
+def encode_part(part: AssistantPart) -> Data:
     """A part of a model's message."""
     match part:
         case Text(text):
@@ -67,57 +67,57 @@ def part_to(part: AssistantPart) -> Data:
         case Thinking(text, opaque):
             return {"thinking": text, "opaque": opaque}
         case ToolCall():
-            return call_to(part)
+            return encode_call(part)
 
 
-def part_from(data: Data) -> AssistantPart:
+def decode_part(data: Data) -> AssistantPart:
     """A part of a model's message."""
     if "text" in data:
         return Text(data["text"])
     if "thinking" in data:
         return Thinking(data["thinking"], data["opaque"])
-    return call_from(data)
+    return decode_call(data)
 
 
-def call_to(call: ToolCall) -> Data:
+def encode_call(call: ToolCall) -> Data:
     """A call; text arguments stay exactly as the model wrote them."""
     if isinstance(call.arguments, bytes):
         return {"call": call.id, "name": call.name, "bytes": b64encode(call.arguments).decode()}
     return {"call": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def call_from(data: Data) -> ToolCall:
+def decode_call(data: Data) -> ToolCall:
     """A call."""
     arguments = b64decode(data["bytes"]) if "bytes" in data else data["arguments"]
     return ToolCall(data["call"], data["name"], arguments)
 
 
-def outcome_to(outcome: Completed | Failed) -> Data:
+def encode_outcome(outcome: Completed | Failed) -> Data:
     """How a call ended."""
-    base: Data = {**call_to(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
+    base: Data = {**encode_call(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
     if isinstance(outcome, Completed):
         output = outcome.output
         data = {} if output.structured is None else {"structured": output.structured}
-        return {**base, "content": content_to(output.content), **data}
-    return {**base, "started": outcome.started, "error": _error_to(outcome.error)}
+        return {**base, "content": encode_content(output.content), **data}
+    return {**base, "started": outcome.started, "error": _encode_error(outcome.error)}
 
 
-def outcome_from(data: Data) -> Completed | Failed:
+def decode_outcome(data: Data) -> Completed | Failed:
     """How a call ended."""
-    call = call_from(data)
+    call = decode_call(data)
     if "error" in data:
-        return Failed(call, _error_from(data["error"]), data["started"], data["seconds"], data["attempts"])
-    output = Output(content_from(data["content"]), data.get("structured"))
+        return Failed(call, _decode_error(data["error"]), data["started"], data["seconds"], data["attempts"])
+    output = Output(decode_content(data["content"]), data.get("structured"))
     return Completed(call, output, data["seconds"], data["attempts"])
 
 
-def _error_to(error: ToolError) -> Data:
+def _encode_error(error: ToolError) -> Data:
     known = {name: value for name, value in vars(error).items() if isinstance(value, _PLAIN)}
     kind = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "ToolFailed")
     return {"type": kind, **known, "message": error.message}
 
 
-def _error_from(data: Data) -> ToolError:
+def _decode_error(data: Data) -> ToolError:
     kind = _ERRORS.get(data["type"], ToolFailed)
     error = ToolError(data["message"])
     error.__class__ = kind
@@ -127,12 +127,12 @@ def _error_from(data: Data) -> ToolError:
     return error
 
 
-def access_to(access: Access) -> Data:
+def encode_access(access: Access) -> Data:
     """What a call would touch."""
     return {"type": type(access).__name__, **{name: getattr(access, name) for name in access.__slots__}}
 
 
-def access_from(data: Data) -> Access:
+def decode_access(data: Data) -> Access:
     """What a call would touch."""
     fields = {name: Effect(value) if name == "effect" else value for name, value in data.items() if name != "type"}
     return _ACCESSES[data["type"]](**fields)
@@ -197,7 +197,7 @@ class Checkpoint:
 Record: TypeAlias = Said | Began | Ended | Asked | Answered | Compacted | Checkpoint
 
 
-def usage_of(records: Iterable[Record]) -> Usage:
+def sum_usage(records: Iterable[Record]) -> Usage:
     """What a session's model requests came to."""
     total = Usage()
     for record in records:
@@ -208,7 +208,7 @@ def usage_of(records: Iterable[Record]) -> Usage:
     return total
 
 
-def settled_length(records: Sequence[Record]) -> int:
+def count_settled_records(records: Sequence[Record]) -> int:
     """How many of the records come before the turn that is still open; all of them if none is."""
     for place in range(len(records) - 1, -1, -1):
         record = records[place]
@@ -221,7 +221,7 @@ def settled_length(records: Sequence[Record]) -> int:
     return len(records)
 
 
-def first_prompt(records: Iterable[Record]) -> str:
+def find_first_prompt(records: Iterable[Record]) -> str:
     """What the conversation began with, to be recognised by."""
     for record in records:
         if isinstance(record, Said) and not isinstance(record.message, (AssistantMessage, ToolMessage)):
@@ -230,15 +230,15 @@ def first_prompt(records: Iterable[Record]) -> str:
     return ""
 
 
-_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
+_write_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
 
 
-def to_text(record: Record, redact: Callable[[str], str] | None = None) -> str:
+def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
     """Write a record as one line of JSON; `redact` is shown every text in it."""
-    data = to_data(record)
+    data = encode_record(record)
     if redact is not None:
-        data = _redacted(data, redact)
-    text = _write(data)
+        data = _redact_value(data, redact)
+    text = _write_json(data)
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
@@ -246,105 +246,105 @@ def to_text(record: Record, redact: Callable[[str], str] | None = None) -> str:
     return text
 
 
-def from_text(text: str) -> Record:
+def load_record(text: str) -> Record:
     """Read what `to_text` wrote."""
-    return from_data(json.loads(text))
+    return decode_record(json.loads(text))
 
 
-def to_data(record: Record) -> Data:
+def encode_record(record: Record) -> Data:
     """A record as a JSON object."""
     match record:
         case Said(message, turn_id):
-            return {**message_to(message), "turn": turn_id} if turn_id else message_to(message)
+            return {**encode_message(message), "turn": turn_id} if turn_id else encode_message(message)
         case Began(digests):
             return {"kind": "began", "digests": dict(digests)}
         case Ended(outcome):
-            return {"kind": "ended", **outcome_to(outcome)}
+            return {"kind": "ended", **encode_outcome(outcome)}
         case Asked(questions):
-            return {"kind": "asked", "questions": [_question_to(question) for question in questions]}
+            return {"kind": "asked", "questions": [_encode_question(question) for question in questions]}
         case Answered(replies):
-            return {"kind": "answered", "replies": {key: _reply_to(reply) for key, reply in replies.items()}}
+            return {"kind": "answered", "replies": {key: _encode_reply(reply) for key, reply in replies.items()}}
         case Compacted(messages, usage):
-            kept = [message_to(message) for message in messages]
-            return {"kind": "compacted", "messages": kept, "usage": _usage_to(usage)}
+            kept = [encode_message(message) for message in messages]
+            return {"kind": "compacted", "messages": kept, "usage": _encode_usage(usage)}
         case Checkpoint(step, state, waiting):
             return {"kind": "checkpoint", "step": step, "state": state, "waiting": waiting}
 
 
-def from_data(data: Data) -> Record:
+def decode_record(data: Data) -> Record:
     """A record from a JSON object."""
     match data["kind"]:
         case "user" | "assistant" | "outcomes":
-            return Said(message_from(data), data.get("turn", ""))
+            return Said(decode_message(data), data.get("turn", ""))
         case "began":
             return Began(data["digests"])
         case "ended":
-            return Ended(outcome_from(data))
+            return Ended(decode_outcome(data))
         case "asked":
-            return Asked(tuple(_question_from(question) for question in data["questions"]))
+            return Asked(tuple(_decode_question(question) for question in data["questions"]))
         case "answered":
-            return Answered({key: _reply_from(reply) for key, reply in data["replies"].items()})
+            return Answered({key: _decode_reply(reply) for key, reply in data["replies"].items()})
         case "compacted":
-            return Compacted(tuple(message_from(kept) for kept in data["messages"]), Usage(*data["usage"]))
+            return Compacted(tuple(decode_message(kept) for kept in data["messages"]), Usage(*data["usage"]))
         case "checkpoint":
             return Checkpoint(data["step"], data["state"], data["waiting"])
         case kind:
             raise UsageError(f"a session holds a record of kind {kind!r}, which this version does not know")
 
 
-def message_to(message: Message) -> Data:
+def encode_message(message: Message) -> Data:
     """A message as a JSON object."""
     match message:
         case UserMessage(content):
-            return {"kind": "user", "content": content_to(content)}
+            return {"kind": "user", "content": encode_content(content)}
         case AssistantMessage(parts, stop, usage, model):
-            written = [part_to(part) for part in parts]
-            return {"kind": "assistant", "parts": written, "stop": stop, "usage": _usage_to(usage), "model": model}
+            written = [encode_part(part) for part in parts]
+            return {"kind": "assistant", "parts": written, "stop": stop, "usage": _encode_usage(usage), "model": model}
         case ToolMessage(outcomes):
-            return {"kind": "outcomes", "outcomes": [outcome_to(outcome) for outcome in outcomes]}
+            return {"kind": "outcomes", "outcomes": [encode_outcome(outcome) for outcome in outcomes]}
 
 
-def message_from(data: Data) -> Message:
+def decode_message(data: Data) -> Message:
     """A message from a JSON object."""
     match data["kind"]:
         case "user":
-            return UserMessage(content_from(data["content"]))
+            return UserMessage(decode_content(data["content"]))
         case "assistant":
-            parts = tuple(part_from(part) for part in data["parts"])
+            parts = tuple(decode_part(part) for part in data["parts"])
             return AssistantMessage(parts, data["stop"], Usage(*data["usage"]), data["model"])
         case _:
-            return ToolMessage(tuple(outcome_from(outcome) for outcome in data["outcomes"]))
+            return ToolMessage(tuple(decode_outcome(outcome) for outcome in data["outcomes"]))
 
 
-def _usage_to(usage: Usage) -> list[int]:
+def _encode_usage(usage: Usage) -> list[int]:
     return [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
 
 
-def _question_to(question: Question) -> Data:
+def _encode_question(question: Question) -> Data:
     data = {name: getattr(question, name) for name in question.__slots__}
-    return {**data, "accesses": [access_to(access) for access in question.accesses]}
+    return {**data, "accesses": [encode_access(access) for access in question.accesses]}
 
 
-def _question_from(data: Data) -> Question:
-    touched: Any = tuple(access_from(access) for access in data["accesses"])
+def _decode_question(data: Data) -> Question:
+    touched: Any = tuple(decode_access(access) for access in data["accesses"])
     return Question(**{**data, "accesses": touched})
 
 
-def _reply_to(reply: Reply) -> Data:
+def _encode_reply(reply: Reply) -> Data:
     if isinstance(reply, Decline):
         return {"decline": reply.reason}
     return {"approve": reply.scope, "arguments": reply.arguments}
 
 
-def _reply_from(data: Data) -> Reply:
+def _decode_reply(data: Data) -> Reply:
     return Decline(data["decline"]) if "decline" in data else Approve(data["arguments"], data["approve"])
 
 
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: _redacted(part, redact) for key, part in cast("Data", value).items()}
+        return {key: _redact_value(part, redact) for key, part in cast("Data", value).items()}
     if isinstance(value, (list, tuple)):
-        return [_redacted(part, redact) for part in cast("list[Any]", value)]
+        return [_redact_value(part, redact) for part in cast("list[Any]", value)]
     return value

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from callwright.sessions.base import SessionEntry, SessionError, SessionHit, check_session_id
 from callwright.sessions.lease import Lease
-from callwright.sessions.records import Record, first_prompt, to_text
-from callwright.sessions.sqlite_io import SessionFile, explained
+from callwright.sessions.records import Record, dump_record, find_first_prompt
+from callwright.sessions.sqlite_io import SessionFile, explain_error
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]
@@ -36,7 +36,7 @@ class SqliteStore:
         self._redact = redact
         self._file = SessionFile(self.path, wait_seconds=wait_seconds)
         self._thread = ThreadPoolExecutor(1, "callwright-sessions")
-        self._finalizer = weakref.finalize(self, _shut, self._thread, self._file)
+        self._finalizer = weakref.finalize(self, _close_store, self._thread, self._file)
 
     async def hold(self, session_id: str) -> "SqliteHold":
         check_session_id(session_id)
@@ -44,7 +44,7 @@ class SqliteStore:
         try:
             return await asyncio.shield(asyncio.wrap_future(taken))
         except asyncio.CancelledError:
-            taken.add_done_callback(_let_go)
+            taken.add_done_callback(_release_unclaimed)
             raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
@@ -87,9 +87,9 @@ class SqliteStore:
             try:
                 value = self._guarded(action)
             except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                loop.call_soon_threadsafe(_fail, waiting, error)
+                loop.call_soon_threadsafe(_set_error, waiting, error)
             else:
-                loop.call_soon_threadsafe(_give, waiting, value)
+                loop.call_soon_threadsafe(_set_result, waiting, value)
 
         # not chained to the job: a cancelled wait must not take back what the caller believes was handed over
         self._submit(work)
@@ -106,7 +106,7 @@ class SqliteStore:
 
     def encode(self, record: Record) -> str:
         """A record as it is stored."""
-        return to_text(record, self._redact)
+        return dump_record(record, self._redact)
 
     def redacted(self, text: str) -> str:
         """A text as it is stored."""
@@ -117,7 +117,7 @@ class SqliteStore:
         try:
             return action()
         except (sqlite3.Error, OSError) as error:
-            raise explained(error, self.path) from error
+            raise explain_error(error, self.path) from error
 
     def _hold(self, session_id: str) -> "SqliteHold":
         lease = Lease.take(self._file.locks, session_id)
@@ -146,7 +146,7 @@ class SqliteHold:
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
-        title = "" if self._key else self._store.redacted(first_prompt(records))[:_TITLE_CHARS]
+        title = "" if self._key else self._store.redacted(find_first_prompt(records))[:_TITLE_CHARS]
         await self._store.do(lambda: self._write(bodies, title))
 
     def note(self, record: Record) -> None:
@@ -175,27 +175,27 @@ class SqliteHold:
         except SessionError as error:
             self._failure = error
         except (sqlite3.Error, OSError) as error:
-            self._failure = explained(error, self._file.path)
+            self._failure = explain_error(error, self._file.path)
         else:
             self._position += 1
 
 
-def _shut(thread: ThreadPoolExecutor, file: SessionFile) -> None:
+def _close_store(thread: ThreadPoolExecutor, file: SessionFile) -> None:
     thread.shutdown()
     file.close()
 
 
-def _give(waiting: "asyncio.Future[Value]", value: Value) -> None:
+def _set_result(waiting: "asyncio.Future[Value]", value: Value) -> None:
     if not waiting.done():
         waiting.set_result(value)
 
 
-def _fail(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
+def _set_error(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
     if not waiting.done():
         waiting.set_exception(error)
 
 
-def _let_go(taken: "Future[SqliteHold]") -> None:
+def _release_unclaimed(taken: "Future[SqliteHold]") -> None:
     """Nobody is there any more to take what was taken."""
     if not taken.cancelled() and taken.exception() is None:
         taken.result().let_go()

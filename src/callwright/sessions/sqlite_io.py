@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from callwright.sessions.base import SessionEntry, SessionError, SessionHit, excerpt, needle, no_such_session
+from callwright.sessions.base import SessionEntry, SessionError, SessionHit, escape_query, make_excerpt, no_such_session
 from callwright.sessions.lease import Lease
-from callwright.sessions.records import Record, from_text, settled_length
+from callwright.sessions.records import Record, count_settled_records, load_record
 
 _MIGRATIONS = (
     """
@@ -34,8 +34,8 @@ _MIGRATIONS = (
 )
 """Step n brings a file of version n to n + 1; steps are added, never changed."""
 
-_PAUSE_SECONDS = 0.005
-_MEANINGS = (
+_WAL_RETRY_SECONDS = 0.005
+_ERROR_HINTS = (
     ("database is locked", "another program keeps it locked; end that program or try again"),
     ("disk is full", "the disk is full; make room and try again, what was stored is still there"),
     ("disk i/o", "the disk refused to write; what was stored before is still there"),
@@ -52,7 +52,7 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
-        _log_ahead(connection, wait_seconds)
+        _enable_wal(connection, wait_seconds)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA secure_delete=ON")  # a deleted conversation is gone
@@ -63,7 +63,7 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
     return connection
 
 
-def _log_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
+def _enable_wal(connection: sqlite3.Connection, wait_seconds: float) -> None:
     """Switch to the write-ahead log; the one statement for which SQLite does not wait by itself."""
     until = time.monotonic() + wait_seconds
     while True:
@@ -72,7 +72,7 @@ def _log_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() >= until:
                 raise
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_WAL_RETRY_SECONDS)
         else:
             return
 
@@ -100,10 +100,10 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def explained(error: Exception, path: Path) -> SessionError:
+def explain_error(error: Exception, path: Path) -> SessionError:
     """Say what an error of SQLite or of the file system means and what to do."""
     said = str(error)
-    meaning = next((meaning for sign, meaning in _MEANINGS if sign in said.lower()), said)
+    meaning = next((meaning for sign, meaning in _ERROR_HINTS if sign in said.lower()), said)
     return SessionError(f"the session file {path} failed: {meaning}")
 
 
@@ -149,9 +149,9 @@ class SessionFile:
 
     def search(self, text: str, limit: int) -> list[SessionHit]:
         """Where a text occurs."""
-        wanted = needle(text)
+        wanted = escape_query(text)
         pattern = f"%{wanted.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
-        return [SessionHit(key, at, excerpt(body, wanted)) for key, at, body in self._ask(_SEARCH, pattern, limit)]
+        return [SessionHit(key, at, make_excerpt(body, wanted)) for key, at, body in self._ask(_SEARCH, pattern, limit)]
 
     def create(self, session_id: str, title: str, bodies: Sequence[str]) -> int:
         """Begin a session with its first records and return its key."""
@@ -183,7 +183,7 @@ class SessionFile:
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy what is settled of a session."""
         key, records = self.read(session_id)
-        kept = settled_length(records)
+        kept = count_settled_records(records)
         rows = self._ask("SELECT body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept)
         ((title,),) = self._ask("SELECT title FROM sessions WHERE key = ?", key)
         self.create(new_id, title, [body for (body,) in rows])
@@ -215,7 +215,7 @@ class SessionFile:
 
     def _records(self, key: int) -> list[Record]:
         rows = self._ask("SELECT body FROM records WHERE session = ? ORDER BY position", key)
-        return [from_text(body) for (body,) in rows]
+        return [load_record(body) for (body,) in rows]
 
     def _lookup(self, session_id: str) -> int | None:
         rows = self._ask("SELECT key FROM sessions WHERE id = ?", session_id)

@@ -14,7 +14,7 @@ from callwright.core.run_events import RunEnded
 from callwright.telemetry import attributes as names
 from callwright.telemetry.content import Content
 from callwright.telemetry.metrics import Metrics
-from callwright.telemetry.run_spans import Entered, end_span, note_retry
+from callwright.telemetry.run_spans import CurrentSpan, end_span, note_retry
 
 Kept = TypeVar("Kept")
 
@@ -69,7 +69,7 @@ class CallSpans:
         self._tracer = tracer
         self._metrics = metrics
         self._content = content
-        self._calls: OpenCalls[Entered] = OpenCalls()
+        self._calls: OpenCalls[CurrentSpan] = OpenCalls()
 
     def batch_began(self, event: BatchBegan) -> None:
         """Remember whose calls these are."""
@@ -85,7 +85,7 @@ class CallSpans:
         """Open a call's span."""
         for entry in self._calls.of(event.call):
             if entry.kept is None:
-                entry.kept = Entered(self._span(entry))
+                entry.kept = CurrentSpan(self._span(entry))
                 return
 
     def retried(self, event: CallRetried) -> None:
@@ -111,7 +111,7 @@ class CallSpans:
             if entry.kept is not None:
                 entry.kept.close(names.UNKNOWN)
 
-    def _found(self, call: ToolCall) -> OpenCall[Entered] | None:
+    def _found(self, call: ToolCall) -> OpenCall[CurrentSpan] | None:
         """The open call that is meant; of several, the one that what runs now is inside of.
 
         A hook may put an outcome in the place of another and make up the call in it; then that is the one.
@@ -122,7 +122,7 @@ class CallSpans:
         around = (entry for entry in entries or self._calls.named(call.id) if entry.kept and entry.kept.innermost)
         return next(around, next(iter(entries), None))
 
-    def _span(self, entry: OpenCall[Entered]) -> Span:
+    def _span(self, entry: OpenCall[CurrentSpan]) -> Span:
         call = entry.call
         attributes: dict[str, Any] = {
             names.OPERATION: "execute_tool",
@@ -137,7 +137,7 @@ class CallSpans:
             attributes[names.ARGUMENTS] = self._content.arguments(call)
         return self._tracer.start_span(f"execute_tool {call.name}", attributes=attributes)
 
-    def _close(self, entry: OpenCall[Entered], outcome: Completed | Failed) -> None:
+    def _close(self, entry: OpenCall[CurrentSpan], outcome: Completed | Failed) -> None:
         span = self._span(entry) if entry.kept is None else entry.kept.span
         failed = isinstance(outcome, Failed)
         span.set_attribute(names.ATTEMPTS, outcome.attempts)

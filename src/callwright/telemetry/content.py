@@ -31,7 +31,7 @@ class Content:
 
     def arguments(self, call: ToolCall) -> str:
         """A call's arguments as the model wrote them."""
-        return self._clean(_text(call.arguments))
+        return self._clean(_arguments_text(call.arguments))
 
     def outcome(self, outcome: Completed | Failed) -> str:
         """What the model reads of a call."""
@@ -69,7 +69,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _text(arguments: object) -> str:
+def _arguments_text(arguments: object) -> str:
     if isinstance(arguments, str):
         return arguments
     if isinstance(arguments, bytes):

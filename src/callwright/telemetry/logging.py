@@ -60,14 +60,14 @@ class EventLog:
             case RunBegan() | RunEnded():
                 return (self._run(event),)
             case RequestBegan() | RequestRetried() | RequestEnded():
-                return (_request(event),)
+                return (_request_entry(event),)
             case BatchBegan():
                 self._calls.begin(event)
             case QuestionsRaised(questions, session_id):
                 told = [{"call": one.call_id, "tool": one.tool, "kind": one.kind} for one in questions]
                 return [(_INFO, "question raised", {"session": session_id, **fields}) for fields in told]
             case CallBegan(call) | CallRetried(call=call):
-                return [_call(event, entry) for entry in self._calls.of(call)[:1]]
+                return [_call_entry(event, entry) for entry in self._calls.of(call)[:1]]
             case CallEnded(outcome):
                 return [self._ended(event, entry) for entry in self._calls.of(outcome.call)[:1]]
             case _:
@@ -83,11 +83,11 @@ class EventLog:
             self._calls.end(entry)
         level = _INFO if event.ended in ("done", "paused") else _WARNING
         ended = {"ended": event.ended, "code": event.reason, "turns": event.turns, "seconds": event.seconds}
-        return level, "run ended", {**about, **ended, **_spent(event.usage, event.cost)}
+        return level, "run ended", {**about, **ended, **_usage_fields(event.usage, event.cost)}
 
     def _ended(self, event: CallEnded, entry: OpenCall[None]) -> Entry:
         self._calls.end(entry)
-        return _call(event, entry)
+        return _call_entry(event, entry)
 
     def _log(self, level: int, name: str, fields: dict[str, Any]) -> None:
         shown = {key: value for key, value in fields.items() if value not in ("", None)}
@@ -99,7 +99,7 @@ class EventLog:
                 print(f"callwright: the log failed: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-def _request(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
+def _request_entry(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
     began = event if isinstance(event, RequestBegan) else event.began
     about: dict[str, Any] = {"session": began.session_id, "model": began.model}
     match event:
@@ -110,14 +110,14 @@ def _request(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
             return _WARNING, "request retried", about
         case RequestEnded(message=AssistantMessage() as message):
             about |= {"answered_by": message.model, "stop": message.stop, "seconds": event.seconds}
-            about |= {"first_seconds": event.first_seconds, **_spent(message.usage, event.cost)}
+            about |= {"first_seconds": event.first_seconds, **_usage_fields(message.usage, event.cost)}
             return _INFO, "request ended", about
         case RequestEnded():
             about |= {"code": event.reason, "error": str(event.error), "seconds": event.seconds}
             return _WARNING, "request ended", about
 
 
-def _call(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> Entry:
+def _call_entry(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> Entry:
     call = entry.call
     about: dict[str, Any] = {"session": entry.session_id, "turn": entry.turn_id, "call": call.id, "tool": call.name}
     match event:
@@ -136,7 +136,7 @@ def _call(event: CallBegan | CallRetried | CallEnded, entry: OpenCall[None]) -> 
             return _INFO, "call ended", {**about, "code": "interrupted"}
 
 
-def _spent(usage: Usage, cost: float | None) -> dict[str, Any]:
+def _usage_fields(usage: Usage, cost: float | None) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -146,7 +146,7 @@ def _spent(usage: Usage, cost: float | None) -> dict[str, Any]:
     }
 
 
-_OWN = frozenset((*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"))
+_STANDARD_FIELDS = frozenset((*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"))
 """What every record has; the rest was given with it."""
 
 
@@ -163,7 +163,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        fields |= {name: value for name, value in record.__dict__.items() if name not in _OWN}
+        fields |= {name: value for name, value in record.__dict__.items() if name not in _STANDARD_FIELDS}
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps({name: self._plain(value) for name, value in fields.items()}, ensure_ascii=False)

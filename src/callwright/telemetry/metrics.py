@@ -16,8 +16,8 @@ class Metrics:
     """Counts what ended."""
 
     def __init__(self, meter: Meter) -> None:
-        self._requests = _seconds(meter, "gen_ai.client.operation.duration", "GenAI operation duration.")
-        self._first = _seconds(
+        self._requests = _seconds_histogram(meter, "gen_ai.client.operation.duration", "GenAI operation duration.")
+        self._first = _seconds_histogram(
             meter, "gen_ai.client.operation.time_to_first_chunk", "Time to receive the first chunk of an answer."
         )
         self._tokens = meter.create_histogram(
@@ -26,8 +26,8 @@ class Metrics:
             description="Number of input and output tokens used.",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
-        self._runs = _seconds(meter, "gen_ai.invoke_agent.duration", "Duration of one agent invocation.")
-        self._tools = _seconds(meter, "gen_ai.execute_tool.duration", "Duration of one tool execution.")
+        self._runs = _seconds_histogram(meter, "gen_ai.invoke_agent.duration", "Duration of one agent invocation.")
+        self._tools = _seconds_histogram(meter, "gen_ai.execute_tool.duration", "Duration of one tool execution.")
         self._calls = meter.create_counter(
             "callwright.tool.calls", unit="{call}", description="Calls by tool and outcome, also those that never ran."
         )
@@ -75,5 +75,5 @@ class Metrics:
             self._tools.record(seconds, about if code == "completed" else {**about, names.ERROR: code})
 
 
-def _seconds(meter: Meter, name: str, description: str) -> Histogram:
+def _seconds_histogram(meter: Meter, name: str, description: str) -> Histogram:
     return meter.create_histogram(name, unit="s", description=description, explicit_bucket_boundaries_advisory=_SECONDS)

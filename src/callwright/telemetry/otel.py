@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 _SCOPE = "callwright"
-_Ways = Mapping[type, Sequence[Callable[[Any], None]]]
+_Handlers = Mapping[type, Sequence[Callable[[Any], None]]]
 
 
 class Telemetry:
@@ -38,7 +38,7 @@ class Telemetry:
         redact: Redact | None = None,
     ) -> None:
         self._settings = (tracer_provider, meter_provider, content, redact)
-        self._ways = _ways(tracer_provider, meter_provider, redact or Redact(), content=content)
+        self._ways = _make_handlers(tracer_provider, meter_provider, redact or Redact(), content=content)
 
     def __call__(self, event: Event) -> None:
         for way in self._ways.get(type(event), ()):
@@ -52,9 +52,9 @@ class Telemetry:
         return hash(self._settings)
 
 
-def _ways(
+def _make_handlers(
     tracer_provider: "TracerProvider | None", meter_provider: "MeterProvider | None", redact: Redact, *, content: bool
-) -> _Ways:
+) -> _Handlers:
     """What is done about each event; a span is ended before anything is counted, so that it ends in any case."""
     try:
         from opentelemetry.metrics import get_meter

@@ -16,10 +16,10 @@ from callwright.hooks.builtin import Redact
 from callwright.telemetry import attributes as names
 from callwright.telemetry.content import Content
 
-_inside: "ContextVar[Entered | None]" = ContextVar("callwright_span", default=None)
+_current_span: "ContextVar[CurrentSpan | None]" = ContextVar("callwright_span", default=None)
 
 
-class Entered:
+class CurrentSpan:
     """Made current where it is made. The end may be told from another task, so there is no token to give back."""
 
     __slots__ = ("_before", "_began", "outer", "span")
@@ -27,10 +27,10 @@ class Entered:
     def __init__(self, span: Span) -> None:
         self.span = span
         self._began = perf_counter()
-        self.outer = _inside.get()
+        self.outer = _current_span.get()
         self._before = get_current()
         attach(set_span_in_context(span, self._before))
-        _inside.set(self)
+        _current_span.set(self)
 
     @property
     def seconds(self) -> float:
@@ -40,12 +40,12 @@ class Entered:
     @property
     def innermost(self) -> bool:
         """Whether what runs now is inside, and nothing else is around it."""
-        return _inside.get() is self
+        return _current_span.get() is self
 
     @property
     def here(self) -> bool:
         """Whether what runs now is inside."""
-        step = _inside.get()
+        step = _current_span.get()
         while step is not None and step is not self:
             step = step.outer
         return step is self
@@ -54,7 +54,7 @@ class Entered:
         """End the span, as an error where there is one; what was current before it is so again."""
         if self.here:  # first, because a broken exporter must not leave later spans in the wrong place
             attach(self._before)
-            _inside.set(self.outer)
+            _current_span.set(self.outer)
         end_span(self.span, error, said)
 
 
@@ -78,7 +78,7 @@ class RunSpans:
         self._tracer = tracer
         self._redact = redact
         self._content = content
-        self._open: dict[int, Entered] = {}
+        self._open: dict[int, CurrentSpan] = {}
 
     def run_began(self, event: RunBegan) -> None:
         """Open a run's span."""
@@ -91,14 +91,14 @@ class RunSpans:
         if event.agent:
             attributes[names.AGENT] = event.agent
         name = f"invoke_agent {event.agent}" if event.agent else "invoke_agent"
-        self._open[id(event)] = Entered(self._tracer.start_span(name, attributes=attributes))
+        self._open[id(event)] = CurrentSpan(self._tracer.start_span(name, attributes=attributes))
 
     def run_ended(self, event: RunEnded) -> None:
         """Close it; a run that waits for a person is no failure."""
         entered = self._open.pop(id(event.began), None)
         if entered is None:
             return
-        spent = _spent(event.usage, event.cost)
+        spent = _usage_attributes(event.usage, event.cost)
         entered.span.set_attributes({names.ENDED: event.ended, names.TURNS: event.turns, **spent})
         entered.close(event.reason)
 
@@ -118,7 +118,7 @@ class RunSpans:
             attributes[names.INPUT] = self._content.messages(event.messages)
             attributes[names.SYSTEM] = self._content.system(event.system)
         span = self._tracer.start_span(f"chat {event.model}", kind=SpanKind.CLIENT, attributes=attributes)
-        self._open[id(event)] = Entered(span)
+        self._open[id(event)] = CurrentSpan(span)
 
     def request_retried(self, event: RequestRetried) -> None:
         """Note a failed attempt."""
@@ -143,7 +143,7 @@ class RunSpans:
             return {}
         attributes: dict[str, Any] = {
             names.FINISH_REASONS: [names.FINISHES.get(message.stop, message.stop)],
-            **_spent(message.usage, event.cost),
+            **_usage_attributes(message.usage, event.cost),
         }
         if message.model:
             attributes[names.RESPONSE_MODEL] = message.model
@@ -152,6 +152,6 @@ class RunSpans:
         return attributes
 
 
-def _spent(usage: Usage, cost: float | None) -> dict[str, Any]:
+def _usage_attributes(usage: Usage, cost: float | None) -> dict[str, Any]:
     tokens = names.usage_attributes(usage)
     return tokens if cost is None else {**tokens, names.COST: cost}

@@ -18,7 +18,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.sessions.records import message_from, message_to
+from callwright.sessions.records import decode_message, encode_message
 
 Data = dict[str, Any]
 _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}
@@ -41,10 +41,10 @@ class Recording:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the provider; what it says, an error too, is on disk before the stream ends."""
-        turn: Data = {"request": request_data(request), "events": []}
+        turn: Data = {"request": encode_request(request), "events": []}
         try:
             async for event in self._provider.stream(request):
-                turn["events"].append(_event_to(event))
+                turn["events"].append(_encode_event(event))
                 if isinstance(event, MessageDone):
                     self._write(turn)
                 yield event
@@ -54,7 +54,7 @@ class Recording:
             raise
 
     def _write(self, turn: Data) -> None:
-        self._turns.append(_cleaned(turn, self._redact))
+        self._turns.append(_redact_value(turn, self._redact))
         text = json.dumps({"model": self.model, "turns": self._turns}, indent=1, ensure_ascii=False)
         self._path.write_text(text + "\n", encoding="utf-8", errors="replace")
 
@@ -76,7 +76,7 @@ class Replay:
             raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, and one more was asked for")
         turn = self._turns[self._played]
         self._played += 1
-        asked = json.loads(compact(_cleaned(request_data(request), self._redact)).encode("utf-8", "replace"))
+        asked = json.loads(compact(_redact_value(encode_request(request), self._redact)).encode("utf-8", "replace"))
         differing = [name for name in asked if asked[name] != turn["request"].get(name)]
         if differing:
             raise AssertionError(
@@ -84,7 +84,7 @@ class Replay:
                 f"{compact(asked[differing[0]])} instead of {compact(turn['request'].get(differing[0]))}"
             )
         for event in turn["events"]:
-            yield _event_from(event)
+            yield _decode_event(event)
         if "error" in turn:
             said = turn["error"]
             raise ProviderError(said["message"], fault=said["fault"], retry_after=said["retry_after"])
@@ -95,25 +95,25 @@ class Replay:
         assert left == 0, f"{self._path.name}: {left} of {len(self._turns)} turns were not asked for"
 
 
-def request_data(request: ModelRequest) -> Data:
+def encode_request(request: ModelRequest) -> Data:
     """Give what identifies a request: all of it, except what takes a different value in every run."""
     return {
         "system": request.system,
-        "messages": [_timeless(message_to(message)) for message in request.messages],
+        "messages": [_drop_durations(encode_message(message)) for message in request.messages],
         "tools": [spec.name for spec in request.tools],
         "output_schema": request.output_schema,
         "options": dict(request.options),
     }
 
 
-def _timeless(message: Data) -> Data:
+def _drop_durations(message: Data) -> Data:
     outcomes: list[Data] = message.get("outcomes", [])
     if not outcomes:
         return message
     return {**message, "outcomes": [{key: part for key, part in each.items() if key != "seconds"} for each in outcomes]}
 
 
-def _event_to(event: ModelEvent) -> Data:
+def _encode_event(event: ModelEvent) -> Data:
     match event:
         case TextDelta(text):
             return {"text": [text]}
@@ -122,23 +122,23 @@ def _event_to(event: ModelEvent) -> Data:
         case CallDelta(call_id, name, arguments):
             return {"call": [call_id, name, arguments]}
         case MessageDone(message):
-            return {"message": message_to(message)}
+            return {"message": encode_message(message)}
 
 
-def _event_from(data: Data) -> ModelEvent:
+def _decode_event(data: Data) -> ModelEvent:
     kind, value = next(iter(data.items()))
     if kind == "message":
-        message = message_from(value)
+        message = decode_message(value)
         assert isinstance(message, AssistantMessage)
         return MessageDone(message)
     return _KINDS[kind](*value)
 
 
-def _cleaned(value: Any, redact: Callable[[str], str]) -> Any:
+def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: _cleaned(part, redact) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType] - JSON
+        return {key: _redact_value(part, redact) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType] - JSON
     if isinstance(value, (list, tuple)):
-        return [_cleaned(part, redact) for part in value]  # pyright: ignore[reportUnknownVariableType] - JSON
+        return [_redact_value(part, redact) for part in value]  # pyright: ignore[reportUnknownVariableType] - JSON
     return value

@@ -23,7 +23,16 @@ from callwright.skills.check import examine
 from callwright.skills.skill import Skill
 from callwright.tool.base import Tool
 
-_NONSENSE: tuple[str | bytes, ...] = ("", "{", "[]", "null", '"text"', "[" * 5000, b"\xff\xfe", '{"\\ud800": 1}')
+_INVALID_ARGUMENTS: tuple[str | bytes, ...] = (
+    "",
+    "{",
+    "[]",
+    "null",
+    '"text"',
+    "[" * 5000,
+    b"\xff\xfe",
+    '{"\\ud800": 1}',
+)
 _CANCEL_SECONDS = 0.02
 
 
@@ -73,7 +82,7 @@ def _check_spec(tool: Tool) -> None:
 
 
 def _check_refusals(tool: Tool) -> None:
-    for nonsense in _NONSENSE:
+    for nonsense in _INVALID_ARGUMENTS:
         try:
             tool.bind(nonsense)
         except InvalidArguments as error:
@@ -122,7 +131,7 @@ async def _check_running(tool: Tool, example: JsonObject, folder: str | os.PathL
 
 
 async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
-    children = _children()
+    children = _find_child_processes()
     executor = Executor(Registry(tool), AllowEverything())
     task = asyncio.create_task(executor.execute([ToolCall("cancelled", tool.spec.name, example)], turn=Turn()))
     await asyncio.sleep(_CANCEL_SECONDS)
@@ -132,17 +141,19 @@ async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
     except TurnCancelled as stopped:
         assert len(stopped.outcomes) == 1, f"{tool.spec.name}: a cancelled call must have its outcome"
     for _ in range(100):
-        if _children() <= children:
+        if _find_child_processes() <= children:
             return
         await asyncio.sleep(_CANCEL_SECONDS)
-    raise AssertionError(f"{tool.spec.name}: cancelling left processes behind: {sorted(_children() - children)}")
+    raise AssertionError(
+        f"{tool.spec.name}: cancelling left processes behind: {sorted(_find_child_processes() - children)}"
+    )
 
 
-def _children() -> set[int]:
+def _find_child_processes() -> set[int]:
     """Processes started from this one that are still there, wherever they have been adopted."""
     own = os.getpid()
     parents: dict[int, int] = {}
-    for entry in _numeric(Path("/proc")):
+    for entry in _process_folders(Path("/proc")):
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -159,7 +170,7 @@ def _children() -> set[int]:
     return found
 
 
-def _numeric(folder: Path) -> Iterable[Path]:
+def _process_folders(folder: Path) -> Iterable[Path]:
     return (entry for entry in folder.iterdir() if entry.name.isdigit()) if folder.is_dir() else ()
 
 

@@ -28,7 +28,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LoopbackReply:
     """What to answer. Every piece of the body arrives on its own, so that a test decides where a stream is cut."""
 
     pieces: Sequence[bytes]
@@ -46,7 +46,7 @@ class Loopback:
         """Set when a request has come."""
         self.left = asyncio.Event()
         """Set when a client has gone away from a reply that was held."""
-        self._replies: deque[Reply] = deque()
+        self._replies: deque[LoopbackReply] = deque()
         self._open: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -68,7 +68,7 @@ class Loopback:
         host, port = self._server.sockets[0].getsockname()
         return f"http://{host}:{port}"
 
-    def reply(self, *replies: Reply) -> None:
+    def reply(self, *replies: LoopbackReply) -> None:
         """Forget the replies so far; answer with these from now on."""
         self._replies = deque(replies)
 
@@ -94,7 +94,7 @@ class Loopback:
         reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
         return await self._answer(reply, reader, writer)
 
-    async def _answer(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, reply: LoopbackReply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         lines = [f"{name}: {value}\r\n" for name, value in reply.headers.items()]
         head = f"HTTP/1.1 {reply.status} Said\r\n{''.join(lines)}transfer-encoding: chunked\r\n\r\n"
         pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in reply.pieces if piece]

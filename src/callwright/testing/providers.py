@@ -52,12 +52,12 @@ async def check_provider(provider: Provider) -> list[AssistantMessage]:
         ModelRequest((_ASKED,), tools=(_TOOL,), wire_names=_WIRE),
         ModelRequest(told, tools=(_TOOL,), wire_names=_WIRE),
     ]
-    messages = [_checked([event async for event in provider.stream(request)]) for request in requests]
+    messages = [_check_stream([event async for event in provider.stream(request)]) for request in requests]
     await _check_leaving(provider, requests[0])
     return messages
 
 
-def _checked(events: Sequence[ModelEvent]) -> AssistantMessage:
+def _check_stream(events: Sequence[ModelEvent]) -> AssistantMessage:
     assert events, "a stream must have events"
     last = events[-1]
     assert isinstance(last, MessageDone), f"the last event must be the whole message, not {last!r}"
@@ -100,4 +100,4 @@ async def _check_leaving(provider: Provider, request: ModelRequest) -> None:
         break
     if isinstance(stream, AsyncGenerator):
         await stream.aclose()
-    _checked([event async for event in provider.stream(request)])
+    _check_stream([event async for event in provider.stream(request)])

@@ -11,7 +11,7 @@ from callwright.core.errors import Cancelled, Halted, Transient, UnknownTool
 from callwright.core.messages import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.spec import Effect
 from callwright.sessions.base import SessionBusy, SessionError, SessionStore
-from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said, to_text
+from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said, dump_record
 
 _CALLS = (
     ToolCall("c1", "fs.read", '{"path": "a"}'),
@@ -61,15 +61,15 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     await _check_forks(store)
     if store.durable:
         again = make()
-        assert _texts(await again.read("check-1")) == _texts(_RECORDS), "records must be there after a restart"
+        assert _dump_all(await again.read("check-1")) == _dump_all(_RECORDS), "records must be there after a restart"
     await store.delete("check-1")
     with suppress(SessionError):
         await store.read("check-1")
         raise AssertionError("a deleted session must be gone")
 
 
-def _texts(records: object) -> list[str]:
-    return [to_text(record) for record in records]  # type: ignore[union-attr] - a sequence of records
+def _dump_all(records: object) -> list[str]:
+    return [dump_record(record) for record in records]  # type: ignore[union-attr] - a sequence of records
 
 
 async def _check_round_trip(store: SessionStore) -> None:
@@ -83,9 +83,9 @@ async def _check_round_trip(store: SessionStore) -> None:
     hold.note(_RECORDS[3])
     await hold.append(*_RECORDS[4:])
     await hold.release()
-    assert _texts(await store.read("check-1")) == _texts(_RECORDS), "records must come back as they were put in"
+    assert _dump_all(await store.read("check-1")) == _dump_all(_RECORDS), "records must come back as they were put in"
     hold = await store.hold("check-1")
-    assert _texts(hold.records) == _texts(_RECORDS), "a hold must show what the session holds"
+    assert _dump_all(hold.records) == _dump_all(_RECORDS), "a hold must show what the session holds"
     await hold.release()
 
 
@@ -122,11 +122,11 @@ async def _check_forks(store: SessionStore) -> None:
     await hold.append(_RECORDS[0], _RECORDS[1], _RECORDS[4])
     await hold.release()
     await store.fork("check-3", "check-4")
-    assert _texts(await store.read("check-4")) == _texts(_RECORDS[:1]), "a fork must leave the open turn behind"
+    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must leave the open turn behind"
     with suppress(SessionError):
         await store.fork("check-3", "check-4")
         raise AssertionError("a fork must not overwrite a session")
     await store.delete("check-3")
-    assert _texts(await store.read("check-4")) == _texts(_RECORDS[:1]), "a fork must live on its own"
+    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must live on its own"
     await store.delete("check-4")
     await store.delete("check-2")

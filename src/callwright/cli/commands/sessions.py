@@ -9,14 +9,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from callwright.agent.transcript import Recalled
-from callwright.app.costs import cost_of_records, known_prices
+from callwright.agent.transcript import SessionReplay
+from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, at_least_one, find_session
 from callwright.cli.render.calls import one_line, transcript
 from callwright.core.errors import UsageError, plainly
 from callwright.sessions import SqliteStore, export_jsonl
-from callwright.sessions.records import usage_of
+from callwright.sessions.records import sum_usage
 
 _DAY_SECONDS = 86_400
 _DESCRIPTION = """\
@@ -116,13 +116,13 @@ async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
     records = await store.read(options.id)
-    recalled = Recalled(records)
+    recalled = SessionReplay(records)
     print("\n".join(transcript(list(recalled.history))))
     if recalled.open is not None:
         waiting = ", ".join(call.name for call in recalled.open.calls)
         print(f"waiting: {waiting}; go on with: callwright --resume {options.id}")
-    usage = usage_of(records)
-    cost = cost_of_records(records, known_prices(Locations.of()))
+    usage = sum_usage(records)
+    cost = cost_of_records(records, price_lookup(Locations.of()))
     print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
 
 

@@ -5,12 +5,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from callwright.app.costs import Cost, cost_of_records, known_prices
+from callwright.app.costs import Cost, cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, at_least_one
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
-from callwright.sessions.records import Said, usage_of
+from callwright.sessions.records import Said, sum_usage
 from callwright.stats import Stats
 
 _DESCRIPTION = """\
@@ -34,20 +34,20 @@ def run(arguments: list[str]) -> int:
         "--limit", type=at_least_one, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
     )
     options = parser.parse_args(arguments)
-    places = Locations.of()
-    figures = asyncio.run(_figures(places, options.limit)) if places.sessions.exists() else _Figures()
+    locations = Locations.of()
+    figures = asyncio.run(_figures(locations, options.limit)) if locations.sessions.exists() else _Figures()
     print(json.dumps(_fields(figures), indent=2) if options.json else _table(figures))
     return 0
 
 
-async def _figures(places: Locations, limit: int) -> _Figures:
+async def _figures(locations: Locations, limit: int) -> _Figures:
     figures = _Figures()
-    prices_of = known_prices(places)
-    async with SqliteStore(places.sessions) as store:
+    prices_of = price_lookup(locations)
+    async with SqliteStore(locations.sessions) as store:
         for entry in await store.list(limit=limit):
             records = await store.read(entry.session_id)
             figures.sessions += 1
-            figures.usage += usage_of(records)
+            figures.usage += sum_usage(records)
             figures.cost += cost_of_records(records, prices_of)
             for record in records:
                 if isinstance(record, Said) and isinstance(record.message, ToolMessage):

@@ -23,13 +23,13 @@ from callwright.core.errors import UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Thinking, Usage
 from callwright.sessions.base import SessionStore
-from callwright.sessions.records import Asked, settled_length
+from callwright.sessions.records import Asked, count_settled_records
 
 
 async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
     """What a session waits for; empty if it waits for nothing."""
     records = await store.read(session_id)
-    asked = [record for record in records[settled_length(records) :] if isinstance(record, Asked)]
+    asked = [record for record in records[count_settled_records(records) :] if isinstance(record, Asked)]
     return asked[-1].questions if asked else ()
 
 
@@ -145,7 +145,7 @@ def init_line(app: App, session_id: str) -> dict[str, Any]:
         "type": "system",
         "subtype": "init",
         "session_id": session_id,
-        "cwd": str(app.places.cwd),
+        "cwd": str(app.locations.cwd),
         "model": app.agent.provider.model,
         "permissionMode": app.switch.mode,
         "tools": [spec.name for spec in app.agent.registry.snapshot().definitions],

@@ -18,7 +18,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
-from callwright.agent.transcript import Recalled
+from callwright.agent.transcript import SessionReplay
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.skills.service import STDIN_BEGINS
@@ -86,7 +86,7 @@ class _Run:
     async def _all(self, app: App, conversation: Conversation, prompts: Iterator[str] | None) -> int:
         code = 0
         if prompts is None:
-            waiting = Recalled(await app.agent.sessions.read(self._session_id)).open
+            waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
             self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
             code = await self._one(app, conversation.go_on(await self._answers(app), **self._how()))
         for prompt in prompts or ():

@@ -11,12 +11,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol, get_args
 
-from callwright.agent.compaction import message_tokens
+from callwright.agent.compaction import estimate_message_tokens
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
-from callwright.app.permissions import rules_in
+from callwright.app.permissions import load_rules
 from callwright.cli.parsing import find_session
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import filled
@@ -41,7 +41,7 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
     )
     sizes = {"instructions": estimate_tokens(app.agent.system), f"{len(definitions)} tools": tools}
     for kind, name in _KINDS.items():
-        sizes[name] = sum(message_tokens(message) for message in messages if type(message) is kind)
+        sizes[name] = sum(estimate_message_tokens(message) for message in messages if type(message) is kind)
     total = sum(sizes.values())
     yield from (f"  {name:<22} {tokens:>8}" for name, tokens in sizes.items())
     yield f"  {'about':<22} {total:>8} tokens, counted roughly"
@@ -52,8 +52,8 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
 
 def permission_lines(app: App) -> Iterator[str]:
     """The mode and every rule in force, with where it was written."""
-    here = PathContext.within(Workspace(app.places.cwd), app.places.cwd)
-    rules = rules_in(app.settings, here).rules
+    here = PathContext.within(Workspace(app.locations.cwd), app.locations.cwd)
+    rules = load_rules(app.settings, here).rules
     yield f"  mode {app.switch.mode}"
     yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in rules)
     if not rules:
@@ -63,7 +63,7 @@ def permission_lines(app: App) -> Iterator[str]:
 
 async def write_copy(app: App, session_id: str, name: str) -> Path:
     """Write the conversation as text, or its records where the file is named `.jsonl`; never over another file."""
-    target = _target(app.places, name or f"session-{session_id[:8]}.md")
+    target = _target(app.locations, name or f"session-{session_id[:8]}.md")
     if target.suffix == ".jsonl":
         text = await export_jsonl(app.agent.sessions, session_id)
     else:
@@ -78,8 +78,8 @@ async def write_copy(app: App, session_id: str, name: str) -> Path:
     return target
 
 
-def _target(places: Locations, name: str) -> Path:
-    return places.cwd / Path(name).expanduser()
+def _target(locations: Locations, name: str) -> Path:
+    return locations.cwd / Path(name).expanduser()
 
 
 COMMANDS = {
@@ -115,7 +115,7 @@ class Host(Protocol):
     app: App
     conversation: Conversation
     terminal: Terminal
-    places: Locations
+    locations: Locations
     spent: Spent
 
     async def compact(self, focus: str) -> None:
@@ -199,7 +199,7 @@ class Slash:
 
     def _files(self, begun: str) -> Iterator[str]:
         folder, _, start = begun.rpartition("/")
-        base = Path(self._talker.places.cwd, folder)
+        base = Path(self._talker.locations.cwd, folder)
         try:
             entries = sorted(base.iterdir())[:_MOST_FILES]
         except OSError:
@@ -295,7 +295,7 @@ class Slash:
     async def _model(self, rest: str) -> None:
         app = self._talker.app
         if rest:
-            models = app.skilled.models
+            models = app.skill_service.models
             models.own = models.get(rest)
             models.switch()
             app.agent.limits = replace(app.agent.limits, prices=prices_in(app.settings, models.own.model))

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from callwright.agent.budget import Prices
+from callwright.agent.run_limits import Prices
 from callwright.app.costs import cost_of_records
 from callwright.cli.render.calls import Progress, call_line
 from callwright.cli.render.text import Palette, width_of
 from callwright.core.calls import ToolCall
 from callwright.core.messages import Usage
-from callwright.sessions.records import Record, usage_of
+from callwright.sessions.records import Record, sum_usage
 
 _MOST_ROWS = 8
 _LEAST_COLUMNS = 24
@@ -78,7 +78,7 @@ class Spent:
 
     def recall(self, records: Sequence[Record], prices_of: Callable[[str], Prices | None]) -> None:
         """Begin with what the session took before."""
-        self.usage, cost = usage_of(records), cost_of_records(records, prices_of)
+        self.usage, cost = sum_usage(records), cost_of_records(records, prices_of)
         self.usd = None if cost.unpriced_tokens and not cost.usd else cost.usd
 
     def count(self, usage: Usage, usd: float | None) -> None:

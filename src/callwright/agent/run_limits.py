@@ -94,7 +94,7 @@ class Spending:
         seen: dict[tuple[str, str], tuple[str, int]] = {}
         said: str | None = None
         for outcome in outcomes:
-            key, text = (outcome.call.name, _written(outcome.call)), outcome.text
+            key, text = (outcome.call.name, _arguments_text(outcome.call)), outcome.text
             before, count = self._counts.get(key, ("", 0))
             count = count + 1 if text == before else 1
             seen[key] = (text, count)
@@ -108,7 +108,7 @@ class Spending:
         return said
 
 
-def _written(call: ToolCall) -> str:
+def _arguments_text(call: ToolCall) -> str:
     if isinstance(call.arguments, str):
         return call.arguments
     if isinstance(call.arguments, bytes):
