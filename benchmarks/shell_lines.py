@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.measure import table
 from callwright.policy import judge_command
-from callwright.shell.analyze import analyse, analyse_anew
+from callwright.shell.analyzer import analyze, analyze_uncached
 
 TYPICAL = (
     "git status",
@@ -44,19 +44,19 @@ def main() -> None:
     rows: list[tuple[str, str, str, bool]] = []
     with TemporaryDirectory() as folder:
         place = Path(folder).resolve()
-        each = [best(lambda line=line: analyse_anew(line, str(place)), 200) * 1e6 for line in TYPICAL]
+        each = [best(lambda line=line: analyze_uncached(line, str(place)), 200) * 1e6 for line in TYPICAL]
         typical = sorted(each)[len(each) // 2]
         rows.append(("analysis of a typical line (median)", f"{typical:.0f} µs", "<= 150 µs", typical <= 150))
         rows.append(("the slowest of the typical ones", f"{max(each):.0f} µs", "<= 150 µs", max(each) <= 150))
-        again = best(lambda: analyse(TYPICAL[0], str(place)), 200) * 1e6
+        again = best(lambda: analyze(TYPICAL[0], str(place)), 200) * 1e6
         rows.append(("a line that was analysed before", f"{again:.1f} µs", "-", True))
         judged = best(lambda: judge_command(TYPICAL[0], cwd=place, workspace=place), 200) * 1e6
         rows.append(("judge_command of one line, policies built each time", f"{judged:.0f} µs", "-", True))
-        same = best(lambda: analyse("; ".join(["ls -l"] * 3_000), str(place)), 3) * 1e3
+        same = best(lambda: analyze("; ".join(["ls -l"] * 3_000), str(place)), 3) * 1e3
         rows.append(("3,000 commands, all the same", f"{same:.0f} ms", "<= 60 ms", same <= 60))
-        different = best(lambda: analyse("; ".join(f"ls -l f{n}" for n in range(3_000)), str(place)), 3) * 1e3
+        different = best(lambda: analyze("; ".join(f"ls -l f{n}" for n in range(3_000)), str(place)), 3) * 1e3
         rows.append(("3,000 commands, all different", f"{different:.0f} ms", "<= 60 ms", different <= 60))
         for name, line in HOSTILE.items():
-            hostile = best(lambda line=line: analyse_anew(line, str(place)), 3) * 1e3
+            hostile = best(lambda line=line: analyze_uncached(line, str(place)), 3) * 1e3
             rows.append((f"hostile: {name}", f"{hostile:.0f} ms", "<= 50 ms", hostile <= 50))
     table("shell lines (CPU time)", rows)

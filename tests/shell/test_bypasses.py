@@ -2,7 +2,7 @@
 
 import pytest
 
-from callwright.shell import Verdict, analyse
+from callwright.shell import Verdict, analyze
 
 _HARMLESS = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 
@@ -584,5 +584,5 @@ _EVERYTHING = [
 
 @pytest.mark.parametrize("line", _EVERYTHING, ids=repr)
 def test_no_known_bypass_is_proven_harmless(line: str) -> None:
-    plan = analyse(line, "/srv/project")
+    plan = analyze(line, "/srv/project")
     assert not (plan.proven and plan.verdict in _HARMLESS), plan.reason

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from callwright.core.access import Reach
-from callwright.shell import SAFE_ENVIRONMENT, Verdict, analyse
+from callwright.shell import SAFE_ENVIRONMENT, Verdict, analyze
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="lines are run by bash")
 
@@ -151,7 +151,7 @@ def _run(line: str, base: Path) -> str:
 
 
 def _check(line: str, base: Path) -> None:
-    plan = analyse(line, base)
+    plan = analyze(line, base)
     assume(plan.proven and plan.verdict is Verdict.READ_ONLY)
     assert not any(isinstance(access, Reach) for access in plan.accesses)
     before = _picture(base)
@@ -179,7 +179,7 @@ def test_what_is_judged_read_only_changes_nothing_in_thousands_of_lines(folder: 
 
 def test_the_generator_makes_lines_of_both_kinds(folder: Path) -> None:
     """A fuzz suite that is never allowed to run anything would prove nothing."""
-    verdicts = {analyse(f"{program} a.txt", folder).verdict for program in _PROGRAMS}
+    verdicts = {analyze(f"{program} a.txt", folder).verdict for program in _PROGRAMS}
     assert {Verdict.READ_ONLY, Verdict.WRITES, Verdict.DESTRUCTIVE, Verdict.UNKNOWN} <= verdicts | {
-        analyse("rm -rf a.txt", folder).verdict
+        analyze("rm -rf a.txt", folder).verdict
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from callwright.core.access import DeletePath, Reach, WritePath
-from callwright.shell import SimpleCommand, Verdict, analyse
+from callwright.shell import SimpleCommand, Verdict, analyze
 
 _HIDING_TOUCH = [
     "touch x",
@@ -92,18 +92,18 @@ def _layers(command: SimpleCommand) -> tuple[tuple[str, ...], ...]:
 
 @pytest.mark.parametrize("line", _HIDING_TOUCH, ids=lambda line: repr(line[:60]))
 def test_a_command_is_found_wherever_it_hides(line: str) -> None:
-    layers = [layer for command in analyse(line, "/w").commands for layer in _layers(command)]
+    layers = [layer for command in analyze(line, "/w").commands for layer in _layers(command)]
     assert any(layer[:2] == ("touch", "x") for layer in layers)
 
 
 def test_a_program_is_found_behind_its_path() -> None:
-    (command,) = analyse("/usr/bin/touch x", "/w").commands
+    (command,) = analyze("/usr/bin/touch x", "/w").commands
     assert command.words == ("/usr/bin/touch", "x")
     assert command.wrapped == (("touch", "x"),)
 
 
 def test_wrappers_are_named_outermost_first() -> None:
-    (command,) = analyse("sudo env A=1 timeout 5 touch x", "/w").commands
+    (command,) = analyze("sudo env A=1 timeout 5 touch x", "/w").commands
     assert command.wrappers == ("sudo", "env", "timeout")
     assert command.wrapped[0] == ("sudo", "env", "A=1", "timeout", "5", "touch", "x")
     assert command.words == ("touch", "x")
@@ -111,7 +111,7 @@ def test_wrappers_are_named_outermost_first() -> None:
 
 
 def test_where_a_command_was_found_is_said() -> None:
-    inside = {command.words[0]: command.inside for command in analyse("echo $(ls); bash -c pwd", "/w").commands}
+    inside = {command.words[0]: command.inside for command in analyze("echo $(ls); bash -c pwd", "/w").commands}
     assert inside == {"echo": "", "ls": "command substitution", "pwd": "bash -c"}
 
 
@@ -154,7 +154,7 @@ def test_where_a_command_was_found_is_said() -> None:
     ],
 )
 def test_what_is_changed_is_said(line: str, access: object) -> None:
-    accesses = analyse(line, "/w").accesses
+    accesses = analyze(line, "/w").accesses
     if isinstance(access, Reach):
         assert any(isinstance(found, Reach) and found.url == access.url for found in accesses)
     else:
@@ -183,12 +183,12 @@ def test_what_is_changed_is_said(line: str, access: object) -> None:
     ],
 )
 def test_what_cannot_be_undone_is_called_destructive(line: str) -> None:
-    assert analyse(line, "/w").verdict is Verdict.DESTRUCTIVE
+    assert analyze(line, "/w").verdict is Verdict.DESTRUCTIVE
 
 
 @pytest.mark.parametrize("line", ["touch a", "rm a", "mkdir a", "cp a b", "git add .", "git commit -m x", "ls > a"])
 def test_what_is_changed_and_known_is_called_writing(line: str) -> None:
-    plan = analyse(line, "/w")
+    plan = analyze(line, "/w")
     assert (plan.proven, plan.verdict) == (True, Verdict.WRITES)
 
 
@@ -214,7 +214,7 @@ def test_what_is_changed_and_known_is_called_writing(line: str) -> None:
     ],
 )
 def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
-    assert analyse(line, "/w").dangers
+    assert analyze(line, "/w").dangers
 
 
 @pytest.mark.parametrize(
@@ -229,16 +229,16 @@ def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
     ],
 )
 def test_what_only_looks_dangerous_is_no_danger(line: str) -> None:
-    assert not analyse(line, "/w").dangers
+    assert not analyze(line, "/w").dangers
 
 
 def test_an_unknown_program_with_literal_words_is_proven_but_unknown() -> None:
-    plan = analyse("make all", "/w")
+    plan = analyze("make all", "/w")
     assert (plan.proven, plan.verdict) == (True, Verdict.UNKNOWN)
     assert "make" in plan.reason
 
 
 def test_the_verdict_of_a_line_is_the_worst_of_its_commands() -> None:
-    assert analyse("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
-    assert analyse("ls; touch a", "/w").verdict is Verdict.WRITES
-    assert analyse("", "/w").verdict is Verdict.READ_ONLY
+    assert analyze("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
+    assert analyze("ls; touch a", "/w").verdict is Verdict.WRITES
+    assert analyze("", "/w").verdict is Verdict.READ_ONLY

@@ -3,10 +3,10 @@
 import pytest
 
 from callwright.shell import tables
-from callwright.shell.rule_tables import table
+from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Certainty, Word
 
-_TABLE = table(
+_TABLE = parse_table(
     """
 free: reads
 sort: reads; not -o --output --compress-program
@@ -97,9 +97,9 @@ def test_a_sub_command_is_found_behind_options_only(words: list[str], found: boo
 
 def test_a_clause_nobody_knows_is_a_mistake_in_the_table() -> None:
     with pytest.raises(AssertionError, match="no such clause"):
-        table("x: reeds")
+        parse_table("x: reeds")
 
 
 def test_all_tables_can_be_read() -> None:
-    assert tables.rule("cat") is not None
-    assert tables.rule("no-such-program") is None
+    assert tables.find_rule("cat") is not None
+    assert tables.find_rule("no-such-program") is None

@@ -3,7 +3,7 @@
 import pytest
 
 from callwright.core.access import ReadPath
-from callwright.shell import Verdict, analyse
+from callwright.shell import Verdict, analyze
 
 _LOCAL = [
     "ls",
@@ -100,13 +100,13 @@ _REMOTE = [
 
 @pytest.mark.parametrize("line", _LOCAL, ids=repr)
 def test_looking_around_is_proven_read_only(line: str) -> None:
-    plan = analyse(line, "/srv/project")
+    plan = analyze(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READ_ONLY), plan.reason
 
 
 @pytest.mark.parametrize("line", _REMOTE, ids=repr)
 def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
-    plan = analyse(line, "/srv/project")
+    plan = analyze(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READS_NETWORK), plan.reason
 
 
@@ -136,25 +136,25 @@ def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
     ],
 )
 def test_what_is_read_is_said_with_its_whole_path(line: str, path: str) -> None:
-    assert ReadPath(path) in analyse(line, "/srv/project").accesses
+    assert ReadPath(path) in analyze(line, "/srv/project").accesses
 
 
 def test_a_cd_that_may_fail_leaves_both_folders_possible() -> None:
-    paths = {access.path for access in analyse("cd src; cat a", "/w").accesses if isinstance(access, ReadPath)}
+    paths = {access.path for access in analyze("cd src; cat a", "/w").accesses if isinstance(access, ReadPath)}
     assert {"/w/a", "/w/src/a"} <= paths
 
 
 def test_a_path_that_cannot_be_told_is_not_absolute() -> None:
-    plan = analyse('cat "$FILE"', "/w")
+    plan = analyze('cat "$FILE"', "/w")
     assert [access.path[0] == "/" for access in plan.accesses if isinstance(access, ReadPath)] == [False]
 
 
 def test_names_from_a_file_cannot_be_told() -> None:
-    plan = analyse("cat list | xargs cat", "/w")
+    plan = analyze("cat list | xargs cat", "/w")
     assert ReadPath("{}") in plan.accesses
 
 
 def test_home_is_known_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     for line in ("cat ~/.ssh/id_rsa", "cat $HOME/.ssh/id_rsa", 'cat "${HOME}/.ssh/id_rsa"', "cd; cat .ssh/id_rsa"):
-        assert ReadPath("/home/me/.ssh/id_rsa") in analyse(line, "/w").accesses, line
+        assert ReadPath("/home/me/.ssh/id_rsa") in analyze(line, "/w").accesses, line

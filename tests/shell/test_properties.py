@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from callwright.core.json import Json
-from callwright.shell import ShellPlan, Verdict, analyse
-from callwright.shell.analyze import analyse_anew
+from callwright.shell import ShellPlan, Verdict, analyze
+from callwright.shell.analyzer import analyze_uncached
 
 _SHELLISH = st.text(
     st.sampled_from(list("ab x12-_/.=~*?[]{}()<>|&;$`'\"\\\n\t#!@%^+,:")) | st.characters(), max_size=60
@@ -56,7 +56,7 @@ def _harmless(plan: ShellPlan) -> bool:
 @example("a" * 200_000)
 @example("${" * 4_000)
 def test_no_text_raises(line: str) -> None:
-    plan = analyse(line, "/w")
+    plan = analyze(line, "/w")
     assert plan.line == line
     assert plan.proven <= (not plan.problem)
 
@@ -64,26 +64,26 @@ def test_no_text_raises(line: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_raise(raw: bytes) -> None:
-    analyse(raw.decode("utf-8", "surrogateescape"), "/w")
+    analyze(raw.decode("utf-8", "surrogateescape"), "/w")
 
 
 @given(_LOOKS, st.sampled_from(_ADDED))
 def test_nothing_added_makes_a_line_harmless(line: str, added: str) -> None:
-    assert _harmless(analyse(line, "/w"))
-    assert not _harmless(analyse(added.format(line), "/w"))
+    assert _harmless(analyze(line, "/w"))
+    assert not _harmless(analyze(added.format(line), "/w"))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(_TOKENS, st.sampled_from(["; touch x", "\ntouch x", " && touch x", " > x"]))
 def test_a_harmless_line_stops_being_harmless_with_a_write(line: str, tail: str) -> None:
-    assume(_harmless(analyse(line, "/w")) and "#" not in line and line.strip())
-    assert not _harmless(analyse(line + tail, "/w"))
+    assume(_harmless(analyze(line, "/w")) and "#" not in line and line.strip())
+    assert not _harmless(analyze(line + tail, "/w"))
 
 
 @given(st.lists(st.sampled_from(_PREFIXES), max_size=3), st.sampled_from(_FRAMES))
 def test_no_wrapping_hides_a_command(prefixes: list[str], frame: str) -> None:
     line = frame.format(" ".join([*prefixes, "touch PROOF"]))
-    plan = analyse(line, "/w")
+    plan = analyze(line, "/w")
     layers = [layer for command in plan.commands for layer in (command.words, *command.wrapped)]
     assert any(layer[:2] == ("touch", "PROOF") for layer in layers), line
     assert not _harmless(plan)
@@ -91,7 +91,7 @@ def test_no_wrapping_hides_a_command(prefixes: list[str], frame: str) -> None:
 
 @given(_LOOKS)
 def test_the_same_line_gets_the_same_plan(line: str) -> None:
-    assert analyse(line, "/w") == analyse(line, Path("/w"))
+    assert analyze(line, "/w") == analyze(line, Path("/w"))
 
 
 _SHFMT = shutil.which("shfmt") or shutil.which("shfmt", path=str(Path(sys.executable).parent))
@@ -117,7 +117,7 @@ def test_every_command_another_parser_sees_is_found(parts: list[str], joiner: st
     line = joiner.join(parts)
     told = subprocess.run([_SHFMT or "shfmt", "--to-json"], input=line, capture_output=True, text=True, check=False)
     assume(told.returncode == 0)
-    found = {command.words[0] for command in analyse(line, "/w").commands if command.words}
+    found = {command.words[0] for command in analyze(line, "/w").commands if command.words}
     assert _names(json.loads(told.stdout)) <= found
 
 
@@ -138,7 +138,7 @@ def _names(node: Json) -> set[str]:
 
 def _work(line: str) -> int:
     """How many calls of functions an analysis takes: the same on every machine, however busy."""
-    analyse("ls", "/w")
+    analyze("ls", "/w")
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -147,7 +147,7 @@ def _work(line: str) -> int:
 
     sys.setprofile(count)
     try:
-        analyse_anew(line, "/w")
+        analyze_uncached(line, "/w")
     finally:
         sys.setprofile(None)
     return calls

@@ -1,10 +1,10 @@
-"""What a bash line would do: proven to allow, over-approximated to deny."""
+"""Static analysis of bash lines: what is proven safe may be allowed, whatever might happen can be denied."""
 
 from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
-    from callwright.shell.analyze import analyse as analyse
+    from callwright.shell.analyzer import analyze as analyze
     from callwright.shell.git_env import SAFE_ENVIRONMENT as SAFE_ENVIRONMENT
     from callwright.shell.plan import (
         ShellPlan as ShellPlan,
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "analyze": "analyse",
+        "analyzer": "analyze",
         "git_env": "SAFE_ENVIRONMENT",
         "plan": "ShellPlan SimpleCommand Verdict worst",
     },

@@ -1,4 +1,4 @@
-"""Reads simple commands, their redirects, assignments and conditions out of syntax nodes."""
+"""Reads simple commands, their redirects, assignments and conditions from syntax nodes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from callwright.shell.findings import NOTHING, STDIN_SCRIPT, Around, Feed, Found, Ledger, Redirects, merged
+from callwright.shell.findings import (
+    NO_INPUT,
+    STDIN_SCRIPT,
+    Findings,
+    FoundCommand,
+    Redirects,
+    ScriptContext,
+    XargsInput,
+    merge_redirects,
+)
 from callwright.shell.plan import SimpleCommand
-from callwright.shell.reader import Reader
-from callwright.shell.words import Certainty, Folders, Word, entered, harmless, home, is_name
+from callwright.shell.reader import WordReader
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, home_folder, is_harmless_variable, is_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 Exits: TypeAlias = tuple[Folders, Folders]
-"""Where the shell may stand after success, and after failure."""
+"""The folders the shell may be in after success, and after failure."""
 
 _SPACE = ord(" ")
 _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
@@ -25,32 +34,34 @@ _EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)\Z")
 
 
-class CommandReader(Reader):
-    """Reports simple commands; which nodes hold further ones only the walk knows."""
+class CommandReader(WordReader):
+    """Reports simple commands; `SyntaxWalker` adds the nodes that contain further ones."""
 
     visits: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, source: bytes, ledger: Ledger, around: Around, report: Callable[[Found], None]) -> None:
-        super().__init__(source, ledger)
-        self.around = around
-        self.feed: Feed = NOTHING
+    def __init__(
+        self, source: bytes, findings: Findings, context: ScriptContext, report: Callable[[FoundCommand], None]
+    ) -> None:
+        super().__init__(source, findings)
+        self.context = context
+        self.xargs_input: XargsInput = NO_INPUT
         self.report = report
         self._attached: dict[int, list[Node]] = {}
-        self._known_in: tuple[Folders, Around, Feed] = (None, around, None)
+        self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)
         self._known_commands: dict[str, tuple[list[SimpleCommand], Exits]] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
-        """Report what is below a node; the walk knows how."""
+        """Report the commands below a node; implemented by `SyntaxWalker`."""
         raise NotImplementedError
 
-    def test(self, node: Node, folders: Folders) -> Exits:
-        """Report a condition, and object to what it would evaluate."""
+    def read_test(self, node: Node, folders: Folders) -> Exits:
+        """Report a condition, and record an objection to anything it would evaluate."""
         self.folders = folders
         self._check_test(node, evaluates=self.source[node.start_byte : node.start_byte + 2] == b"[[")
         text = self.text(node)
         if "\n" in text:
-            self.ledger.doubt_parser("a condition goes over several lines")
-        self.report(Found(tuple(Word(word) for word in text.split()), text, folders, self.around))
+            self.findings.doubt_parser("a condition goes over several lines")
+        self.report(FoundCommand(tuple(Word(word) for word in text.split()), text, folders, self.context))
         return folders, folders
 
     def _check_test(self, node: Node, *, evaluates: bool) -> None:
@@ -62,48 +73,48 @@ class CommandReader(Reader):
                 self._check_test(child, evaluates=evaluates)
             elif kind in ("regex", "extglob_pattern"):
                 if not plain_pattern(self.text(child)):
-                    self.ledger.object("the pattern is not understood")
+                    self.findings.add_objection("the pattern is not understood")
                     self.statements(child)
             elif kind == "((":
-                self.ledger.object("arithmetic may run what variables contain")
+                self.findings.add_objection("arithmetic may run what variables contain")
             elif child.is_named:
                 word = self.word(child)
                 # [ $x = y ] splits x into words, and one of them may be -v with a subscript that runs something
                 if not evaluates and word.certainty is Certainty.ANYTHING and word.text[:1] != '"':
-                    self.ledger.object(f"{word.text} may become an operator of the condition")
+                    self.findings.add_objection(f"{word.text} may become an operator of the condition")
 
     def _check_operator(self, node: Node, operator: str, *, evaluates: bool) -> None:
         if operator in ("-v", "-R"):
-            self.ledger.object(f"{operator} evaluates subscripts")
+            self.findings.add_objection(f"{operator} evaluates subscripts")
         if evaluates and operator in _EQUALITY:
             operands = [self.text(child) for child in node.children if child.type != "test_operator"]
             # [[ x -eq 1 ]] evaluates x, and with it any $(...) in a subscript
             if not all(_WHOLE_NUMBER.match(operand) for operand in operands):
-                self.ledger.object(f"{operator} evaluates what is not a plain number")
+                self.findings.add_objection(f"{operator} evaluates what is not a plain number")
 
-    def declaration(self, node: Node, folders: Folders) -> Exits:
-        """Report declare, export, unset and their kin."""
+    def read_declaration(self, node: Node, folders: Folders) -> Exits:
+        """Report declare, export, unset and similar commands."""
         self.folders = folders
         for child in node.children:
             if child.type == "variable_assignment":
-                self._assignment(child)
+                self._read_assignment(child)
             elif child.is_named and child.type != "variable_name":
                 self.word(child)
         words = tuple(Word(text) for text in self.text(node).split())
-        self.report(Found(words, self.text(node), folders, self.around))
+        self.report(FoundCommand(words, self.text(node), folders, self.context))
         return folders, folders
 
-    def assignments(self, node: Node, folders: Folders) -> Exits:
+    def read_assignments(self, node: Node, folders: Folders) -> Exits:
         """Report a statement that only sets variables."""
         self.folders = folders
         parts = node.children if node.type == "variable_assignments" else [node]
-        assignments = tuple(self._assignment(part) for part in parts)
+        assignments = tuple(self._read_assignment(part) for part in parts)
         for name, value in assignments:
             self.set_variable(name, value)
-        self.report(Found((), self.text(node), folders, self.around, assignments))
+        self.report(FoundCommand((), self.text(node), folders, self.context, assignments))
         return folders, folders
 
-    def _assignment(self, node: Node) -> tuple[str, str | None]:
+    def _read_assignment(self, node: Node) -> tuple[str, str | None]:
         name, value = "", Word("")
         self.check_adjacent(node.children)
         for child in node.children:
@@ -112,24 +123,24 @@ class CommandReader(Reader):
             elif child.type == "=":
                 continue
             elif child.type in ("subscript", "array", "+="):
-                self.ledger.object("arrays and appended values are not followed")
+                self.findings.add_objection("arrays and appended values are not followed")
                 self.sweep_words(child)
                 value = Word(self.text(child), Certainty.ANYTHING)
                 name = name or self.text(child).partition("[")[0]
             else:
                 value = self.word(child)
-        if not harmless(name, value.text if value.literal else None):
-            self.ledger.object(f"it sets {name or 'a variable'}, which may change what programs do")
+        if not is_harmless_variable(name, value.text if value.literal else None):
+            self.findings.add_objection(f"it sets {name or 'a variable'}, which may change what programs do")
         return name, value.text if value.literal else None
 
     def set_variable(self, name: str, value: str | None) -> None:
-        """Remember what the line itself puts into a variable."""
-        if not is_name(name) or not harmless(name, value):
-            self.ledger.object(f"it sets {name}, which may change what programs do")
-        known = self.ledger.variables.get(name, value)
-        self.ledger.variables[name] = value if known == value else None
+        """Record the value that the line itself gives to a variable."""
+        if not is_name(name) or not is_harmless_variable(name, value):
+            self.findings.add_objection(f"it sets {name}, which may change what programs do")
+        known = self.findings.variables.get(name, value)
+        self.findings.variables[name] = value if known == value else None
 
-    def redirected(self, node: Node, folders: Folders) -> Exits:
+    def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""
         body: Node | None = None
         redirects: list[Node] = []
@@ -147,29 +158,29 @@ class CommandReader(Reader):
             # the parser hangs the redirect on the whole of "a && b > x", bash on b
             self._attached[target.id] = redirects
             return self.visit(body, folders)
-        kept, self.feed = self.feed, None
+        kept, self.xargs_input = self.xargs_input, None
         exits = self.visit(body, folders) if body is not None else (folders, folders)
-        self.feed, self.folders = kept, folders
-        read, extra, rest = self._redirects(redirects)
+        self.xargs_input, self.folders = kept, folders
+        read, extra, rest = self._read_redirects(redirects)
         if extra:
-            self.ledger.object("words after a redirect belong to no command")
-        self.report(Found((), self.text(node), folders, self.around, redirects=read))
-        self._rest(rest, folders)
+            self.findings.add_objection("words after a redirect belong to no command")
+        self.report(FoundCommand((), self.text(node), folders, self.context, redirects=read))
+        self._visit_rest(rest, folders)
         return exits
 
-    def lone_redirect(self, node: Node, folders: Folders) -> Exits:
+    def read_lone_redirect(self, node: Node, folders: Folders) -> Exits:
         """Report a redirect without a command."""
         self.folders = folders
-        read, _, _ = self._redirects((node,))
-        self.report(Found((), self.text(node), folders, self.around, redirects=read))
+        read, _, _ = self._read_redirects((node,))
+        self.report(FoundCommand((), self.text(node), folders, self.context, redirects=read))
         return folders, folders
 
-    def command(self, node: Node, folders: Folders) -> Exits:
-        """Report a simple command and say where the shell may stand afterwards."""
+    def read_command(self, node: Node, folders: Folders) -> Exits:
+        """Report a simple command and return the folders the shell may be in afterwards."""
         after = self._attached.pop(node.id, ()) if self._attached else ()
         text = self.slice(node.start_byte, after[-1].end_byte if after else node.end_byte)
         if not after and _PLAIN_COMMAND.match(text):
-            return self._plain_command(text, folders)
+            return self._read_plain_command(text, folders)
         self.folders = folders
         words: list[Word] = []
         assignments: list[tuple[str, str | None]] = []
@@ -183,29 +194,34 @@ class CommandReader(Reader):
             if kind == "word":
                 words.append(self.bare_word(self.slice(start, end)))
             elif kind == "command_name":
-                words.append(self.word(child.children[0]) if child.child_count == 1 else self._odd_name(child))
+                words.append(self.word(child.children[0]) if child.child_count == 1 else self._read_odd_name(child))
             elif kind == "variable_assignment":
-                assignments.append(self._assignment(child))
+                assignments.append(self._read_assignment(child))
             elif kind.endswith("_redirect"):
                 redirects.append(child)
             else:
                 words.append(self.word(child))
         redirects.extend(after)
-        found = Found(tuple(words), text, folders, self.around, tuple(assignments), feed=self.feed)
+        found = FoundCommand(
+            tuple(words), text, folders, self.context, tuple(assignments), xargs_input=self.xargs_input
+        )
         if redirects:
-            return self._redirected_command(found, redirects)
+            return self._read_redirected_command(found, redirects)
         self.report(found)
-        return self._exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
+        return self._find_exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
 
-    def _plain_command(self, text: str, folders: Folders) -> Exits:
-        """Take a command apart that holds nothing but plain words: most do, and the tree adds nothing then."""
-        commands = self.ledger.commands
+    def _read_plain_command(self, text: str, folders: Folders) -> Exits:
+        """Read a command that consists of plain words by splitting its text, which is faster than its nodes.
+
+        Results are cached per text, because hostile lines repeat one command thousands of times.
+        """
+        commands = self.findings.commands
         if (
             folders is not self._known_in[0]
-            or self.around is not self._known_in[1]
-            or self.feed is not self._known_in[2]
+            or self.context is not self._known_in[1]
+            or self.xargs_input is not self._known_in[2]
         ):
-            self._known_in = (folders, self.around, self.feed)
+            self._known_in = (folders, self.context, self.xargs_input)
             self._known_commands = {}
         known = self._known_commands.get(text)
         if known is not None:
@@ -213,57 +229,61 @@ class CommandReader(Reader):
             return known[1]
         before = len(commands)
         words = tuple([Word(word) for word in text.split(" ") if word])
-        self.report(Found(words, text, folders, self.around, feed=self.feed))
-        exits = self._exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
+        self.report(FoundCommand(words, text, folders, self.context, xargs_input=self.xargs_input))
+        exits = self._find_exits(words, folders) if words[0].text in _MOVERS else (folders, folders)
         self._known_commands[text] = commands[before:], exits
         return exits
 
-    def _redirected_command(self, found: Found, redirects: Sequence[Node]) -> Exits:
-        read, extra, rest = self._redirects(redirects)
+    def _read_redirected_command(self, found: FoundCommand, redirects: Sequence[Node]) -> Exits:
+        read, extra, rest = self._read_redirects(redirects)
         words = (*found.words, *extra)
-        feed = None if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects) else found.feed
-        self.report(found._replace(words=words, redirects=read, feed=feed))
-        before = len(self.ledger.commands)
-        self._rest(rest, found.folders)
-        if any(command.reason == STDIN_SCRIPT for command in self.ledger.commands[before:]):
-            for text in read.fed:
+        xargs_input = (
+            None
+            if any(b"<" in self.source[node.start_byte : node.end_byte] for node in redirects)
+            else found.xargs_input
+        )
+        self.report(found._replace(words=words, redirects=read, xargs_input=xargs_input))
+        before = len(self.findings.commands)
+        self._visit_rest(rest, found.folders)
+        if any(command.reason == STDIN_SCRIPT for command in self.findings.commands[before:]):
+            for text in read.stdin_texts:
                 self.script(text, "a heredoc")
-        return self._exits(words, found.folders)
+        return self._find_exits(words, found.folders)
 
     def _check_gap(self, end: int, start: int) -> None:
         if start == end or (end >= 0 and self.source[end:start].strip(b" \t")):
-            self.ledger.doubt_parser("words are not clearly apart")
+            self.findings.doubt_parser("the gap between two words is ambiguous")
 
-    def _odd_name(self, node: Node) -> Word:
-        self.ledger.object("the program's name is not literal")
+    def _read_odd_name(self, node: Node) -> Word:
+        self.findings.add_objection("the program name is not literal")
         for child in node.children:
             self.word(child)
         return Word(self.text(node), Certainty.ANYTHING)
 
-    def _rest(self, nodes: Iterable[Node], folders: Folders) -> None:
-        """Walk what stands on the line of a heredoc's start, after it."""
-        starts = [len(self.ledger.commands) - 1]
+    def _visit_rest(self, nodes: Iterable[Node], folders: Folders) -> None:
+        """Visit the commands that follow the start of a heredoc on the same line."""
+        starts = [len(self.findings.commands) - 1]
         for node in nodes:
-            starts.append(len(self.ledger.commands))
+            starts.append(len(self.findings.commands))
             self.visit(node, folders)
         self.follow_pipes(starts)
 
-    def _redirects(self, nodes: Iterable[Node]) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
+    def _read_redirects(self, nodes: Iterable[Node]) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
         parts: list[Redirects] = []
         extra: list[Word] = []
         rest: list[Node] = []
         for node in nodes:
             if node.type == "heredoc_redirect":
-                inner, words, following = self._heredoc(node)
+                inner, words, following = self._read_heredoc(node)
                 rest.extend(following)
             else:
                 inner, words = self.redirect(node)
             extra.extend(words)
             parts.append(inner)
-        return merged(parts), tuple(extra), tuple(rest)
+        return merge_redirects(parts), tuple(extra), tuple(rest)
 
-    def _heredoc(self, node: Node) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
-        raw, fed = False, ""
+    def _read_heredoc(self, node: Node) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
+        raw, body = False, ""
         parts = [Redirects(present=True)]
         words: list[Word] = []
         rest: list[Node] = []
@@ -272,9 +292,9 @@ class CommandReader(Reader):
             if kind == "heredoc_start":
                 raw = not self.text(child).isidentifier()
             elif kind == "heredoc_body":
-                fed = self.text(child)
+                body = self.text(child)
                 if not raw:
-                    self._heredoc_body(child, fed)
+                    self._read_heredoc_body(child, body)
             elif kind in ("file_redirect", "herestring_redirect"):
                 inner, extra = self.redirect(child)
                 words.extend(extra)
@@ -283,40 +303,40 @@ class CommandReader(Reader):
                 rest.append(child)
             elif child.is_named and kind != "heredoc_end":
                 words.append(self.word(child))
-        return merged([*parts, Redirects(fed=(fed,))]), tuple(words), tuple(rest)
+        return merge_redirects([*parts, Redirects(stdin_texts=(body,))]), tuple(words), tuple(rest)
 
-    def _heredoc_body(self, node: Node, body: str) -> None:
+    def _read_heredoc_body(self, node: Node, body: str) -> None:
         if "`" in body or "$" in body or "\\" in body:
-            self.ledger.object("the heredoc is expanded")
+            self.findings.add_objection("the heredoc is expanded")
         for child in node.children:
             if child.type != "heredoc_content":
                 self.word(child)
         for match in _BODY_RUNS.finditer(body):
             self.script(match[1] or match[2] or "", "a heredoc")
 
-    def _exits(self, words: Sequence[Word], folders: Folders) -> Exits:
+    def _find_exits(self, words: Sequence[Word], folders: Folders) -> Exits:
         name = words[0].text if words else ""
         if name in ("command", "builtin") and len(words) > 1:
-            return self._exits(words[1:], folders)
+            return self._find_exits(words[1:], folders)
         if name == "popd":
             return None, folders
         if name not in ("cd", "pushd", "chdir"):
             return folders, folders
         targets = [word for word in words[1:] if word.text not in ("-P", "-L", "-e", "--")]
         if not targets:
-            return (frozenset((home(),)) if name == "cd" else None), folders
+            return (frozenset((home_folder(),)) if name == "cd" else None), folders
         target = targets[0]
         if len(targets) > 1 or not target.literal or target.text[:1] in ("-", "+", ""):
             return None, folders
-        return entered(folders, target.text), folders
+        return enter_folder(folders, target.text), folders
 
     def script(self, text: str, inside: str) -> None:
         """Report the commands of a script found inside this one."""
-        self.report(Found((Word("eval"), Word(text)), text, self.folders, self.around._replace(inside=inside)))
+        self.report(FoundCommand((Word("eval"), Word(text)), text, self.folders, self.context._replace(inside=inside)))
 
     def follow_pipes(self, starts: Sequence[int]) -> None:
-        """Read what echo and printf hand to a shell as the script it is."""
-        commands = self.ledger.commands
+        """Analyze the output of echo and printf as a script when it is piped into a shell."""
+        commands = self.findings.commands
         shells = [place for place in starts[1:] if place < len(commands) and commands[place].reason == STDIN_SCRIPT]
         if not shells:
             return

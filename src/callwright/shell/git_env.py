@@ -1,8 +1,8 @@
-"""The git settings that keep a look at a repository from running what its own settings name."""
+"""Git settings, passed by environment, that keep read-only git commands from running programs a repository names."""
 
 from collections.abc import Mapping
 
-ALWAYS = {
+ALWAYS_SETTINGS = {
     "core.fsmonitor": "false",
     "core.pager": "cat",
     "core.askPass": "",
@@ -10,18 +10,23 @@ ALWAYS = {
     "protocol.ext.allow": "never",
     "log.showSignature": "false",
 }
-"""Harmless to whatever a person asks git to do."""
-LOOKING = {
-    **ALWAYS,
+"""Settings that are safe for any git command."""
+READ_ONLY_SETTINGS = {
+    **ALWAYS_SETTINGS,
     "core.hooksPath": "/dev/null",
     "core.alternateRefsCommand": "",
     "submodule.recurse": "false",
 }
-"""For lines that were proven to only look: hooks have no business in them."""
+"""Settings for lines that are proven read-only; they also turn hooks off."""
 
 
 def git_environment(settings: Mapping[str, str], *, after: int = 0) -> dict[str, str]:
-    """Variables that pass settings to every git a line starts; `after` counts those already passed this way."""
+    """Return the variables that pass settings to every git process of a line.
+
+    Args:
+        settings: Git settings by name.
+        after: How many settings the environment already passes this way; they are kept.
+    """
     variables = {"GIT_CONFIG_COUNT": str(after + len(settings))}
     for place, (name, value) in enumerate(settings.items(), after):
         variables[f"GIT_CONFIG_KEY_{place}"] = name
@@ -33,9 +38,9 @@ SAFE_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    **git_environment(LOOKING),
+    **git_environment(READ_ONLY_SETTINGS),
 }
-"""What a line that runs because it was proven read-only relies on: looking does not rewrite the index either.
+"""The environment a proven read-only line must run with; `GIT_OPTIONAL_LOCKS` keeps git from rewriting the index.
 
-Programs that show differences or filter content cannot be switched off this way; a guard looks for them.
+Programs configured to show differences or filter content cannot be turned off this way; a guard checks for them.
 """

@@ -1,7 +1,4 @@
-"""Judges one program call: what it would do with these words.
-
-What a guard must stop whatever the rules say: raw devices, file systems, removing through a variable, fork bombs.
-"""
+"""Judges one program call by the tables and the programs' own readers, and finds dangers no rule may allow."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +6,8 @@ from collections.abc import Sequence
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.shell import tables
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.rule_tables import Rule
-from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, places
+from callwright.shell.rule_tables import ProgramRule
+from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
 
 _DEVICE = re.compile(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"
@@ -26,8 +23,8 @@ _CHANGES = (WritePath, DeletePath)
 _MAX_SEARCHED = 20_000
 
 
-def danger_of(words: Sequence[str], accesses: Sequence[Access]) -> str:
-    """Return what makes one command dangerous beyond any rule, or an empty string."""
+def find_danger(words: Sequence[str], accesses: Sequence[Access]) -> str:
+    """Return why one command must be stopped whatever the rules allow, or an empty string."""
     for access in accesses:
         if isinstance(access, _CHANGES) and access.path.startswith("/dev/") and _DEVICE.match(access.path):
             return f"it writes to the raw device {access.path}"
@@ -41,8 +38,8 @@ def danger_of(words: Sequence[str], accesses: Sequence[Access]) -> str:
     return ""
 
 
-def fork_bomb(line: str) -> str:
-    """Recognise a function that starts itself twice."""
+def find_fork_bomb(line: str) -> str:
+    """Return "it is a fork bomb" for a function that starts itself twice, else an empty string."""
     if "(" not in line or "{" not in line:
         return ""
     for place, function in enumerate(_FUNCTION.finditer(line[:_MAX_SEARCHED])):
@@ -61,7 +58,7 @@ _PATTERN_FLAGS = ("-e", "-f", "--regexp", "--file")
 
 
 def program_name(word: Word) -> str | None:
-    """Return the plain name of a program, or None for one that may not be what its name says."""
+    """Return the plain name of a program, or None when a program elsewhere on the disk may carry that name."""
     text, certainty, _ = word
     if certainty is not LITERAL:
         return None
@@ -72,22 +69,22 @@ def program_name(word: Word) -> str | None:
 
 
 def judge(words: Sequence[Word], folders: Folders) -> Judgement:
-    """Say what a call would do; anything not known is unknown."""
+    """Judge what a call would do; a program in no table is unknown."""
     name = program_name(words[0])
     if name is None:
         return unknown(f"{words[0].text} could be any program")
     arguments = words[1:]
-    special = tables.special(name)
+    special = tables.find_special_judge(name)
     if special is not None:
         return special(name, arguments, folders)
-    rule = tables.rule(name)
+    rule = tables.find_rule(name)
     if rule is None:
-        return unknown(f"nothing is known about {name}")
-    return by_rule(name, rule, arguments, folders)
+        return unknown(f"{name} is not a known program")
+    return judge_by_rule(name, rule, arguments, folders)
 
 
-def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge a call by its line in a table."""
+def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a call by its rule in a table."""
     if rule.help and rule.shows_help(arguments):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its help")
     title = name
@@ -96,7 +93,7 @@ def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) 
             return Judgement(Verdict.READ_ONLY, f"{name} alone only shows something")
         below, count = rule.descend(arguments)
         if below is None:
-            return unknown(f"it is not known that this call of {name} only looks")
+            return unknown(f"this call of {name} is not known to be read-only")
         title = " ".join([name, *(word.text for word in arguments[:count] if word.text[:1] != "-")])
         leading, known, arguments, rule = arguments[:count], rule.subcommands, arguments[count:], below
         if objection := rule.flag_objection([word for word in leading if word.text not in known]):
@@ -105,29 +102,29 @@ def by_rule(name: str, rule: Rule, arguments: Sequence[Word], folders: Folders) 
         return unknown(f"{title}: {objection}")
     if rule.network:
         return Judgement(
-            Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_address(name, arguments)),)
+            Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_find_address(name, arguments)),)
         )
-    accesses = tuple(read_paths(rule, arguments, folders)) if rule.reads else ()
-    return Judgement(_READ_ONLY, f"{title} only looks", accesses)
+    accesses = tuple(list_reads(rule, arguments, folders)) if rule.reads else ()
+    return Judgement(_READ_ONLY, f"{title} is read-only", accesses)
 
 
-def _address(name: str, arguments: Sequence[Word]) -> str:
+def _find_address(name: str, arguments: Sequence[Word]) -> str:
     return next((word.text for word in arguments if "://" in word.text), f"{name}:")
 
 
-def read_paths(rule: Rule, arguments: Sequence[Word], folders: Folders) -> list[Access]:
-    """Return what the operands name, and what hides in options that look like paths."""
+def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> list[Access]:
+    """Return reads of the operands, and of option values that may be paths."""
     found: list[Access] = []
     operands, flags = rule.split(arguments)
     if rule.pattern and not (flags and any(text.startswith(_PATTERN_FLAGS) for text in flags)):
         operands = operands[1:]
-    for word in dict.fromkeys(operands):  # a hostile line names the same file ten thousand times
-        found.extend(paths(ReadPath, word, folders))
+    for word in dict.fromkeys(operands):  # a hostile line may name the same file ten thousand times
+        found.extend(word_accesses(ReadPath, word, folders))
     if not operands and (rule.here or (rule.pattern and any(map(_recurses, flags)))):
-        found.extend([ReadPath(path) for path in places(".", folders)])
+        found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
     if flags:
-        for value in _file_values(arguments):
-            found.extend(paths(ReadPath, Word(value), folders))
+        for value in _list_file_values(arguments):
+            found.extend(word_accesses(ReadPath, Word(value), folders))
     return found
 
 
@@ -135,8 +132,8 @@ def _recurses(flag: str) -> bool:
     return flag == "--recursive" or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
 
 
-def _file_values(arguments: Sequence[Word]) -> list[str]:
-    """Return the files that options name: grep -f, --files0-from, and whatever holds a slash."""
+def _list_file_values(arguments: Sequence[Word]) -> list[str]:
+    """Return the values of options that may be files: grep -f, --files0-from, any value with a slash."""
     values: list[str] = []
     previous = ""
     for word in arguments:
@@ -152,11 +149,11 @@ def _file_values(arguments: Sequence[Word]) -> list[str]:
     return values
 
 
-def paths(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
-    """Return the accesses a word stands for; one that cannot be known stays as written."""
+def word_accesses(kind: type[ReadPath], word: Word, folders: Folders) -> list[Access]:
+    """Return the accesses of a word; an unknown path is kept as written."""
     text, certainty, named = word
     if named or text == "-" or not text or text.startswith("/dev/fd/"):
         return []
     if certainty is ANYTHING and not any(letter in text for letter in "*?["):
         return [kind(text.lstrip("/") or "?")]
-    return [kind(path) for path in places(text, folders)]
+    return [kind(path) for path in resolve_paths(text, folders)]

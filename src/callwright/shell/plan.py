@@ -1,18 +1,15 @@
-"""What a shell line would do, as values: the plan, its simple commands, their verdicts.
-
-The answer to "what would this call do?", shared by everything that judges calls.
-"""
+"""The result of an analysis: a plan, its simple commands, their verdicts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from callwright.core.access import Access
-from callwright.shell.wrappers import Layer
+from callwright.shell.wrappers import InnerCommand
 
 
 class Verdict(StrEnum):
-    """How much a command can change, from harmless to worst; what nobody can tell counts as worst."""
+    """How much a command can change, from harmless to worst; an unknown effect counts as worst."""
 
     READ_ONLY = "read-only"
     READS_NETWORK = "reads-network"
@@ -22,7 +19,7 @@ class Verdict(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Place in the order, so that the worst of several verdicts can be found."""
+        """The position in the order, so that verdicts can be compared."""
         return _ORDER.index(self)
 
 
@@ -30,71 +27,71 @@ _ORDER = tuple(Verdict)
 
 
 def worst(*verdicts: Verdict) -> Verdict:
-    """Return the verdict a line gets from its parts; no parts at all are harmless."""
+    """Return the worst of several verdicts, which is the verdict of a line; without any it is `READ_ONLY`."""
     return max(verdicts, key=_ORDER.index, default=_ORDER[0])
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """One program call found anywhere in a line, also where it only might run."""
+    """One program call found anywhere in a line, including places where it may never run."""
 
     words: tuple[str, ...]
     """Without quotes and wrappers; a word that is not literal stays as written."""
     text: str
     """The command as it stands in the line, redirects and wrappers included."""
     literal: bool = True
-    """Every word is known to the letter."""
+    """Whether every word is known exactly."""
     wrappers: tuple[str, ...] = ()
-    """Names of what was taken off in front (env, sudo, timeout, xargs), outermost first."""
+    """The names of the removed wrappers (env, sudo, timeout, xargs), outermost first."""
     wrapped: tuple[tuple[str, ...], ...] = ()
-    """The words as they stood before each wrapper was taken off, outermost first."""
+    """The words before each wrapper was removed, outermost first."""
     assignments: tuple[tuple[str, str | None], ...] = ()
     """Variables set for this command; None stands for a value that is not literal."""
     cwd: str | None = None
-    """Where it runs, followed through cd; None when that cannot be known."""
+    """The folder it runs in, followed through cd; None when it is unknown."""
     redirected: bool = False
     inside: str = ""
-    """What it was found in: a substitution, a heredoc, bash -c, a function; empty at the top."""
+    """The construct it was found in: a substitution, a heredoc, bash -c, a function; empty at the top level."""
     verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
     accesses: tuple[Access, ...] = ()
-    """Paths are absolute and lexically normalised. One that does not start with "/" could not be resolved;
+    """Paths are absolute and lexically normalized. One that does not start with "/" could not be resolved;
     one with ``*``, ``?`` or ``[`` in it stands for everything it matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShellPlan:
-    """What a line would do, told twice: proven from below, feared from above.
+    """What a line would do, estimated from below and from above.
 
-    Allow only what is `proven`. Deny by `commands` and `accesses`, which name everything that might happen,
-    also when the line as a whole could not be understood.
+    Allow a line only when it is `proven`. Deny by `commands` and `accesses`, which name everything that might happen,
+    even when the line as a whole could not be understood.
     """
 
     line: str
     commands: tuple[SimpleCommand, ...] = ()
     accesses: tuple[Access, ...] = ()
-    """Everything the commands and redirects touch, each once."""
+    """All accesses of the commands and redirects, without duplicates."""
     verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
-    """Why the verdict, for a person."""
+    """The reason for the verdict, shown to a person."""
     proven: bool = False
-    """The whole line is understood and every word that matters is literal: only then may anything be allowed."""
+    """Whether the whole line is understood and every word that decides the effect is literal."""
     dangers: tuple[str, ...] = ()
-    """What must be stopped whatever the rules say: fork bombs, raw device writes, a root removed through a variable."""
+    """Effects to stop whatever the rules allow: fork bombs, raw device writes, a root removed through a variable."""
     problem: str = ""
-    """Why it could not be analysed, or empty."""
+    """Why the line could not be analyzed, or empty."""
 
 
 class Judgement(NamedTuple):
-    """One call's verdict, why, and what it touches."""
+    """The verdict on one program call, the reason and the accesses."""
 
     verdict: Verdict
     reason: str
     accesses: tuple[Access, ...] = ()
-    layers: tuple[Layer, ...] = ()
-    """Programs the call runs in turn (find -exec), to be judged like any other."""
+    inner_commands: tuple[InnerCommand, ...] = ()
+    """Commands that the call runs (find -exec), which are judged like any other."""
 
 
-def unknown(reason: str, accesses: tuple[Access, ...] = (), layers: tuple[Layer, ...] = ()) -> Judgement:
-    """Judge a call nobody can vouch for."""
-    return Judgement(Verdict.UNKNOWN, reason, accesses, layers)
+def unknown(reason: str, accesses: tuple[Access, ...] = (), inner_commands: tuple[InnerCommand, ...] = ()) -> Judgement:
+    """Return the judgement of a call whose effect is unknown."""
+    return Judgement(Verdict.UNKNOWN, reason, accesses, inner_commands)

@@ -1,4 +1,4 @@
-"""Reads words and redirects out of syntax nodes."""
+"""Reads words and redirects from syntax nodes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
-from callwright.shell.findings import Ledger, Redirects
+from callwright.shell.findings import Findings, Redirects
 from callwright.shell.words import (
     Certainty,
     Folders,
     Piece,
     Word,
-    ansi_c,
-    bare,
-    home,
-    join,
-    only,
-    places,
-    protected,
-    quoted,
+    home_folder,
+    join_pieces,
+    read_ansi_c,
+    read_double_quoted,
+    read_single_quoted,
+    read_unquoted,
+    resolve_paths,
+    single_folder,
 )
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ _HARMLESS_TARGETS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
 
 
-class Reader:
-    """Reads the words of one script; what is not literal is noted in the ledger or in the word."""
+class WordReader:
+    """Reads the words of one script; whatever is not literal is recorded in the findings or in the word."""
 
-    def __init__(self, source: bytes, ledger: Ledger) -> None:
+    def __init__(self, source: bytes, findings: Findings) -> None:
         self.source = source
-        self.ledger = ledger
+        self.findings = findings
         self.folders: Folders = None
-        # where bytes and letters coincide a node's source is one slice
+        # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
     def text(self, node: Node) -> str:
@@ -68,13 +68,13 @@ class Reader:
             return self.bare_word(source)
         if kind == "raw_string":
             return Word(source[1:-1])
-        return join(self._pieces(node, source), source)
+        return join_pieces(self._pieces(node, source), source)
 
     def bare_word(self, source: str) -> Word:
         """Read an argument without quotes."""
         if _PLAIN.match(source):
             return Word(source)
-        return join((self._bare(source),), source)
+        return join_pieces((self._bare(source),), source)
 
     def sweep_words(self, node: Node) -> None:
         """Report the substitutions in a construct that is otherwise not followed."""
@@ -83,11 +83,11 @@ class Reader:
                 self.word(child)
 
     def statements(self, node: Node) -> None:
-        """Report the statements in a place where no statement belongs; the walk knows how."""
+        """Report statements in a place where none belongs; implemented by `SyntaxWalker`."""
         raise NotImplementedError
 
     def substitution(self, node: Node) -> None:
-        """Report the commands of a substitution; the walk knows how."""
+        """Report the commands of a substitution; implemented by `SyntaxWalker`."""
         raise NotImplementedError
 
     def _pieces(self, node: Node, source: str) -> list[Piece]:
@@ -106,7 +106,7 @@ class Reader:
             case "brace_expression" | "variable_name":
                 return [Piece(source, source)]
             case "raw_string":
-                return [protected(source[1:-1])]
+                return [read_single_quoted(source[1:-1])]
             case "string":
                 return [self._string(node, source)]
             case "ansi_c_string":
@@ -116,63 +116,63 @@ class Reader:
 
     def _bare(self, source: str) -> Piece:
         if _LIVE_BARE.search(source):
-            self.ledger.object(f"{source} hides an expansion")
-        return bare(source)
+            self.findings.add_objection(f"{source} hides an expansion")
+        return read_unquoted(source)
 
     def _ansi_c(self, source: str) -> Piece:
         if "\\" in source:
-            self.ledger.object("letters are spelled out as codes")
-        return ansi_c(source[2:-1])
+            self.findings.add_objection("characters are written as escape codes")
+        return read_ansi_c(source[2:-1])
 
     def _string(self, node: Node, source: str) -> Piece:
         inner = source[1:-1]
         live = [child for child in node.children if child.type not in ('"', "string_content")]
         if not live:
             if _LIVE_IN_DOUBLE.search(inner):
-                self.ledger.object(f"{source} hides an expansion")
-            return quoted(inner)
+                self.findings.add_objection(f"{source} hides an expansion")
+            return read_double_quoted(inner)
         pieces = [self._expansion(child, self.text(child)) for child in live]
         if any(piece.dynamic for piece in pieces) or len(live) > 1:
-            return quoted(inner, dynamic=True)
-        return quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
+            return read_double_quoted(inner, dynamic=True)
+        return read_double_quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
 
     def _expansion(self, node: Node, source: str) -> Piece:
         match node.type:
             case "simple_expansion" | "expansion":
-                return self._variable(node, source)
+                return self._read_variable(node, source)
             case "command_substitution":
                 self.substitution(node)
                 return Piece(source, source, dynamic=True)
             case "process_substitution":
                 self.substitution(node)
-                return protected(_STAND_IN)
+                return read_single_quoted(_STAND_IN)
             case "arithmetic_expansion":
-                return self._arithmetic(node, source)
+                return self._read_arithmetic(node, source)
             case _:
-                self.ledger.object(f"{source} is not understood")
+                self.findings.add_objection(f"{source} is not understood")
                 self.statements(node)
                 return Piece(source, source, dynamic=True)
 
-    def _variable(self, node: Node, source: str) -> Piece:
+    def _read_variable(self, node: Node, source: str) -> Piece:
         name = _NAME.match(source)
-        value = self._known(name[1]) if name else None
+        value = self._known_value(name[1]) if name else None
         if value is not None:
-            return protected(value)
+            return read_single_quoted(value)
         if not _SAFE_EXPANSION.match(source):
-            self.ledger.object(f"{source} does more than read a variable")
+            self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
         return Piece(source, source, dynamic=True)
 
-    def _known(self, name: str) -> str | None:
-        if name in self.ledger.variables:
+    def _known_value(self, name: str) -> str | None:
+        if name in self.findings.variables:
             return None
         if name == "HOME":
-            return home()
-        return only(self.folders) if name == "PWD" else None
+            return home_folder()
+        return single_folder(self.folders) if name == "PWD" else None
 
-    def _arithmetic(self, node: Node, source: str) -> Piece:
+    def _read_arithmetic(self, node: Node, source: str) -> Piece:
         if not _NUMBERS_ONLY.match(source.strip("$()[] ")):
-            self.ledger.object("arithmetic may run what variables contain")
+            self.findings.add_objection("arithmetic may run what variables contain")
             self._sweep_arithmetic(node)
         return Piece(source, source, dynamic=True)
 
@@ -188,13 +188,13 @@ class Reader:
     def check_adjacent(self, nodes: Sequence[Node]) -> None:
         """Doubt the tree when parts of one word do not touch."""
         if any(one.end_byte != other.start_byte for one, other in pairwise(nodes)):
-            self.ledger.doubt_parser("parts of a word are apart")
+            self.findings.doubt_parser("the parts of a word do not touch")
 
     def check_gaps(self, nodes: Sequence[Node]) -> None:
         """Doubt the tree when anything but blanks stands between words, such as the end of a line."""
         for one, other in pairwise(nodes):
             if self.source[one.end_byte : other.start_byte].strip(b" \t"):
-                self.ledger.doubt_parser("words are not clearly apart")
+                self.findings.doubt_parser("the gap between two words is ambiguous")
 
     def redirect(self, node: Node) -> tuple[Redirects, tuple[Word, ...]]:
         """Read a redirect: what it touches, and the words the parser swallowed after its target."""
@@ -208,20 +208,20 @@ class Reader:
             else:
                 words.append(self.word(child))
         if operator == "<<<":
-            fed = tuple(word.text for word in words[:1])
-            return Redirects(present=True, fed=fed), tuple(words[1:])
+            stdin_texts = tuple(word.text for word in words[:1])
+            return Redirects(present=True, stdin_texts=stdin_texts), tuple(words[1:])
         if not words:
             # ">&-" and "<&-" close a descriptor and have no target of their own
             doubt = "" if operator in (">&-", "<&-") else "a redirect has no target"
             return Redirects(present=True, doubt=doubt), ()
-        return self._target(operator, words[0]), tuple(words[1:])
+        return self._read_target(operator, words[0]), tuple(words[1:])
 
-    def _target(self, operator: str, word: Word) -> Redirects:
+    def _read_target(self, operator: str, word: Word) -> Redirects:
         if operator in (">&", "<&") and word.literal and _DESCRIPTOR.match(word.text):
             return Redirects(present=True)
         text = word.text
         if word.certainty is not Certainty.LITERAL:
-            self.ledger.object(f"the redirect's target {text} is not literal")
+            self.findings.add_objection(f"the redirect's target {text} is not literal")
         if _SOCKET.match(text):
             return Redirects((Reach(text),), f"{text} is a network connection", True)
         if text in _HARMLESS_TARGETS:
@@ -231,4 +231,4 @@ class Reader:
         return Redirects(self._paths(WritePath, text), f"it writes {text}", True)
 
     def _paths(self, kind: type[ReadPath] | type[WritePath], text: str) -> tuple[Access, ...]:
-        return tuple(kind(path) for path in places(text, self.folders))
+        return tuple(kind(path) for path in resolve_paths(text, self.folders))

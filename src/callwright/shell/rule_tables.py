@@ -1,22 +1,22 @@
-"""The table language that says which calls of a program only look.
+"""Parses the tables that say which calls of a program are read-only.
 
     sort: reads; not -o --output --compress-program
     kubectl: network; values -n --namespace; not --kubeconfig
       get|describe|logs
       config view|get-contexts
 
-A line names programs and clauses, an indented line a sub-command of the program above; a line indented by six goes on
-with the one above. The clauses:
+A line names programs and clauses, an indented line a sub-command of the program above; a line indented by six
+continues the one above. The clauses:
 
     reads        operands are files            network   reads over a network, not only locally
-    pattern      but the first is not          local     takes `network` back
+    pattern      but the first is not          local     cancels `network`
     here         no operand: this folder       operands N  at most N operands
     not F…       flags refused                 like RE   every operand matches
-    only F…      the sole flags allowed        single    long options begin with one dash
-    values F…    flags that take a word        exact     long options cannot be abbreviated
-    needs F…     one of these must be there    bare      the program alone only looks too
-    help         so does `[sub] --help`        secret    never: shadows a wider line
-    last         no option behind an operand
+    only F…      the only flags allowed        single    long options begin with one dash
+    values F…    flags that take a value       exact     long options cannot be abbreviated
+    needs F…     one of these is required      bare      read-only without arguments too
+    help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
+    last         no option after an operand
 """
 
 import re
@@ -34,8 +34,8 @@ _HELP = frozenset(("--help", "--version"))
 
 
 @dataclass
-class Rule:
-    """What a program, or one of its sub-commands, may be given and still only look."""
+class ProgramRule:
+    """The arguments with which a program, or one of its sub-commands, is read-only."""
 
     refused: frozenset[str] = frozenset()
     allowed: frozenset[str] | None = None
@@ -53,29 +53,29 @@ class Rule:
     needs: frozenset[str] = frozenset()
     operands: int | None = None
     like: re.Pattern[str] | None = None
-    subcommands: dict[str, "Rule"] = field(default_factory=dict[str, "Rule"])
+    subcommands: dict[str, "ProgramRule"] = field(default_factory=dict[str, "ProgramRule"])
 
     @cached_property
     def free(self) -> bool:
-        """Whether no word whatever could make it do more than look."""
+        """Whether it is read-only with any arguments."""
         if self.refused or self.subcommands or self.like or self.needs:
             return False
         return self.allowed is None and self.operands is None
 
     def objection(self, words: Sequence[Word]) -> str:
-        """Return why these arguments may do more than look, or an empty string."""
+        """Return why a call with these arguments may not be read-only, or an empty string."""
         if self.secret:
-            return "reveals or changes more than it shows"
+            return "may reveal secrets or change something"
         if self.free and not self.network:
             return ""
         for word in words:
             if word.certainty is ANYTHING or (self.network and not word.literal):
                 return f"{word.text} may become an option"
-        if self.needs and not any(self._needed(word.text) for word in words):
-            return f"without {' or '.join(sorted(self.needs))} it does more than look"
+        if self.needs and not any(self._is_needed(word.text) for word in words):
+            return f"without {' or '.join(sorted(self.needs))} it may do more than read"
         return self.flag_objection(words) or self._operand_objection(words)
 
-    def _needed(self, text: str) -> bool:
+    def _is_needed(self, text: str) -> bool:
         name = text.partition("=")[0]
         if name in self.needs or any(fnmatchcase(name, need) for need in self.needs if need[-1] == "*"):
             return True
@@ -83,24 +83,24 @@ class Rule:
         return any(f"-{letter}" in self.needs for letter in cluster)
 
     def flag_objection(self, words: Sequence[Word]) -> str:
-        """Return which option may make it do more than look, or an empty string."""
+        """Return which option may change something, or an empty string."""
         previous = ""
         for word in words:
             text = word.text
             # after an option "--" may be that option's value, and options go on
             if text == "--" and previous[:1] != "-" and not self.single:
                 return ""
-            if text[:1] == "-" and len(text) > 1 and (" " in text.partition("=")[0] or not self._harmless(text)):
-                return f"{text} may do more than look"
+            if text[:1] == "-" and len(text) > 1 and (" " in text.partition("=")[0] or not self._is_harmless(text)):
+                return f"{text} may do more than read"
             previous = text
         return ""
 
-    def _harmless(self, flag: str) -> bool:
+    def _is_harmless(self, flag: str) -> bool:
         if self.allowed is not None:
-            return self._allowed(flag)
-        return not self._refused(flag)
+            return self._is_allowed(flag)
+        return not self._is_refused(flag)
 
-    def _allowed(self, flag: str) -> bool:
+    def _is_allowed(self, flag: str) -> bool:
         allowed = self.allowed or frozenset()
         name = flag.partition("=")[0]
         if name in allowed or flag == "--" or any(fnmatchcase(name, known) for known in allowed if known[-1] == "*"):
@@ -109,9 +109,9 @@ class Rule:
             return False
         if _NUMBER.match(flag):
             return "-#" in allowed
-        return self._allowed_cluster(flag, allowed)
+        return self._is_allowed_cluster(flag, allowed)
 
-    def _allowed_cluster(self, flag: str, allowed: frozenset[str]) -> bool:
+    def _is_allowed_cluster(self, flag: str, allowed: frozenset[str]) -> bool:
         for letter in flag[1:]:
             if f"-{letter}" not in allowed:
                 return False
@@ -119,7 +119,7 @@ class Rule:
                 return True
         return True
 
-    def _refused(self, flag: str) -> bool:
+    def _is_refused(self, flag: str) -> bool:
         name = flag.partition("=")[0]
         if self.single:
             stem = "-" + name.lstrip("-")
@@ -136,21 +136,21 @@ class Rule:
             return ""
         operands = self.operand_words(words)
         if self.last and operands and words[-1] is not operands[-1]:
-            return f"{words[-1].text} stands behind an operand, where some programs take it for another"
+            return f"{words[-1].text} follows an operand, where some programs read it as another operand"
         if self.operands is not None:
             if len(operands) > self.operands:
                 return f"{operands[self.operands].text} is one operand too many"
             if any(not word.literal for word in operands):
                 return "the number of operands is not known"
         wrong = next((word.text for word in operands if self.like and not self.like.fullmatch(word.text)), None)
-        return f"{wrong} is not what it takes to only look" if wrong is not None else ""
+        return f"{wrong} is not an operand known to be read-only" if wrong is not None else ""
 
     def operand_words(self, words: Sequence[Word]) -> list[Word]:
         """Return the words that are neither options nor values of options."""
         return self.split(words)[0]
 
     def split(self, words: Sequence[Word]) -> tuple[list[Word], list[str]]:
-        """Tell operands from options; a value in the next word belongs to neither."""
+        """Separate operands from options; an option's value in the next word is neither."""
         operands: list[Word] = []
         flags: list[str] = []
         skip = closed = False
@@ -177,7 +177,7 @@ class Rule:
         # in -rn5 the rest of the cluster is the value, in -rn it is the next word
         return f"-{flag[-1]}" in self.values and not any(f"-{letter}" in self.values for letter in flag[1:-1])
 
-    def descend(self, words: Sequence[Word]) -> tuple["Rule | None", int]:
+    def descend(self, words: Sequence[Word]) -> tuple["ProgramRule | None", int]:
         """Find the sub-command the words name: its rule, and how many words lead to it."""
         rule, place, end = self, 0, 0
         while rule.subcommands and place < len(words):
@@ -194,7 +194,7 @@ class Rule:
             return None, end
         return rule, end
 
-    def subcommand(self, word: Word) -> "Rule | None":
+    def subcommand(self, word: Word) -> "ProgramRule | None":
         """Return the rule for a sub-command's name."""
         if not word.literal:
             return None
@@ -215,24 +215,24 @@ class Rule:
         return len(words) == 2 and last in ("--help", "-h") and words[0].text[:1] != "-"  # [sub] --help
 
 
-def table(text: str) -> dict[str, Rule]:
-    """Read a table; see the module for its language."""
-    rules: dict[str, Rule] = {}
-    parents: list[Rule] = []
-    for line in _joined(text):
+def parse_table(text: str) -> dict[str, ProgramRule]:
+    """Parse a table, written in the language that the module docstring describes."""
+    rules: dict[str, ProgramRule] = {}
+    parents: list[ProgramRule] = []
+    for line in _join_continued_lines(text):
         names, _, clauses = line.strip().partition(":")
         if line[0] != " ":
-            rule = _rule(clauses, Rule())
+            rule = _apply_clauses(clauses, ProgramRule())
             parents = [rule]
             rules.update(dict.fromkeys(names.split(), rule))
         else:
             for parent in parents:
-                _grow(parent, names.split(), clauses)
+                _add_subcommand(parent, names.split(), clauses)
     return rules
 
 
-def _joined(text: str) -> list[str]:
-    """Join lines with those that continue them; after a bar nothing comes between."""
+def _join_continued_lines(text: str) -> list[str]:
+    """Join lines with their continuations; after a bar without a space."""
     lines: list[str] = []
     for line in filter(str.strip, text.splitlines()):
         if line.startswith(_CONTINUES):
@@ -242,21 +242,21 @@ def _joined(text: str) -> list[str]:
     return lines
 
 
-def _grow(parent: Rule, path: Sequence[str], clauses: str) -> None:
+def _add_subcommand(parent: ProgramRule, path: Sequence[str], clauses: str) -> None:
     """Add a sub-command; each step of its path may offer alternatives."""
     rules = [parent]
     for step in path:
-        below: list[Rule] = []
+        below: list[ProgramRule] = []
         for rule in rules:
             for name in step.split("|"):
                 below.append(rule.subcommands.setdefault(name, _inherit(parent)))
         rules = below
     for rule in rules:
-        _rule(clauses, rule, leaf=True)
+        _apply_clauses(clauses, rule, leaf=True)
 
 
-def _inherit(parent: Rule) -> Rule:
-    return Rule(
+def _inherit(parent: ProgramRule) -> ProgramRule:
+    return ProgramRule(
         refused=parent.refused,
         allowed=parent.allowed,
         values=parent.values,
@@ -267,16 +267,16 @@ def _inherit(parent: Rule) -> Rule:
     )
 
 
-def _rule(clauses: str, rule: Rule, *, leaf: bool = False) -> Rule:
+def _apply_clauses(clauses: str, rule: ProgramRule, *, leaf: bool = False) -> ProgramRule:
     for clause in filter(None, map(str.strip, clauses.split(";"))):
         word, _, rest = clause.partition(" ")
-        _apply(rule, word, rest)
+        _apply_clause(rule, word, rest)
     if leaf:
         rule.bare = True
     return rule
 
 
-def _apply(rule: Rule, word: str, rest: str) -> None:
+def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
     flags = frozenset(rest.split())
     match word:
         case "not":

@@ -1,6 +1,6 @@
-"""The door to tree-sitter: bash source in, syntax tree out; and a rough split for what it cannot parse.
+"""Parses bash with tree-sitter and walks the tree: reports every simple command and follows cd.
 
-Walks the syntax tree of a line and reports every simple command in it, following cd.
+A line that tree-sitter cannot parse is split roughly instead, so that deny rules still see its commands.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
 from callwright.shell.command_reader import CommandReader, Exits, plain_pattern
-from callwright.shell.findings import Around, Found, Ledger, handed_on
-from callwright.shell.words import Folders, Word, either
+from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
+from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,16 +39,16 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def tree(source: bytes) -> Node | None:
-    """Parse a script; None when it is so far from bash that the parser would search for long."""
+def parse_source(source: bytes) -> Node | None:
+    """Parse a script; return None when it is not bash or parsing takes too long."""
     if _NO_START.match(source):
         return None
     if len(source) <= _SHORT_BYTES:
         return _parser().parse(source).root_node
-    return _tree_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
+    return _parse_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
 
 
-def _tree_in_time(source: bytes, deadline: float) -> Node | None:
+def _parse_in_time(source: bytes, deadline: float) -> Node | None:
     # recovering from errors takes quadratic time, and the parser can only be stopped by ending its input
     late = False
 
@@ -61,8 +61,8 @@ def _tree_in_time(source: bytes, deadline: float) -> Node | None:
     return None if late else root
 
 
-def rough_commands(text: str) -> Iterator[list[str]]:
-    """Yield word lists that may be commands, ignoring quotes: too many rather than too few."""
+def split_roughly(text: str) -> Iterator[list[str]]:
+    """Yield word lists that may be commands, ignoring quotes; better too many than too few."""
     for part in _BREAK.split(text):
         words = [_QUOTES.sub("", word) for word in _WORD.findall(part)]
         if words:
@@ -78,21 +78,23 @@ _PUNCTUATION = frozenset(
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
 
-class Walk(CommandReader):
-    """One pass over one script."""
+class SyntaxWalker(CommandReader):
+    """Walks the syntax tree of one script."""
 
-    def __init__(self, source: bytes, ledger: Ledger, around: Around, report: Callable[[Found], None]) -> None:
-        super().__init__(source, ledger, around, report)
+    def __init__(
+        self, source: bytes, findings: Findings, context: ScriptContext, report: Callable[[FoundCommand], None]
+    ) -> None:
+        super().__init__(source, findings, context, report)
         self._depth = 0
-        self._entered: dict[tuple[Around, str], Around] = {}
+        self._contexts: dict[tuple[ScriptContext, str], ScriptContext] = {}
 
     def visit(self, node: Node, folders: Folders) -> Exits:
-        """Report what is below a node and say where the shell may stand afterwards."""
+        """Report the commands below a node and return the folders the shell may be in afterwards."""
         method = self.methods.get(node.type)
         if method is None:
-            return self._strange(node, folders)
+            return self._visit_unknown(node, folders)
         if self._depth > _MAX_DEPTH:
-            self.ledger.object("it is nested too deeply")
+            self.findings.add_objection("it is nested too deeply")
             self.sweep(node, folders)
             return None, None
         self._depth += 1
@@ -107,26 +109,26 @@ class Walk(CommandReader):
             here = pending.pop()
             if here.type == "command":
                 words = tuple(Word(self.text(child)) for child in here.children if child.type != "variable_assignment")
-                self.report(Found(words, self.text(here), None, self.around))
+                self.report(FoundCommand(words, self.text(here), None, self.context))
             pending.extend(reversed(here.children))
 
     def substitution(self, node: Node) -> None:
-        """Report what runs in a subshell of its own."""
-        kept = self.around
+        """Report the commands of a substitution, which run in a subshell."""
+        kept = self.context
         if not kept.inside:
-            self.around = self._inside(kept, node.type.replace("_", " "))
-        self._sequence(node, self.folders)
-        self.around = kept
+            self.context = self._enter_context(kept, node.type.replace("_", " "))
+        self._visit_sequence(node, self.folders)
+        self.context = kept
 
-    def _inside(self, around: Around, kind: str) -> Around:
-        """The same value for the same surroundings: commands that were met in them before are known by it."""
-        known = self._entered.get((around, kind))
+    def _enter_context(self, context: ScriptContext, kind: str) -> ScriptContext:
+        """Return one context object per kind: the cache of plain commands compares contexts by identity."""
+        known = self._contexts.get((context, kind))
         if known is None:
-            known = self._entered[around, kind] = around._replace(inside=kind)
+            known = self._contexts[context, kind] = context._replace(inside=kind)
         return known
 
     def statements(self, node: Node) -> None:
-        """Report what a construct holds that is not understood."""
+        """Report the statements inside a construct that is not understood."""
         if node.type in self.visits:
             self.visit(node, self.folders)
             return
@@ -137,34 +139,34 @@ class Walk(CommandReader):
                 else:
                     self.word(child)
 
-    def _strange(self, node: Node, folders: Folders) -> Exits:
-        self.ledger.object(f"{node.type.replace('_', ' ')} is not understood")
+    def _visit_unknown(self, node: Node, folders: Folders) -> Exits:
+        self.findings.add_objection(f"{node.type.replace('_', ' ')} is not understood")
         for child in node.children:
             if child.is_named:
                 self.visit(child, folders)
         return None, None
 
-    def _sequence(self, node: Node, folders: Folders) -> Exits:
+    def _visit_sequence(self, node: Node, folders: Folders) -> Exits:
         ok = bad = before = folders
         for child in node.children:
             kind = child.type
             if kind in self.visits:
-                before = either(ok, bad)
+                before = merge_folders(ok, bad)
                 ok, bad = self.visit(child, before)
             elif kind == "&":
                 ok = bad = before
             elif kind in ("((", "$(", "`", "<(", ">(", "))"):
                 if kind == "((":
-                    self.ledger.object("arithmetic may run what variables contain")
+                    self.findings.add_objection("arithmetic may run what variables contain")
             elif kind not in _PUNCTUATION:
-                ok, bad = self._strange(child, either(ok, bad))
+                ok, bad = self._visit_unknown(child, merge_folders(ok, bad))
         return ok, bad
 
-    def _apart(self, node: Node, folders: Folders) -> Exits:
-        self._sequence(node, folders)
+    def _visit_subshell(self, node: Node, folders: Folders) -> Exits:
+        self._visit_sequence(node, folders)
         return folders, folders
 
-    def _list(self, node: Node, folders: Folders) -> Exits:
+    def _visit_list(self, node: Node, folders: Folders) -> Exits:
         # a list of three thousand commands is three thousand nodes deep on its left side
         chain: list[tuple[str, Node]] = []
         while node.type == "list":
@@ -172,100 +174,100 @@ class Walk(CommandReader):
             if len(parts) > 3:  # left, operator, right
                 parts = [child for child in parts if child.type != "comment"]
             if len(parts) != 3 or parts[1].type not in ("&&", "||"):  # left, operator, right
-                return self._strange(node, folders)
+                return self._visit_unknown(node, folders)
             chain.append((parts[1].type, parts[2]))
             node = parts[0]
         ok, bad = self.visit(node, folders)
         for operator, right in reversed(chain):
             if operator == "&&":
                 ok, failed = self.visit(right, ok)
-                bad = either(bad, failed)
+                bad = merge_folders(bad, failed)
             else:
                 succeeded, bad = self.visit(right, bad)
-                ok = either(ok, succeeded)
+                ok = merge_folders(ok, succeeded)
         return ok, bad
 
-    def _pipeline(self, node: Node, folders: Folders) -> Exits:
+    def _visit_pipeline(self, node: Node, folders: Folders) -> Exits:
         starts: list[int] = []
-        kept = self.feed
+        kept = self.xargs_input
         for child in node.children:
             if child.type in self.visits:
-                starts.append(len(self.ledger.commands))
+                starts.append(len(self.findings.commands))
                 self.visit(child, folders)
-                self.feed = handed_on(self.ledger.commands[starts[-1] :], self.feed, folders)
+                self.xargs_input = find_xargs_input(self.findings.commands[starts[-1] :], self.xargs_input, folders)
             elif child.type not in _PUNCTUATION:
-                self._strange(child, folders)
-        self.feed = kept
+                self._visit_unknown(child, folders)
+        self.xargs_input = kept
         self.follow_pipes(starts)
         return folders, folders
 
-    def _negated(self, node: Node, folders: Folders) -> Exits:
-        ok, bad = self._sequence(node, folders)
+    def _visit_negated(self, node: Node, folders: Folders) -> Exits:
+        ok, bad = self._visit_sequence(node, folders)
         return bad, ok
 
-    def _branches(self, node: Node, folders: Folders) -> Exits:
-        ok, bad = self._loose(node, folders)
-        after = either(either(ok, bad), folders)
+    def _visit_branches(self, node: Node, folders: Folders) -> Exits:
+        ok, bad = self._visit_optional_parts(node, folders)
+        after = merge_folders(merge_folders(ok, bad), folders)
         return after, after
 
-    def _loose(self, node: Node, folders: Folders) -> Exits:
-        """Walk parts that may or may not run, in any number: a cd among them may have happened or not."""
+    def _visit_optional_parts(self, node: Node, folders: Folders) -> Exits:
+        """Visit parts that run any number of times or never, so after a cd among them the folder is unknown."""
         if _MOVES.search(self.source, node.start_byte, node.end_byte):
             folders = None
         for child in node.children:
             if child.type in self.visits:
                 self.visit(child, folders)
             elif child.type not in _PUNCTUATION:
-                self._part(child, folders)
+                self._visit_part(child, folders)
         return folders, folders
 
-    def _part(self, node: Node, folders: Folders) -> None:
+    def _visit_part(self, node: Node, folders: Folders) -> None:
         self.folders = folders
         if node.type in ("select", "extglob_pattern", "ERROR"):
             if node.type != "extglob_pattern" or not plain_pattern(self.text(node)):
-                self._strange(node, folders)
+                self._visit_unknown(node, folders)
         elif node.type == "variable_name":
             self.set_variable(self.text(node), None)
         else:
             self.word(node)
 
-    def _function(self, node: Node, folders: Folders) -> Exits:
-        self.ledger.object("a function may stand in for a program")
-        kept = self.around
-        self.around = kept._replace(inside="a function", doubt="it is in a function")
+    def _visit_function(self, node: Node, folders: Folders) -> Exits:
+        self.findings.add_objection("a function may stand in for a program")
+        kept = self.context
+        self.context = kept._replace(inside="a function", doubt="it is in a function")
         for child in node.children:
             if child.type in self.visits:
                 self.visit(child, None)
-        self.around = kept
+        self.context = kept
         return folders, folders
 
-    def _quiet(self, node: Node, folders: Folders) -> Exits:
+    def _skip(self, node: Node, folders: Folders) -> Exits:
         return folders, folders
 
-    methods: ClassVar[dict[str, Callable[[Walk, Node, Folders], Exits]]] = {
-        "program": _sequence,
-        "list": _list,
-        "pipeline": _pipeline,
-        "command": CommandReader.command,
-        "redirected_statement": CommandReader.redirected,
-        "negated_command": _negated,
-        "compound_statement": _sequence,
-        "do_group": _sequence,
-        "subshell": _apart,
-        "if_statement": _branches,
-        "elif_clause": _branches,
-        "else_clause": _branches,
-        "while_statement": _branches,
-        "for_statement": _branches,
-        "case_statement": _branches,
-        "case_item": _branches,
-        "function_definition": _function,
-        "test_command": CommandReader.test,
-        "declaration_command": CommandReader.declaration,
-        "unset_command": CommandReader.declaration,
-        "variable_assignment": CommandReader.assignments,
-        "variable_assignments": CommandReader.assignments,
-        "file_redirect": CommandReader.lone_redirect,
-        "comment": _quiet,
+    methods: ClassVar[dict[str, Callable[[SyntaxWalker, Node, Folders], Exits]]] = {
+        "program": _visit_sequence,
+        "list": _visit_list,
+        "pipeline": _visit_pipeline,
+        "command": CommandReader.read_command,
+        "redirected_statement": CommandReader.read_redirected,
+        "negated_command": _visit_negated,
+        "compound_statement": _visit_sequence,
+        "do_group": _visit_sequence,
+        "subshell": _visit_subshell,
+        "if_statement": _visit_branches,
+        "elif_clause": _visit_branches,
+        "else_clause": _visit_branches,
+        "while_statement": _visit_branches,
+        "for_statement": _visit_branches,
+        "case_statement": _visit_branches,
+        "case_item": _visit_branches,
+        "function_definition": _visit_function,
+        "test_command": CommandReader.read_test,
+        "declaration_command": CommandReader.read_declaration,
+        "unset_command": CommandReader.read_declaration,
+        "variable_assignment": CommandReader.read_assignments,
+        "variable_assignments": CommandReader.read_assignments,
+        "file_redirect": CommandReader.read_lone_redirect,
+        "comment": _skip,
     }
     visits = frozenset(methods)

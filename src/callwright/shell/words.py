@@ -1,9 +1,4 @@
-"""Words of a shell line: what is known about their text once bash has expanded them.
-
-Where a command may run and which absolute paths its words may therefore mean.
-
-Which variables a line may set without changing what programs do.
-"""
+"""Words of a shell line and how certain their text is, the folders a command may run in, harmless variables."""
 
 import os
 import os.path
@@ -13,13 +8,13 @@ from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 Folders: TypeAlias = frozenset[str] | None
-"""Every folder a command may run in; None when that cannot be known."""
+"""Every folder a command may run in; None when it is unknown."""
 
-_MAX_FOLDERS = 4  # a line that leaves more of them open is treated as going anywhere
+_MAX_FOLDERS = 4  # with more possible folders a line is treated as running anywhere
 
 
-def either(one: Folders, other: Folders) -> Folders:
-    """Join what is possible on two ways through a line."""
+def merge_folders(one: Folders, other: Folders) -> Folders:
+    """Return the folders possible after either of two paths through a line."""
     if one == other:
         return one
     if one is None or other is None:
@@ -28,36 +23,36 @@ def either(one: Folders, other: Folders) -> Folders:
     return both if len(both) <= _MAX_FOLDERS else None
 
 
-def only(folders: Folders) -> str | None:
-    """Return the folder when there is just one."""
+def single_folder(folders: Folders) -> str | None:
+    """Return the folder if exactly one is possible."""
     if folders is None or len(folders) != 1:
         return None
     return next(iter(folders))
 
 
-def entered(folders: Folders, target: str) -> Folders:
-    """Follow a cd whose target is literal."""
+def enter_folder(folders: Folders, target: str) -> Folders:
+    """Return the folders after a cd with a literal target."""
     if target.startswith("/"):
-        return frozenset((normal(target),))
+        return frozenset((normalize_path(target),))
     if folders is None:
         return None
-    return frozenset(normal(f"{folder}/{target}") for folder in folders)
+    return frozenset(normalize_path(f"{folder}/{target}") for folder in folders)
 
 
-def places(target: str, folders: Folders) -> tuple[str, ...]:
-    """Return the absolute paths a word may mean; the word itself when nobody can tell."""
+def resolve_paths(target: str, folders: Folders) -> tuple[str, ...]:
+    """Return the absolute paths a word may mean; the word itself when the folder is unknown."""
     if target.startswith("/"):
-        return (normal(target),)
+        return (normalize_path(target),)
     if folders is None:
         return (target or ".",)
     if len(folders) == 1:
         (folder,) = folders
-        return (normal(f"{folder}/{target}"),)
-    return tuple([normal(f"{folder}/{target}") for folder in sorted(folders)])
+        return (normalize_path(f"{folder}/{target}"),)
+    return tuple([normalize_path(f"{folder}/{target}") for folder in sorted(folders)])
 
 
-def normal(path: str) -> str:
-    """Tidy a path without looking at the disk."""
+def normalize_path(path: str) -> str:
+    """Normalize a path without reading the disk."""
     if "/." not in path and "//" not in path and path[-1:] != "/":
         return path
     tidy = os.path.normpath(path)
@@ -73,7 +68,7 @@ _HARMLESS = frozenset(
         "HOMEBREW_NO_AUTO_UPDATE HOMEBREW_NO_ANALYTICS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT"
     ).split()
 )
-# names in small letters are the script's own, but for the few that programs or bash itself look at
+# lower-case names belong to the script, except for the few that programs or bash itself read
 _OWN = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _TAKEN = re.compile(
     r".*_proxy\Z|npm_config_.*|histchars\Z|auto_resume\Z|_\Z|cdpath\Z|path\Z|fpath\Z|prompt\Z|ps[1-4]\Z"
@@ -81,8 +76,8 @@ _TAKEN = re.compile(
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def harmless(name: str, value: str | None) -> bool:
-    """Whether setting the variable leaves every later command what it seems."""
+def is_harmless_variable(name: str, value: str | None) -> bool:
+    """Whether setting the variable cannot change what later commands do."""
     if name in _HARMLESS:
         return not (name == "AWS_PAGER" and value)
     return bool(_OWN.match(name)) and not _TAKEN.match(name)
@@ -100,20 +95,20 @@ class Certainty(IntEnum):
     PREFIXED = 1
     """One or more words that all begin with a known letter other than a dash: never an option."""
     ANYTHING = 2
-    """Any number of words, options included."""
+    """Any number of words, which may include options."""
 
 
-# looking up an enum's member costs more than the comparison it is for, and words are many
+# module constants: an attribute lookup on the enum costs more than the comparison, and words are many
 LITERAL, PREFIXED, ANYTHING = Certainty
 
 
 class Word(NamedTuple):
-    """One argument: its literal text, or its source when the text cannot be known."""
+    """One argument: its literal text, or its source when the text is unknown."""
 
     text: str
     certainty: Certainty = LITERAL
     named: bool = False
-    """It stands for a path below one that the line names elsewhere, so it is no access of its own."""
+    """It stands for a path below one that is already counted, so it adds no access."""
 
     @property
     def literal(self) -> bool:
@@ -138,25 +133,25 @@ _ANSI_NAMED = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "
 _MAX_CODE_POINT = 0x10FFFF
 
 
-def bare(source: str) -> Piece:
+def read_unquoted(source: str) -> Piece:
     """Read unquoted text: a backslash protects the next letter."""
     if "\\" not in source:
         return Piece(source, source)
     return Piece(_ESCAPED.sub(r"\1", source), _ESCAPED.sub(_MASK, source))
 
 
-def quoted(source: str, *, dynamic: bool = False) -> Piece:
+def read_double_quoted(source: str, *, dynamic: bool = False) -> Piece:
     """Read the inside of double quotes."""
     text = _IN_DOUBLE.sub(r"\1", source) if "\\" in source else source
     return Piece(text, _MASK * len(text), dynamic)
 
 
-def protected(text: str) -> Piece:
+def read_single_quoted(text: str) -> Piece:
     """Read the inside of single quotes."""
     return Piece(text, _MASK * len(text))
 
 
-def ansi_c(source: str) -> Piece:
+def read_ansi_c(source: str) -> Piece:
     """Read the inside of $'...', so that spelled-out letters cannot hide a name."""
     text = _ANSI.sub(_ansi_letter, source)
     return Piece(text, _MASK * len(text))
@@ -165,20 +160,20 @@ def ansi_c(source: str) -> Piece:
 def _ansi_letter(match: re.Match[str]) -> str:
     code = match[1]
     if code[0] in "xuU" and len(code) > 1:
-        return _letter(int(code[1:], 16))
+        return _code_point(int(code[1:], 16))
     if code[0] in "01234567":
-        return _letter(int(code, 8) & 0xFF)
+        return _code_point(int(code, 8) & 0xFF)
     if code[0] == "c" and len(code) > 1:
         return chr(ord(code[1]) & 0x1F)
     return _ANSI_NAMED.get(code, code)
 
 
-def _letter(code: int) -> str:
+def _code_point(code: int) -> str:
     return chr(code) if code <= _MAX_CODE_POINT else "�"
 
 
-def join(pieces: Iterable[Piece], source: str) -> Word:
-    """Make the word its pieces stand for; what cannot be known keeps its source."""
+def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
+    """Join pieces into a word; an unknown text keeps its source."""
     pieces = tuple(pieces)
     for piece in pieces:
         if piece.dynamic:
@@ -187,22 +182,22 @@ def join(pieces: Iterable[Piece], source: str) -> Word:
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):
         return Word(text)
-    return _expanding(text, shadow, source)
+    return _read_expanding(text, shadow, source)
 
 
 def _may_expand(shadow: str) -> bool:
     return any(letter in shadow for letter in "*?[{") or shadow.startswith("~")
 
 
-def _expanding(text: str, shadow: str, source: str) -> Word:
+def _read_expanding(text: str, shadow: str, source: str) -> Word:
     if _BRACES.search(shadow):
         return Word(source, Certainty.ANYTHING)
     if shadow.startswith("~"):
         folder, slash, rest = text.partition("/")
         if folder != "~":
             return Word(source, Certainty.ANYTHING)
-        text = home() + slash + rest
-        shadow = _MASK * len(home()) + shadow[1:]
+        text = home_folder() + slash + rest
+        shadow = _MASK * len(home_folder()) + shadow[1:]
     first = min((shadow.find(letter) for letter in "*?[" if letter in shadow), default=-1)
     if first < 0:
         return Word(text)
@@ -219,6 +214,6 @@ def _dynamic_certainty(pieces: tuple[Piece, ...]) -> Certainty:
     return ANYTHING if loose else PREFIXED
 
 
-def home() -> str:
-    """Return the folder that a tilde and $HOME stand for."""
+def home_folder() -> str:
+    """Return the home folder, as a tilde and $HOME resolve to it."""
     return os.path.expanduser("~")  # noqa: PTH111 - a lexical answer: pathlib raises where there is no home

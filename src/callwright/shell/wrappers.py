@@ -1,23 +1,23 @@
-"""Programs that run another program: what stands in front, and what really runs."""
+"""Removes wrappers: programs such as env, sudo, xargs or bash -c that run another command."""
 
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from callwright.shell.words import Certainty, Word, harmless
+from callwright.shell.words import Certainty, Word, is_harmless_variable
 
 
-class Layer(NamedTuple):
-    """One wrapper taken off: a command or a script comes to light."""
+class InnerCommand(NamedTuple):
+    """The command or the script that a wrapper runs."""
 
     name: str
-    inner: tuple[Word, ...] = ()
+    words: tuple[Word, ...] = ()
     script: Word | None = None
     doubt: str = ""
-    """Why the wrapper itself keeps the command from being called harmless."""
+    """Why a command behind this wrapper cannot count as read-only; empty when it can."""
     assignments: tuple[tuple[str, str | None], ...] = ()
     folder: Word | None = None
-    """Where the command will run instead."""
+    """The folder that the wrapper changes to."""
 
 
 class _Wrapper(NamedTuple):
@@ -85,8 +85,8 @@ _WRAPPERS = {
     "proxychains": _wrapper("-f", doubt=_ELSEWHERE),
     "proxychains4": _wrapper("-f", doubt=_ELSEWHERE),
     "caffeinate": _wrapper("-t -w", doubt=_KEEPS_RUNNING),
-    "busybox": _wrapper(doubt="its programs differ from the ones known here"),
-    "toybox": _wrapper(doubt="its programs differ from the ones known here"),
+    "busybox": _wrapper(doubt="its programs differ from the standard ones"),
+    "toybox": _wrapper(doubt="its programs differ from the standard ones"),
     "npx": _wrapper("-p --package -c --call", doubt=_DOWNLOADS),
     "bunx": _wrapper(doubt=_DOWNLOADS),
     "pipx": _wrapper("--spec", "", 1, doubt=_DOWNLOADS),
@@ -120,8 +120,8 @@ _RUN_VERBS = {
 }
 
 
-def unwrap(words: Sequence[Word]) -> Layer | None:
-    """Take the outermost wrapper off; None when the first word is the program that runs."""
+def unwrap(words: Sequence[Word]) -> InnerCommand | None:
+    """Remove the outermost wrapper; return None when the first word is the program that runs."""
     name = words[0].text
     if "/" in name:
         name = name.rpartition("/")[2]
@@ -132,24 +132,24 @@ def unwrap(words: Sequence[Word]) -> Layer | None:
         return special(name, words[1:])
     wrapper = _WRAPPERS.get(name)
     if wrapper is not None:
-        return _plain(name, wrapper, words[1:])
+        return _unwrap_plain(name, wrapper, words[1:])
     if name in SHELLS:
-        return _shell(name, words[1:])
-    return _runner(name, words[1:]) if name in _RUN_VERBS else None
+        return _unwrap_shell(name, words[1:])
+    return _unwrap_runner(name, words[1:]) if name in _RUN_VERBS else None
 
 
-def _plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> Layer | None:
-    place, doubt = _options(words, wrapper)
+def _unwrap_plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> InnerCommand | None:
+    place, doubt = _skip_options(words, wrapper)
     inner = tuple(words[place + wrapper.operands :])
     if any(not word.literal for word in words[:place]):
         doubt = doubt or "an option is not literal"
     if not inner:
         return None
-    return Layer(name, inner, doubt=doubt or wrapper.doubt)
+    return InnerCommand(name, inner, doubt=doubt or wrapper.doubt)
 
 
-def _options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
-    """Count the leading options; unknown ones raise a doubt."""
+def _skip_options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
+    """Return how many leading words are options, and a doubt when one of them is unknown."""
     place, doubt, values, flags = 0, "", wrapper.values, wrapper.flags
     while place < len(words):
         text = words[place].text
@@ -162,24 +162,24 @@ def _options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
             continue
         name = text.partition("=")[0]
         known = name in flags or name in values or text[:2] in values or ("-#" in flags and text[1:].isdigit())
-        doubt = doubt or ("" if known else f"{text} is not known")
+        doubt = doubt or ("" if known else f"{text} is an unknown option")
         place += 1
     return place, doubt
 
 
-def _command(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if words and re.match(r"-p*[vV]", words[0].text):
         return None
-    return _plain(name, _WRAPPERS["command"], words)
+    return _unwrap_plain(name, _WRAPPERS["command"], words)
 
 
-def _env(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt, folder = 0, "", None
     assignments: list[tuple[str, str | None]] = []
     while place < len(words):
         text = words[place].text
         if text in ("-S", "--split-string") or text.startswith(("-S", "--split-string=", "-vS")):
-            return _split_string(words[place:], text)
+            return _unwrap_split_string(words[place:], text)
         if text in ("-C", "--chdir") and place + 1 < len(words):
             folder, place = words[place + 1], place + 1
         elif text.startswith("--chdir="):
@@ -189,23 +189,23 @@ def _env(name: str, words: Sequence[Word]) -> Layer | None:
         elif assignment := _ASSIGNMENT.match(text):
             value = assignment[2] if words[place].literal else None
             assignments.append((assignment[1], value))
-            if not harmless(assignment[1], value):
+            if not is_harmless_variable(assignment[1], value):
                 doubt = doubt or f"it sets {assignment[1]}, which may change what programs do"
         elif text[:1] != "-":
             break
         elif text not in ("-i", "-", "--", "--ignore-environment", "-0", "--null", "-v", "--debug"):
-            doubt = doubt or f"{text} is not known"
+            doubt = doubt or f"{text} is an unknown option"
         place += 1
     inner = tuple(words[place:])
-    return Layer(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder) if inner else None
+    return InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder) if inner else None
 
 
-def _split_string(words: Sequence[Word], text: str) -> Layer:
+def _unwrap_split_string(words: Sequence[Word], text: str) -> InnerCommand:
     attached = text.partition("=")[2] if text.startswith("--") else text.partition("S")[2]
     rest = words[1:] if attached else words[2:]
     first = attached or (words[1].text if len(words) > 1 else "")
     script = Word(" ".join([first, *(word.text for word in rest)]))
-    return Layer("env", script=script, doubt="env splits a text into a command")
+    return InnerCommand("env", script=script, doubt="env splits a string into a command")
 
 
 # --replace, --eof and --max-lines take a value only after "="
@@ -216,32 +216,32 @@ _XARGS = _wrapper(
 _XARGS_FLAGS = _XARGS.values | _XARGS.flags | frozenset(("--replace", "--eof", "--max-lines"))
 
 
-def _xargs(name: str, words: Sequence[Word]) -> Layer | None:
-    place, doubt = _options(words, _XARGS)
+def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    place, doubt = _skip_options(words, _XARGS)
     flags = words[:place]
-    doubt = _xargs_doubt(flags) if doubt else ""
-    mark = _replacement(flags)
-    inner = tuple(_filled(word, mark) for word in words[place:])
+    doubt = _find_xargs_doubt(flags) if doubt else ""
+    mark = _find_replacement(flags)
+    inner = tuple(_mark_replaced(word, mark) for word in words[place:])
     if not inner:
         return None
     if mark is None or not any(not word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING))
-    return Layer(name, inner, doubt=doubt)
+    return InnerCommand(name, inner, doubt=doubt)
 
 
-def _xargs_doubt(flags: Sequence[Word]) -> str:
+def _find_xargs_doubt(flags: Sequence[Word]) -> str:
     for word in flags:
         text = word.text
         if text[:1] != "-" or text.partition("=")[0] in _XARGS_FLAGS or text[:2] in _XARGS.values:
             continue
         # -i, -e and -l take an optional value, attached
         if text[1:2] not in ("i", "e", "l") and not set(text[1:]) <= set("0rtx"):
-            return f"{text} is not known"
+            return f"{text} is an unknown option"
     return ""
 
 
-def _replacement(flags: Sequence[Word]) -> str | None:
-    """Return the text that xargs replaces by what it reads."""
+def _find_replacement(flags: Sequence[Word]) -> str | None:
+    """Return the placeholder that xargs replaces by its input."""
     for place, word in enumerate(flags):
         text = word.text
         if text in ("-I", "-J"):
@@ -253,11 +253,11 @@ def _replacement(flags: Sequence[Word]) -> str | None:
     return None
 
 
-def _filled(word: Word, mark: str | None) -> Word:
+def _mark_replaced(word: Word, mark: str | None) -> Word:
     return Word(word.text, Certainty.ANYTHING) if mark and mark in word.text else word
 
 
-def _shell(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, script, doubt = 0, False, "" if name in _PLAIN_SHELLS else f"{name} reads its scripts differently"
     while place < len(words):
         text = words[place].text
@@ -266,18 +266,18 @@ def _shell(name: str, words: Sequence[Word]) -> Layer | None:
         if text in ("--rcfile", "--init-file"):
             place, doubt = place + 1, doubt or f"{text} runs a file first"
         elif text[:2] == "--":
-            doubt = doubt or ("" if text in ("--norc", "--noprofile", "--posix") else f"{text} is not known")
+            doubt = doubt or ("" if text in ("--norc", "--noprofile", "--posix") else f"{text} is an unknown option")
         else:
             script = script or (text[0] == "-" and "c" in text)
-            place, doubt = _shell_letters(words, place, doubt)
+            place, doubt = _read_shell_letters(words, place, doubt)
         place += 1
     place += place < len(words) and words[place].text in ("-", "--")
     if not script or place >= len(words):
         return None
-    return Layer(f"{name} -c", script=words[place], doubt=doubt)
+    return InnerCommand(f"{name} -c", script=words[place], doubt=doubt)
 
 
-def _shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, str]:
+def _read_shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, str]:
     letters = words[place].text[1:]
     if letters[-1:] in ("o", "O") and place + 1 < len(words):
         plain = words[place].text[0] == "-" and words[place + 1].text in _PLAIN_SHELL_OPTIONS
@@ -287,42 +287,44 @@ def _shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, 
     return place, doubt or ("" if set(letters) <= _PLAIN_SHELL_FLAGS else f"-{letters} changes how the shell starts")
 
 
-def _eval(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_eval(name: str, words: Sequence[Word]) -> InnerCommand | None:
     first = next((place for place, word in enumerate(words) if word.text not in ("--", "eval")), len(words))
     words = words[first:]
     if not words:
         return None
     literal = all(word.literal for word in words)
     script = Word(" ".join(word.text for word in words), Certainty.LITERAL if literal else Certainty.ANYTHING)
-    return Layer(name, script=script, doubt="it evaluates a text")
+    return InnerCommand(name, script=script, doubt="it evaluates a string as code")
 
 
-def _trap(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_trap(name: str, words: Sequence[Word]) -> InnerCommand | None:
     words = [word for word in words if word.text not in ("--", "-p", "-l")]
     if not words or words[0].text == "-":
         return None
-    return Layer(name, script=words[0], doubt="it leaves a command behind")
+    return InnerCommand(name, script=words[0], doubt="it registers a command to run later")
 
 
-def _dash_c(name: str, words: Sequence[Word]) -> Layer | None:
-    """Read programs that take a script after -c: su, script, flock."""
+def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    """Unwrap programs that take a script after -c: su, script, flock."""
     for place, word in enumerate(words):
         if word.text in ("-c", "--command") and place + 1 < len(words):
-            return Layer(name, script=words[place + 1], doubt=f"{name} runs a text")
+            return InnerCommand(name, script=words[place + 1], doubt=f"{name} runs a string as a script")
         if word.text.startswith("--command="):
-            return Layer(name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a text")
-    inner = tuple(words[_options(words, _FLOCK)[0] + 1 :]) if name == "flock" else ()
-    return Layer(name, inner, doubt="it waits for a lock") if inner else None
+            return InnerCommand(
+                name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a string as a script"
+            )
+    inner = tuple(words[_skip_options(words, _FLOCK)[0] + 1 :]) if name == "flock" else ()
+    return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None
 
 
-def _watch(name: str, words: Sequence[Word]) -> Layer | None:
-    place, _ = _options(words, _WATCH)
+def _unwrap_watch(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    place, _ = _skip_options(words, _WATCH)
     text = " ".join(word.text for word in words[place:])
-    return Layer(name, script=Word(text), doubt="it runs a text again and again") if text else None
+    return InnerCommand(name, script=Word(text), doubt="it runs a command repeatedly") if text else None
 
 
-def _parallel(name: str, words: Sequence[Word]) -> Layer | None:
-    place, _ = _options(words, _PARALLEL)
+def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
+    place, _ = _skip_options(words, _PARALLEL)
     command: list[str] = []
     inputs: list[str] = []
     target = command
@@ -333,18 +335,18 @@ def _parallel(name: str, words: Sequence[Word]) -> Layer | None:
             target.append(word.text)
     line = " ".join(command)
     lines = [line.replace("{}", text) if "{}" in line else f"{line} {text}" for text in inputs] or [line or "true"]
-    return Layer(name, script=Word("\n".join(lines)), doubt="it runs texts made from its input")
+    return InnerCommand(name, script=Word("\n".join(lines)), doubt="it runs commands built from its input")
 
 
-def _runner(name: str, words: Sequence[Word]) -> Layer | None:
+def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     verb = len(words) - len(_after_options(words, skip=False))
     if verb >= len(words) or words[verb].text not in _RUN_VERBS[name]:
         return None
     rest = words[verb + 1 :]
     marks = [place for place, word in enumerate(rest) if word.text == "--"]
     inner = rest[marks[0] + 1 :] if marks else _after_options(rest, skip=name in ("docker", "podman", "kubectl"))
-    doubt = f"{name} {words[verb].text} prepares what it runs"
-    return Layer(f"{name} {words[verb].text}", tuple(inner), doubt=doubt) if inner else None
+    doubt = f"{name} {words[verb].text} may prepare an environment first"
+    return InnerCommand(f"{name} {words[verb].text}", tuple(inner), doubt=doubt) if inner else None
 
 
 def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
@@ -371,17 +373,17 @@ def _after_options(words: Sequence[Word], *, skip: bool) -> Sequence[Word]:
     return words[place + skip :]
 
 
-_SPECIAL: dict[str, Callable[[str, Sequence[Word]], Layer | None]] = {
-    "env": _env,
-    "command": _command,
-    "xargs": _xargs,
-    "gxargs": _xargs,
-    "eval": _eval,
-    "trap": _trap,
-    "su": _dash_c,
-    "script": _dash_c,
-    "flock": _dash_c,
-    "watch": _watch,
-    "parallel": _parallel,
+_SPECIAL: dict[str, Callable[[str, Sequence[Word]], InnerCommand | None]] = {
+    "env": _unwrap_env,
+    "command": _unwrap_command,
+    "xargs": _unwrap_xargs,
+    "gxargs": _unwrap_xargs,
+    "eval": _unwrap_eval,
+    "trap": _unwrap_trap,
+    "su": _unwrap_dash_c,
+    "script": _unwrap_dash_c,
+    "flock": _unwrap_dash_c,
+    "watch": _unwrap_watch,
+    "parallel": _unwrap_parallel,
 }
 _ALL = frozenset((*_SPECIAL, *_WRAPPERS, *SHELLS, *_RUN_VERBS))

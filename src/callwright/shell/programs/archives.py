@@ -1,11 +1,11 @@
-"""Reads tar and unzip calls: listing looks, everything else writes."""
+"""Judges tar and unzip calls: listing is read-only, everything else writes."""
 
 import re
 from collections.abc import Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, places
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(
@@ -17,13 +17,13 @@ _UNZIP_LETTERS = frozenset("lvtqZ1shmzCMT2")
 
 
 def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge a tar call: only -t with known options looks."""
+    """Judge a tar call: only -t with known options is read-only."""
     words = [word.text for word in arguments]
     if words in (["--version"], ["--help"]):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
-    letters, problem = _tar_letters(words)
-    archive = _value(words, "f", "--file")
-    files = tuple(places(archive, folders)) if archive and archive != "-" else ()
+    letters, problem = _read_tar_letters(words)
+    archive = _find_value(words, "f", "--file")
+    files = tuple(resolve_paths(archive, folders)) if archive and archive != "-" else ()
     if any(word.certainty is Certainty.ANYTHING for word in arguments):
         problem = problem or "a word of the tar call may become an option"
     if ":" in archive or (archive.startswith("/dev/") and archive != "/dev/stdin"):
@@ -31,14 +31,14 @@ def tar(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if letters & set("xcruAd") or any(
         re.match(r"--(?:ext|get|cre|app|upd|cat|con|del|dif|com)", word) for word in words
     ):
-        return _writes(name, words, files, folders, problem)
+        return _judge_write(name, words, files, folders, problem)
     lists = "t" in letters or "--list" in words
     if problem or not lists:
         return unknown(f"{name}: {problem or 'it does not list'}")
     return Judgement(Verdict.READ_ONLY, f"{name} lists an archive", tuple(ReadPath(path) for path in files))
 
 
-def _tar_letters(words: Sequence[str]) -> tuple[set[str], str]:
+def _read_tar_letters(words: Sequence[str]) -> tuple[set[str], str]:
     letters, problem = set[str](), ""
     for place, word in enumerate(words):
         if word.startswith("--"):
@@ -54,7 +54,7 @@ def _tar_letters(words: Sequence[str]) -> tuple[set[str], str]:
     return letters, problem
 
 
-def _value(words: Sequence[str], letter: str, long: str) -> str:
+def _find_value(words: Sequence[str], letter: str, long: str) -> str:
     for place, word in enumerate(words):
         if word.startswith(f"{long}="):
             return word.partition("=")[2]
@@ -67,9 +67,9 @@ def _value(words: Sequence[str], letter: str, long: str) -> str:
     return ""
 
 
-def _writes(name: str, words: Sequence[str], files: Sequence[str], folders: Folders, problem: str) -> Judgement:
-    target = _value(words, "C", "--directory") or "."
-    touched: tuple[Access, ...] = tuple(WritePath(path) for path in (*places(target, folders), *files))
+def _judge_write(name: str, words: Sequence[str], files: Sequence[str], folders: Folders, problem: str) -> Judgement:
+    target = _find_value(words, "C", "--directory") or "."
+    touched: tuple[Access, ...] = tuple(WritePath(path) for path in (*resolve_paths(target, folders), *files))
     runs = any(re.match(r"--(?:to-|ch|us|rsh|inf|new-vol|I)|-[a-zA-Z]*[IF]", word) for word in words)
     if runs or "literal" in problem:
         return unknown(f"{name} may run a program", touched)
@@ -77,16 +77,18 @@ def _writes(name: str, words: Sequence[str], files: Sequence[str], folders: Fold
 
 
 def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge an unzip call: -l, -v, -t and -Z look."""
+    """Judge an unzip call: -l, -v, -t and -Z are read-only."""
     flags = [word.text for word in arguments if word.text[:1] == "-"]
     files = [word for word in arguments if word.text[:1] != "-"]
-    touched: tuple[Access, ...] = tuple(ReadPath(path) for word in files[:1] for path in places(word.text, folders))
+    touched: tuple[Access, ...] = tuple(
+        ReadPath(path) for word in files[:1] for path in resolve_paths(word.text, folders)
+    )
     known = all(set(flag[1:]) <= _UNZIP_LETTERS for flag in flags)
     loose = any(word.certainty is Certainty.ANYTHING for word in arguments)
     if known and not loose and flags and any(map(_UNZIP_LISTS.match, flags)):
         return Judgement(Verdict.READ_ONLY, f"{name} lists or tests an archive", touched)
-    target = _value([word.text for word in arguments], "d", "--unused-long") or "."
-    written: tuple[Access, ...] = tuple(WritePath(path) for path in places(target, folders))
+    target = _find_value([word.text for word in arguments], "d", "--unused-long") or "."
+    written: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(target, folders))
     if loose:
         return unknown("a word of the unzip call may become an option", written)
     return Judgement(Verdict.WRITES, f"{name} unpacks", (*touched, *written))

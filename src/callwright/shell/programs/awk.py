@@ -1,11 +1,11 @@
-"""Reads awk calls: a program is harmless when it neither runs, reads nor writes anything but its input and output."""
+"""Judges awk calls: a program is read-only if it runs nothing and touches only its input and output."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, places
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
@@ -22,16 +22,16 @@ _HELP = frozenset(("--version", "--help", "-V"))
 def awk(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an awk call by its options and its program."""
     program, files, objection = _split(arguments)
-    touched = _touched(files, folders)
+    touched = _list_reads(files, folders)
     if program is None and not objection and arguments and arguments[0].text in (*_HELP, "-W"):
         return Judgement(Verdict.READ_ONLY, f"{name} shows its version or help")
     objection = objection or ("it has no program" if program is None else program_problem(program))
     return unknown(objection, touched) if objection else Judgement(Verdict.READ_ONLY, f"{name} only prints", touched)
 
 
-def _touched(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+def _list_reads(files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
     named = (word for word in files if "=" not in word.text and word.text != "-")
-    return tuple(ReadPath(path) for word in named for path in places(word.text, folders))
+    return tuple(ReadPath(path) for word in named for path in resolve_paths(word.text, folders))
 
 
 def _split(arguments: Sequence[Word]) -> tuple[str | None, list[Word], str]:
@@ -105,7 +105,7 @@ def _tokens(program: str) -> Iterator[str]:
                 continue
             token = "\n"
         if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
-            yield "|"  # a regex that reads like a program: somebody may see a division here
+            yield "|"  # a regex that reads like a program: another awk may read the slash as a division
         if token == "#":
             place = _line_end(program, place)
             continue

@@ -1,10 +1,10 @@
-"""Reads bash's own commands, some of which set variables or evaluate their arguments."""
+"""Judges bash builtins, some of which set variables or evaluate their arguments."""
 
 import re
 from collections.abc import Sequence
 
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, harmless, is_name
+from callwright.shell.words import Certainty, Folders, Word, is_harmless_variable, is_name
 
 _READ_FLAGS = re.compile(r"-[rsed]*\Z")
 _READ_VALUES = frozenset(("-p", "-t", "-n", "-N", "-d", "-u"))
@@ -24,18 +24,18 @@ def printf(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 
 def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge a condition: -v and -R evaluate subscripts, the rest only looks."""
+    """Judge a condition: -v and -R evaluate subscripts, the rest is read-only."""
     if any(word.text in ("-v", "-R") for word in arguments):
         return unknown(f"{name} -v evaluates subscripts")
     if name == "test" and len(arguments) == 2 and not arguments[0].literal:  # operator and operand
         return unknown("the operator of the condition is not literal")
     if name == "test" and any(word.certainty is Certainty.ANYTHING and word.text[:1] != '"' for word in arguments):
         return unknown("a word of the condition may become an operator")
-    return Judgement(Verdict.READ_ONLY, "a condition only looks")
+    return Judgement(Verdict.READ_ONLY, "a condition only reads")
 
 
 def read(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge read: harmless into variables of the script's own."""
+    """Judge read, which is harmless for variables that belong to the script."""
     place = 0
     while place < len(arguments) and arguments[place].text[:1] == "-":
         if not arguments[place].literal:
@@ -44,27 +44,27 @@ def read(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         if text in _READ_VALUES:
             place += 1
         elif not _READ_FLAGS.match(text):
-            return unknown(f"read {text} is not known")
+            return unknown(f"read {text} is an unknown option")
         place += 1
     for word in arguments[place:]:
-        if not word.literal or not is_name(word.text) or not harmless(word.text, None):
+        if not word.literal or not is_name(word.text) or not is_harmless_variable(word.text, None):
             return unknown(f"read sets {word.text}")
     return Judgement(Verdict.READ_ONLY, "read only fills variables of the script")
 
 
 def command(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge `command -v`, which asks where programs are."""
+    """Judge `command -v`, which prints where programs are."""
     words = [word.text for word in arguments]
     if words and _PROBES.match(words[0]) and all(map(_NAME.match, words[1:])) and not _options(words[1:]):
-        return Judgement(Verdict.READ_ONLY, "command -v only asks where a program is")
-    return unknown("command in a form that is not known")
+        return Judgement(Verdict.READ_ONLY, "command -v only prints where a program is")
+    return unknown("command is called in an unknown form")
 
 
 def _options(words: Sequence[str]) -> bool:
     return any(word[:1] == "-" for word in words)
 
 
-def options(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+def set_options(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge set: strictness is harmless, positional parameters and other options are not followed."""
     if arguments and all(_OPTIONS.match(word.text) for word in arguments):
         return Judgement(Verdict.READ_ONLY, "set only makes the shell stricter")
@@ -75,7 +75,7 @@ def env(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge env without a command, which prints the environment."""
     if all(word.text in ("-0", "--null", "--version", "--help") for word in arguments):
         return Judgement(Verdict.READ_ONLY, "env prints the environment")
-    return unknown("env in a form that is not known")
+    return unknown("env is called in an unknown form")
 
 
 def history(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:

@@ -1,9 +1,4 @@
-"""Reads calls of the cloud vendors' programs, whose verbs say whether they only read.
-
-Reads kubectl calls.
-
-Reads gh calls.
-"""
+"""Judges aws, az, gcloud, kubectl and gh calls by their verbs."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +6,10 @@ from fnmatch import fnmatchcase
 
 from callwright.core.access import Reach
 from callwright.core.spec import Effect
-from callwright.shell.judge import by_rule
+from callwright.shell.judge import judge_by_rule
 from callwright.shell.plan import Judgement, Verdict, unknown
 from callwright.shell.programs.databases import sql_problem
-from callwright.shell.rule_tables import table
+from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word
 
 _AWS_VALUES = frozenset(
@@ -189,7 +184,7 @@ def _gcloud_reads(path: Sequence[str], words: Sequence[str]) -> Judgement:
     return Judgement(Verdict.READS_NETWORK, f"{title} only reads", (Reach("gcloud:"),))
 
 
-_KUBECTL = table(
+_KUBECTL = parse_table(
     r"""
 kubectl: help; exact; network; values -n --namespace --context --cluster --user -v --request-timeout -l --selector -o
       --output -f --filename -c; not --kubeconfig --as --as-group --server -s --token --certificate-authority
@@ -206,8 +201,8 @@ _NAMES_ONLY = frozenset(("name", "wide"))
 
 
 def kubectl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge a kubectl call; the contents of secrets are more than a look."""
-    judgement = by_rule(name, _KUBECTL, arguments, folders)
+    """Judge a kubectl call; printing the contents of secrets is not read-only."""
+    judgement = judge_by_rule(name, _KUBECTL, arguments, folders)
     if judgement.verdict is Verdict.READS_NETWORK and _shows_secrets([word.text for word in arguments]):
         return unknown("kubectl would print the contents of secrets")
     return judgement
@@ -225,7 +220,7 @@ def _shows_secrets(words: Sequence[str]) -> bool:
     return False
 
 
-_GH = table(
+_GH = parse_table(
     r"""
 gh: help; exact; network; values -R --repo; not -w --web
   pr list|view|diff|checks|status: not -w --web
@@ -250,7 +245,7 @@ gh: help; exact; network; values -R --repo; not -w --web
 
 def gh(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a gh call; its api command must be a GET."""
-    judgement = by_rule(name, _GH, arguments, folders)
+    judgement = judge_by_rule(name, _GH, arguments, folders)
     if judgement.verdict is not Verdict.READS_NETWORK:
         return judgement
     words = [word.text for word in arguments]

@@ -1,4 +1,4 @@
-"""Reads curl and wget calls: fetching to the screen only reads, everything else sends or writes."""
+"""Judges curl and wget calls: printing a response is a network read, everything else sends or writes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,10 +7,10 @@ from itertools import pairwise
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.rule_tables import table
-from callwright.shell.words import Folders, Word, places
+from callwright.shell.rule_tables import parse_table
+from callwright.shell.words import Folders, Word, resolve_paths
 
-_CURL = table(
+_CURL = parse_table(
     r"""
 curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# --silent --show-error --location
       --head --include --verbose --fail --insecure --globoff --get --ipv4 --ipv6 --no-buffer --netrc --manual
@@ -30,7 +30,7 @@ curl: only -s -S -L -I -i -v -f -k -g -G -4 -6 -0 -1 -2 -3 -N -q -n -M -V -h -# 
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _SCREEN = frozenset(("-", "/dev/null", "/dev/stdout", "/dev/stderr"))
 _SENDS_DATA = re.compile(r"-d|-F|-T|--data|--form|--upload-file|--json|--url-query")
-_WGET = table(
+_WGET = parse_table(
     r"""
 wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-response --spider --version --help
       --debug --no-check-certificate --inet4-only --inet6-only --no-proxy --no-cache --no-cookies --no-hsts
@@ -44,18 +44,18 @@ wget: only -q -v -S -d -c -4 -6 -nv --quiet --verbose --no-verbose --server-resp
 def curl(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a curl call: only listed flags, only reading methods, only the screen as output."""
     addresses = [word.text for word in _CURL.operand_words(arguments)]
-    touched = (*_reaches(addresses, arguments), *_output(arguments, ("-o", "--output"), folders))
+    touched = (*_list_reaches(addresses, arguments), *_list_output_files(arguments, ("-o", "--output"), folders))
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
     objection = objection or _CURL.objection(arguments) or next(_curl_problems(arguments, addresses), "")
     if objection:
         return unknown(f"curl: {objection}", touched)
     if not addresses and not any(word.text.startswith("--url") for word in arguments):
         return Judgement(Verdict.READ_ONLY, "curl shows its version or help")
-    return Judgement(Verdict.READS_NETWORK, "curl shows what an address answers", touched)
+    return Judgement(Verdict.READS_NETWORK, "curl prints the response", touched)
 
 
 def _curl_problems(arguments: Sequence[Word], addresses: Sequence[str]) -> Iterator[str]:
-    for flag, value in _valued(arguments):
+    for flag, value in _iter_option_values(arguments):
         if flag in ("-X", "--request") and value.upper() not in _METHODS:
             yield f"{value} may change something"
         if flag in ("-o", "--output", "-D", "--dump-header") and value not in _SCREEN:
@@ -81,12 +81,12 @@ def _is_file(flag: str, value: str) -> bool:
 def _scheme_problem(address: str) -> Iterator[str]:
     scheme, mark, _ = address.partition("://")
     if mark and scheme.lower() not in ("http", "https"):
-        yield f"{scheme} is more than reading a page"
+        yield f"the scheme {scheme} is not http or https"
     if not mark and address.lower().startswith(("file:", "gopher:", "telnet:", "dict:", "smb:")):
-        yield f"{address} is more than reading a page"
+        yield f"{address} is not an http address"
 
 
-def _valued(arguments: Sequence[Word]) -> Iterator[tuple[str, str]]:
+def _iter_option_values(arguments: Sequence[Word]) -> Iterator[tuple[str, str]]:
     """Yield options with their values, however they are attached."""
     for place, word in enumerate(arguments):
         text = word.text
@@ -100,19 +100,19 @@ def _valued(arguments: Sequence[Word]) -> Iterator[tuple[str, str]]:
                 yield f"-{text[letter]}", text[letter + 1 :] or following
 
 
-def _reaches(addresses: Sequence[str], arguments: Sequence[Word]) -> tuple[Access, ...]:
+def _list_reaches(addresses: Sequence[str], arguments: Sequence[Word]) -> tuple[Access, ...]:
     sends = any(_SENDS_DATA.match(word.text) for word in arguments)
     effect = Effect.WRITE if sends else Effect.READ
     return tuple(Reach(address, effect) for address in addresses)
 
 
-def _output(arguments: Sequence[Word], flags: Sequence[str], folders: Folders) -> tuple[Access, ...]:
+def _list_output_files(arguments: Sequence[Word], flags: Sequence[str], folders: Folders) -> tuple[Access, ...]:
     touched: list[Access] = []
-    for flag, value in _valued(arguments):
+    for flag, value in _iter_option_values(arguments):
         if flag in flags and value not in _SCREEN:
-            touched.extend(WritePath(path) for path in places(value, folders))
+            touched.extend(WritePath(path) for path in resolve_paths(value, folders))
         elif value.startswith("@") and len(value) > 1:
-            touched.extend(ReadPath(path) for path in places(value[1:], folders))
+            touched.extend(ReadPath(path) for path in resolve_paths(value[1:], folders))
     return tuple(touched)
 
 
@@ -127,9 +127,9 @@ def wget(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if objection:
         return unknown(f"wget: {objection}", touched)
     if not _to_screen([word.text for word in arguments]):
-        here = tuple(WritePath(path) for path in places(".", folders))
+        here = tuple(WritePath(path) for path in resolve_paths(".", folders))
         return Judgement(Verdict.WRITES, "wget saves what it fetches", (*touched, *here))
-    return Judgement(Verdict.READS_NETWORK, "wget shows what an address answers", touched)
+    return Judgement(Verdict.READS_NETWORK, "wget prints the response", touched)
 
 
 def _address_problems(addresses: Sequence[str]) -> Iterator[str]:

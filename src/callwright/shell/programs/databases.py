@@ -1,7 +1,4 @@
-"""Reads calls of database clients: one connection, statements that only select.
-
-Reads SQL handed to a database client: statements that only select, with functions that only compute.
-"""
+"""Judges calls of database clients by their SQL: SELECT statements with known functions are read-only."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +6,8 @@ from itertools import pairwise
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.rule_tables import Rule, table
-from callwright.shell.words import Folders, Word, places
+from callwright.shell.rule_tables import ProgramRule, parse_table
+from callwright.shell.words import Folders, Word, resolve_paths
 
 _STRING = re.compile(r"'(?:[^'\\]|'')*'|\"[^\"\\]*\"|-- [^\n]*|/\*[^!].*?\*/", re.DOTALL)
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
@@ -60,17 +57,17 @@ def _statement_problem(statement: str) -> str:
     if banned:
         return f"{banned[0]} may change the database"
     call = next((name for name in _CALL.findall(statement) if name not in _FUNCTIONS | _KEYWORDS), None)
-    return f"the function {call} may do anything" if call else ""
+    return f"the function {call} is not known to be read-only" if call else ""
 
 
-def all_read(statements: Sequence[str]) -> str:
+def first_sql_problem(statements: Sequence[str]) -> str:
     """Return the first problem of several texts."""
     if not statements:
         return "it would read statements from its input"
     return next((problem for statement in statements if (problem := sql_problem(statement))), "")
 
 
-_PSQL = table(
+_PSQL = parse_table(
     """
 psql: only -A -t -x -q -w -W -l -H -X -e -E -S -1 -0 -z --list --version --help -V -? --csv --html --expanded
       --no-align --tuples-only --quiet --no-psqlrc --no-password --echo-errors; values -c -d -h -p -U -P -F -R
@@ -81,7 +78,7 @@ mysql: only -A -B -N -s -t -H -X -E -v -? -V --version --help --batch --table --
 sqlcmd: only --version -? --help -q -Q -E -N -C -W; values -q -Q -S -d -U --text --query
 """
 )
-_SQLITE = table(
+_SQLITE = parse_table(
     """
 sqlite3: single; only -readonly -safe -json -csv -column -header -noheader -line -list -html -markdown -box -table
       -quote -tabs -batch -version -help; values -separator -nullvalue -newline
@@ -91,12 +88,12 @@ sqlite3: single; only -readonly -safe -json -csv -column -header -noheader -line
 
 def psql(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a psql call."""
-    return _client(name, _PSQL["psql"], arguments, ("-c", "--command"))
+    return _judge_client(name, _PSQL["psql"], arguments, ("-c", "--command"))
 
 
 def mysql(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a mysql call."""
-    return _client(name, _PSQL["mysql"], arguments, ("-e", "--execute"))
+    return _judge_client(name, _PSQL["mysql"], arguments, ("-e", "--execute"))
 
 
 def sqlcmd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -105,11 +102,11 @@ def sqlcmd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         rest = arguments[1:]
         if rest and rest[0].text[:1] != "-":
             rest = [Word("-q"), *rest]
-        return _client(name, _PSQL["sqlcmd"], rest, ("-q", "--text", "--query"))
-    return _client(name, _PSQL["sqlcmd"], arguments, ("-q", "-Q"))
+        return _judge_client(name, _PSQL["sqlcmd"], rest, ("-q", "--text", "--query"))
+    return _judge_client(name, _PSQL["sqlcmd"], arguments, ("-q", "-Q"))
 
 
-def _client(name: str, rule: Rule, arguments: Sequence[Word], flags: Sequence[str]) -> Judgement:
+def _judge_client(name: str, rule: ProgramRule, arguments: Sequence[Word], flags: Sequence[str]) -> Judgement:
     words = [word.text for word in arguments]
     reach = (Reach(f"{name}:"),)
     if len(words) == 1 and words[0] in ("--version", "--help", "-V", "-?"):
@@ -120,18 +117,18 @@ def _client(name: str, rule: Rule, arguments: Sequence[Word], flags: Sequence[st
         return unknown(f"{name}: {objection}", reach)
     if set(words) & {"-l", "--list"} and not set(words) & set(flags):
         return Judgement(Verdict.READS_NETWORK, f"{name} lists databases", reach)
-    statements = _statements(words, flags)
+    statements = _list_statements(words, flags)
     # -cSELECT and clusters that end in c would hide a statement
     hidden = any(
         word[:1] == "-" and word[1:2] != "-" and len(word) > 2 and flags[0][1] in word for word in words
     )  # a cluster
-    problem = "a statement is attached to its option" if hidden else all_read(statements)
+    problem = "a statement is attached to its option" if hidden else first_sql_problem(statements)
     if problem:
         return unknown(f"{name}: {problem}", reach)
     return Judgement(Verdict.READS_NETWORK, f"{name} only selects", reach)
 
 
-def _statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:
+def _list_statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     found = [following for flag, following in pairwise(words) if flag in flags]
     return found + [
         word.partition("=")[2]
@@ -150,10 +147,10 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     database, statements = operands[:1], [word.text for word in operands[1:]]
     if name == "duckdb" and "-c" in words and len(operands) == 1:
         database, statements = [], [operands[0].text]
-    paths = [path for word in database for path in places(word.text, folders)]
+    paths = [path for word in database for path in resolve_paths(word.text, folders)]
     touched: tuple[Access, ...] = tuple(ReadPath(path) for path in paths)
     objection = next((f"{word.text} is not literal" for word in arguments if not word.literal), "")
-    objection = objection or _SQLITE.objection(arguments) or all_read(statements)
+    objection = objection or _SQLITE.objection(arguments) or first_sql_problem(statements)
     if objection:
         return unknown(f"{name}: {objection}", touched)
     if database and "-readonly" not in words:

@@ -1,11 +1,11 @@
-"""Reads find and fd calls: tests only look, actions may run, write or delete."""
+"""Judges find and fd calls: tests are read-only, actions may run, write or delete."""
 
 from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, places
-from callwright.shell.wrappers import Layer
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -size "
@@ -25,14 +25,14 @@ def find(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a find call by its starting points and its expression."""
     split = next((place for place, word in enumerate(arguments) if _starts_expression(word)), len(arguments))
     starts = [word for word in arguments[:split] if word.text[:1] != "-"] or [Word(".")]
-    touched = tuple(_touched(ReadPath, starts, folders))
+    touched = tuple(_list_accesses(ReadPath, starts, folders))
     objection = next(
-        (f"{word.text} may become part of the expression" for word in arguments[:split] if _loose(word)), ""
+        (f"{word.text} may become part of the expression" for word in arguments[:split] if _may_become_option(word)), ""
     )
-    return _expression(name, arguments[split:], starts, (touched, folders, objection))
+    return _judge_expression(name, arguments[split:], starts, (touched, folders, objection))
 
 
-def _loose(word: Word) -> bool:
+def _may_become_option(word: Word) -> bool:
     return word.certainty is Certainty.ANYTHING
 
 
@@ -49,50 +49,50 @@ def _starts_expression(word: Word) -> bool:
     )
 
 
-def _touched(kind: type[ReadPath] | type[DeletePath], starts: Sequence[Word], folders: Folders) -> list[Access]:
-    return [kind(path) for word in starts for path in places(word.text, folders)]
+def _list_accesses(kind: type[ReadPath] | type[DeletePath], starts: Sequence[Word], folders: Folders) -> list[Access]:
+    return [kind(path) for word in starts for path in resolve_paths(word.text, folders)]
 
 
-def _expression(
+def _judge_expression(
     name: str, words: Sequence[Word], starts: Sequence[Word], before: tuple[tuple[Access, ...], Folders, str]
 ) -> Judgement:
     touched, folders, objection = before
-    layers: list[Layer] = []
+    inner_commands: list[InnerCommand] = []
     written: list[Access] = []
     deletes, place = False, 0
     while place < len(words):
         text = words[place].text
         if text in _RUN:
-            layer, place = _run(name, words, place)
-            layers.append(layer)
+            command, place = _read_exec(name, words, place)
+            inner_commands.append(command)
             continue
         if text == "-delete":
             deletes = True
         elif text in _WRITE:
             written.extend(
-                WritePath(path) for word in words[place + 1 : place + 2] for path in places(word.text, folders)
+                WritePath(path) for word in words[place + 1 : place + 2] for path in resolve_paths(word.text, folders)
             )
             place += 2 if text == "-fprintf" else 1
         elif text in _WITH_VALUE or (text.startswith("-newer") and len(text) == len("-newerXY")):
             objection = objection or _value_problem(text, words[place + 1 : place + 2])
-            place += 0 if text == "-depth" and not _number(words[place + 1 : place + 2]) else 1
+            place += 0 if text == "-depth" and not _is_number(words[place + 1 : place + 2]) else 1
         elif text not in _ALONE and not text.startswith(("-O", "-D")):
-            objection = objection or f"{text} is not known"
-        if place < len(words) and _loose(words[place]):
+            objection = objection or f"{text} is an unknown option"
+        if place < len(words) and _may_become_option(words[place]):
             objection = objection or f"{words[place].text} may become part of the expression"
         place += 1
-    layers_found = tuple(layers)
+    commands = tuple(inner_commands)
     if deletes:
-        gone = tuple(_touched(DeletePath, starts, folders))
-        return Judgement(Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone), layers_found)
+        gone = tuple(_list_accesses(DeletePath, starts, folders))
+        return Judgement(Verdict.DESTRUCTIVE, f"{name} -delete removes what it finds", (*touched, *gone), commands)
     if written:
-        return Judgement(Verdict.WRITES, f"{name} writes a list", (*touched, *written), layers_found)
+        return Judgement(Verdict.WRITES, f"{name} writes a list", (*touched, *written), commands)
     if objection:
-        return unknown(objection, touched, layers_found)
-    return Judgement(Verdict.READ_ONLY, f"{name} only looks", touched, layers_found)
+        return unknown(objection, touched, commands)
+    return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, commands)
 
 
-def _number(words: Sequence[Word]) -> bool:
+def _is_number(words: Sequence[Word]) -> bool:
     return bool(words) and words[0].text.lstrip("+-").isdigit()
 
 
@@ -104,26 +104,26 @@ def _value_problem(flag: str, words: Sequence[Word]) -> str:
     text = words[0].text
     if not words[0].literal:
         return f"the value of {flag} is not literal"
-    # -mtime -7 is a number, -name -delete is somebody playing
+    # -mtime -7 is a number; -name -delete may be an attempt to hide an action
     numeric = text[1:2].isdigit() or flag == "-perm"
     return f"{text} may be an action" if text[:1] == "-" and not numeric else ""
 
 
-def _run(name: str, words: Sequence[Word], place: int) -> tuple[Layer, int]:
+def _read_exec(name: str, words: Sequence[Word], place: int) -> tuple[InnerCommand, int]:
     flag = words[place].text
     end = place + 1
     while end < len(words) and words[end].text != ";" and not (words[end].text == "+" and words[end - 1].text == "{}"):
         end += 1
-    inner = tuple(_found(word) for word in words[place + 1 : end])
+    inner = tuple(_mark_found_path(word) for word in words[place + 1 : end])
     doubt = "it asks on the terminal" if flag.startswith("-ok") else ""
     if end >= len(words):
         doubt = f"{flag} is not closed"
     folder = Word("?", Certainty.ANYTHING) if flag.endswith("dir") else None
-    return Layer(f"{name} {flag}", inner, doubt=doubt, folder=folder), end + 1
+    return InnerCommand(f"{name} {flag}", inner, doubt=doubt, folder=folder), end + 1
 
 
-def _found(word: Word) -> Word:
-    """Mark what find fills in: a path that begins like its starting point, so never an option."""
+def _mark_found_path(word: Word) -> Word:
+    """Mark the word that find fills in: a path that begins with its starting point, so never an option."""
     if "{}" not in word.text or not word.literal:
         return word
     return Word(word.text, Certainty.PREFIXED if word.text.startswith("{}") else Certainty.ANYTHING, named=True)
@@ -135,22 +135,22 @@ _FD_RUN = frozenset(("-x", "--exec", "-X", "--exec-batch"))
 def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an fd call: like find, with everything after -x a command."""
     split = next((place for place, word in enumerate(arguments) if word.text in _FD_RUN), len(arguments))
-    touched = tuple(_touched(ReadPath, [Word(".")], folders))
-    inner = tuple(_fd_found(word) for word in arguments[split + 1 :])
+    touched = tuple(_list_accesses(ReadPath, [Word(".")], folders))
+    inner = tuple(_mark_fd_path(word) for word in arguments[split + 1 :])
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
-    layers = (Layer(f"{name} -x", inner),) if inner else ()
+    inner_commands = (InnerCommand(f"{name} -x", inner),) if inner else ()
     for word in arguments[:split]:
-        if _loose(word):
-            return unknown(f"{word.text} may become an option", touched, layers)
+        if _may_become_option(word):
+            return unknown(f"{word.text} may become an option", touched, inner_commands)
         text = word.text
         if text.startswith(("--exec", "--exe")) or (text[:1] == "-" and text[1:2] != "-" and set(text) & {"x", "X"}):
-            return unknown(f"{text} runs a command", touched, layers)
+            return unknown(f"{text} runs a command", touched, inner_commands)
     if split < len(arguments) and not inner:
-        return unknown("it runs a command that is missing", touched)
-    return Judgement(Verdict.READ_ONLY, f"{name} only looks", touched, layers)
+        return unknown("it names no command to run", touched)
+    return Judgement(Verdict.READ_ONLY, f"{name} is read-only", touched, inner_commands)
 
 
-def _fd_found(word: Word) -> Word:
+def _mark_fd_path(word: Word) -> Word:
     marked = word.literal and any(mark in word.text for mark in ("{}", "{/}", "{//}", "{.}", "{/.}"))
     return Word(word.text, Certainty.ANYTHING, named=True) if marked else word

@@ -1,13 +1,13 @@
-"""Reads git calls. What is called read-only here relies on `pins.SAFE_ENVIRONMENT` being set when the line runs."""
+"""Judges git calls. A read-only verdict relies on `git_env.SAFE_ENVIRONMENT` being set when the line runs."""
 
 from collections.abc import Sequence
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.rule_tables import Rule, table
-from callwright.shell.words import Certainty, Folders, Word, places
+from callwright.shell.rule_tables import ProgramRule, parse_table
+from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 
-_TABLE = table(
+_TABLE = parse_table(
     r"""
 git: values
   --version|-v|version
@@ -53,10 +53,10 @@ git: values
       --format
 """
 )["git"]
-_LISTED = table("branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#")[
-    "branch"
-]
-_EVERYWHERE = Rule(
+_LISTED = parse_table(
+    "branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#"
+)["branch"]
+_EVERYWHERE = ProgramRule(
     refused=frozenset(
         "--output --ext-diff --textconv --show-signature --open-files-in-pager --upload-pack --exec --help".split()
     )
@@ -91,7 +91,7 @@ _WRITES = frozenset(
     "add commit merge pull fetch checkout switch stash tag branch remote revert cherry-pick am apply init clone mv "
     "config worktree submodule notes reset push rebase restore symbolic-ref sparse-checkout bisect".split()
 )
-_SPEAKS = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
+_USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
 
 
 def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -103,29 +103,31 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     if not words:
         return unknown("git without a sub-command")
     if any(word.certainty is Certainty.ANYTHING for word in words):
-        return _otherwise(words, folders, "a word of the git call may become an option")
+        return _judge_change(words, folders, "a word of the git call may become an option")
     if _only_lists(words):
-        return Judgement(Verdict.READ_ONLY, f"git {words[0].text} --list only looks")
-    rule, count = _deepest(words)
+        return Judgement(Verdict.READ_ONLY, f"git {words[0].text} --list is read-only")
+    rule, count = _find_rule(words)
     if rule is None:
-        return _otherwise(words, folders, "it is not known that this call of git only looks")
+        return _judge_change(words, folders, "this call of git is not known to be read-only")
     rest = words[count:]
     objection = rule.objection(rest) or _EVERYWHERE.objection(rest) or _format_problem(rest)
     if objection:
-        return _otherwise(words, folders, f"git {words[0].text}: {objection}")
+        return _judge_change(words, folders, f"git {words[0].text}: {objection}")
     if rule.network:
-        return Judgement(Verdict.READS_NETWORK, f"git {words[0].text} asks a remote", (Reach(_remote(rest)),))
-    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} only looks", _files(rest, folders))
+        return Judgement(
+            Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote", (Reach(_find_remote(rest)),)
+        )
+    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", _list_files(rest, folders))
 
 
-def _files(words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
-    """Return files that git is told to read beside the repository: --no-index, --contents, grep -f."""
+def _list_files(words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    """Return files outside the repository that git reads: --no-index, --contents, grep -f."""
     loose = any(word.text in ("--no-index", "--contents", "-f", "--file") for word in words)
     named = [word for word in words if word.text[:1] != "-" and (loose or word.text[:1] == "/" or ".." in word.text)]
-    return tuple([ReadPath(path) for word in named for path in places(word.text, folders)])
+    return tuple([ReadPath(path) for word in named for path in resolve_paths(word.text, folders)])
 
 
-def _deepest(words: Sequence[Word]) -> tuple[Rule | None, int]:
+def _find_rule(words: Sequence[Word]) -> tuple[ProgramRule | None, int]:
     """Find `remote get-url` before `remote`: the sub-command must stand first."""
     rule = _TABLE.subcommand(words[0])
     if rule is None:
@@ -145,31 +147,31 @@ def _only_lists(words: Sequence[Word]) -> bool:
 
 
 def _format_problem(words: Sequence[Word]) -> str:
-    # %G? asks gpg, and which program that is stands in the repository's settings
+    # %G? runs gpg, and the repository's settings choose that program
     signed = next((word.text for word in words if "%G" in word.text or "signature" in word.text), None)
     return f"{signed} may run gpg" if signed else ""
 
 
-def _remote(words: Sequence[Word]) -> str:
+def _find_remote(words: Sequence[Word]) -> str:
     return next((word.text for word in words if word.text[:1] != "-"), "origin")
 
 
-def _otherwise(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
+def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judgement:
     """Judge a call that changes something: the whole repository counts as written."""
     verb = words[0].text
     texts = [word.text for word in words[1:]]
-    touched: tuple[Access, ...] = tuple(WritePath(path) for path in places(".", folders))
-    if verb in _SPEAKS:
-        touched = (*touched, Reach(_remote(words[1:])))
+    touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
+    if verb in _USES_REMOTE:
+        touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
-    if marks is not None and (not marks or any(_means(text, marks) for text in texts)):
+    if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
         return unknown(reason, touched if verb in _WRITES else ())
     return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
 
 
-def _means(text: str, marks: Sequence[str]) -> bool:
+def _has_mark(text: str, marks: Sequence[str]) -> bool:
     if text in marks:
         return True
     if text.startswith("--"):

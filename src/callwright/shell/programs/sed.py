@@ -1,11 +1,11 @@
-"""Reads sed calls: a script is harmless when every command in it is one that only edits the stream."""
+"""Judges sed calls: a script is read-only if every command in it only edits the stream."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Folders, Word, places
+from callwright.shell.words import Folders, Word, resolve_paths
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
 _ALONE = frozenset("dDgGhHlnNpPqQxz=F{}")
@@ -24,13 +24,13 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a sed call by its options and the script it runs."""
     scripts, files, objection, in_place = _split(arguments)
     if in_place:
-        touched = _touched(WritePath, files, folders)
+        touched = _list_accesses(WritePath, files, folders)
         script_objection = first_problem(scripts)
         literal = all(word.literal for word in arguments)
         if objection or script_objection or not literal:
             return unknown(objection or script_objection or "sed -i with words that are not literal", touched)
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
-    touched = _touched(ReadPath, files, folders)
+    touched = _list_accesses(ReadPath, files, folders)
     if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
         objection = objection or "a word of the sed call is not literal"
     objection = objection or first_problem(scripts)
@@ -39,12 +39,14 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     return Judgement(Verdict.READ_ONLY, "sed prints an edited copy", touched)
 
 
-def _touched(kind: type[ReadPath] | type[WritePath], files: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
-    return tuple(kind(path) for word in files for path in places(word.text, folders))
+def _list_accesses(
+    kind: type[ReadPath] | type[WritePath], files: Sequence[Word], folders: Folders
+) -> tuple[Access, ...]:
+    return tuple(kind(path) for word in files for path in resolve_paths(word.text, folders))
 
 
 def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]:
-    """Tell scripts from files; a sed script may stand in -e, --expression or the first operand."""
+    """Separate scripts from files; a script may stand in -e, --expression or the first operand."""
     scripts: list[str] = []
     files: list[Word] = []
     objection, in_place, closed, place = "", False, False, 0
@@ -90,14 +92,14 @@ def _split(arguments: Sequence[Word]) -> tuple[list[str], list[Word], str, bool]
 
 def _cluster(text: str) -> tuple[list[str], bool, str]:
     if text.startswith("--"):
-        return [], False, f"{text} is not known"
+        return [], False, f"{text} is an unknown option"
     for place, letter in enumerate(text[1:], start=1):
         if letter == "e":
             return [text[place + 1 :]], False, ""
         if letter in "iI":
             return [], True, ""
         if letter not in _LETTERS:
-            return [], False, f"{text} is not known"
+            return [], False, f"{text} is an unknown option"
     return [], False, ""
 
 

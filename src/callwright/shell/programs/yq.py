@@ -1,13 +1,13 @@
-"""Reads yq calls, whose expression may follow a sub-command."""
+"""Judges yq calls, whose expression may follow a sub-command."""
 
 from collections.abc import Sequence
 
-from callwright.shell.judge import by_rule
+from callwright.shell.judge import judge_by_rule
 from callwright.shell.plan import Judgement, unknown
-from callwright.shell.rule_tables import table
+from callwright.shell.rule_tables import parse_table
 from callwright.shell.words import Folders, Word
 
-_YQ = table(
+_YQ = parse_table(
     r"""
 yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable
       --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
@@ -22,4 +22,4 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         arguments = arguments[1:]
     if any("load" in word.text for word in arguments):
         return unknown("the yq expression loads another file")
-    return by_rule(name, _YQ, arguments, folders)
+    return judge_by_rule(name, _YQ, arguments, folders)

@@ -1,4 +1,4 @@
-"""The tables of known programs, built when first asked for."""
+"""The tables of known programs, parsed on first use."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TypeAlias
 
 from callwright.shell.plan import Judgement
-from callwright.shell.rule_tables import Rule, table
+from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Folders, Word
 
-Special: TypeAlias = Callable[[str, Sequence[Word], Folders], Judgement]
+SpecialJudge: TypeAlias = Callable[[str, Sequence[Word], Folders], Judgement]
 
 _FAMILIES = ("files", "system", "development", "network")
 _SPECIAL = {
@@ -48,7 +48,7 @@ _SPECIAL = {
     "[[": "builtins:test",
     "read": "builtins:read",
     "command": "builtins:command",
-    "set": "builtins:options",
+    "set": "builtins:set_options",
     "env": "builtins:env",
     "history": "builtins:history",
     "kill": "builtins:kill",
@@ -56,21 +56,21 @@ _SPECIAL = {
 
 
 @cache
-def _rules() -> dict[str, Rule]:
-    rules: dict[str, Rule] = {}
+def _rules() -> dict[str, ProgramRule]:
+    rules: dict[str, ProgramRule] = {}
     for family in _FAMILIES:
-        rules.update(table(import_module(f"{__name__}.{family}").TABLE))
+        rules.update(parse_table(import_module(f"{__name__}.{family}").TABLE))
     return rules
 
 
-def rule(name: str) -> Rule | None:
-    """Return a program's line in the tables."""
+def find_rule(name: str) -> ProgramRule | None:
+    """Return the rule of a program, or None."""
     return _rules().get("true" if name == ":" else name)
 
 
 @cache
-def special(name: str) -> Special | None:
-    """Return the reader of a program whose arguments are a language of their own, or whose effects are known."""
+def find_special_judge(name: str) -> SpecialJudge | None:
+    """Return the function that judges a program with a complex syntax or with known effects, or None."""
     place = _SPECIAL.get(name)
     if place is None:
         writers = import_module("callwright.shell.programs.writers")

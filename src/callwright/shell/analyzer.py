@@ -1,0 +1,310 @@
+"""Analyzes a bash line: judges every simple command in it, unwraps wrappers, follows scripts inside scripts.
+
+analyze ─► LineAnalyzer ─► SyntaxWalker (tree-sitter nodes ─► FoundCommand)
+                ▲                      │
+                └── unwrap, judge ◄────┘      every result goes into one Findings ─► ShellPlan
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from callwright.core._fast import maker
+from callwright.core.access import Access
+from callwright.shell import syntax
+from callwright.shell.findings import STDIN_SCRIPT, Findings, FoundCommand, Redirects, ScriptContext
+from callwright.shell.judge import find_danger, find_fork_bomb, judge
+from callwright.shell.plan import Judgement, ShellPlan, SimpleCommand, Verdict, worst
+from callwright.shell.syntax import SyntaxWalker
+from callwright.shell.words import LITERAL, Folders, Word, enter_folder, home_folder, normalize_path, single_folder
+from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
+
+_command = maker(SimpleCommand)
+_FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
+NOT_BASH = "it cannot be parsed as bash"
+_READ_ONLY = Verdict.READ_ONLY
+_MAX_WRAPPERS = 24
+_MAX_BROKEN_BYTES = 2_000
+_MAX_JUDGED_GUESSES = 300
+_MAX_SCRIPTS = 400
+
+
+class LineAnalyzer:
+    """Judges every command of one line and records the results in one `Findings`."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+
+    def analyze_script(self, text: str, folders: Folders, context: ScriptContext) -> None:
+        """Judge the commands of a script: the line itself, or one found inside it."""
+        self.findings.scripts += 1
+        if self.findings.scripts > _MAX_SCRIPTS:
+            self.findings.add_objection("it nests too many scripts")
+            return
+        source = text.encode("utf-8", "replace")
+        root = syntax.parse_source(source)
+        if root is None or root.has_error:
+            self.findings.add_objection(NOT_BASH)
+        # each script is parsed by itself, so a misread inner script says nothing about the outer one
+        outer, self.findings.misread = self.findings.misread, root is None or root.has_error
+        if root is not None and not (root.has_error and len(source) > _MAX_BROKEN_BYTES):
+            SyntaxWalker(source, self.findings, context, self.judge_command).visit(root, folders)
+        misread, self.findings.misread = self.findings.misread, outer
+        if misread:
+            self._guess(text, context._replace(doubt="it was found by a rough split of a line that cannot be parsed"))
+
+    def _guess(self, text: str, context: ScriptContext) -> None:
+        """Judge what a rough split finds in a script that cannot be parsed.
+
+        Nothing here can be allowed (every result carries a doubt); it exists so that deny rules still match.
+        """
+        for place, words in enumerate(syntax.split_roughly(text)):
+            if place < _MAX_JUDGED_GUESSES:
+                self.judge_command(FoundCommand(tuple(map(Word, words)), " ".join(words), None, context))
+            else:
+                command = SimpleCommand(tuple(words), " ".join(words), inside=context.inside, reason=context.doubt)
+                self.findings.commands.append(command)
+
+    def judge_command(self, found: FoundCommand) -> None:
+        """Judge one command and the commands it runs."""
+        if not found.words:
+            self._record(found, Judgement(Verdict.READ_ONLY, "it only sets variables or redirects"))
+            return
+        if self.findings.variables and any(not word.literal for word in found.words):
+            self._judge_filled(found)
+        inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
+        if inner is None:
+            self._judge_program(found)
+        else:
+            self._judge_inner(found, inner)
+
+    def _judge_filled(self, found: FoundCommand) -> None:
+        """Judge the command again with the line's own variables filled in, so that deny rules see their values."""
+        words: list[Word] = []
+        for word in found.words:
+            value = None if word.literal else self._fill_variables(word.text)
+            words.extend([word] if value is None else map(Word, value.split() or [""]))
+        if tuple(words) != found.words:
+            self.judge_command(found._replace(words=tuple(words)))
+
+    def _fill_variables(self, text: str) -> str | None:
+        filled = text.strip('"')
+        for name, value in self.findings.variables.items():
+            if value is not None:
+                filled = filled.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        return None if filled == text.strip('"') or "$" in filled or "`" in filled else filled
+
+    def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
+        context = found.context
+        doubt = context.doubt or inner.doubt
+        wrapped = (*context.wrapped, tuple(word.text for word in found.words))
+        inside = context._replace(wrappers=(*context.wrappers, inner.name), wrapped=wrapped, doubt=doubt)
+        folders = self._change_folder(found.folders, inner)
+        if inner.name == "xargs" and found.xargs_input is not None:
+            found, inner = _charge_xargs_input(found, inner)
+        if inner.script is None:
+            assignments = (*found.assignments, *inner.assignments)
+            self.judge_command(
+                found._replace(words=inner.words, context=inside, folders=folders, assignments=assignments)
+            )
+            return
+        if not inner.script.literal:
+            self.findings.add_objection(f"the script {inner.script.text} is not literal")
+        if found.redirects.present:
+            self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
+        before = len(self.findings.commands)
+        self.analyze_script(inner.script.text, folders, inside._replace(inside=inner.name))
+        if len(self.findings.commands) == before:
+            self._record(found, Judgement(Verdict.UNKNOWN, f"{inner.name} runs a script whose content is unknown"))
+
+    def _change_folder(self, folders: Folders, inner: InnerCommand) -> Folders:
+        if inner.folder is None:
+            return folders
+        return enter_folder(folders, inner.folder.text) if inner.folder.literal else None
+
+    def _judge_program(self, found: FoundCommand) -> None:
+        name = found.words[0].text
+        if name in SHELLS or name.rpartition("/")[2] in SHELLS:
+            self._judge_shell(found)
+            return
+        judgement = judge(found.words, found.folders)
+        if name == "git" and found.folders != self.findings.start and judgement.verdict is Verdict.READ_ONLY:
+            judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=_FOREIGN)
+        self._record(found, judgement)
+        for inner in judgement.inner_commands:
+            self._judge_inner(found._replace(redirects=Redirects()), inner)
+
+    def _judge_shell(self, found: FoundCommand) -> None:
+        operands = [word for word in found.words[1:] if word.text[:1] != "-"]
+        reason = f"it runs the script {operands[0].text}" if operands else STDIN_SCRIPT
+        self._record(found, Judgement(Verdict.UNKNOWN, reason))
+        for text in found.redirects.stdin_texts:
+            context = found.context._replace(inside="a heredoc", doubt="a shell runs it as a script")
+            self.analyze_script(text, found.folders, context)
+
+    def _record(self, found: FoundCommand, judgement: Judgement) -> None:
+        context, redirects = found.context, found.redirects
+        texts, literal = _word_texts(found.words)
+        verdict, reason = judgement.verdict, judgement.reason
+        if redirects.doubt:
+            verdict, reason = _raise_verdict(verdict, reason, Verdict.WRITES, redirects.doubt)
+            if redirects.doubt.endswith("connection"):
+                verdict = Verdict.UNKNOWN
+        if context.doubt:
+            verdict, reason = _raise_verdict(verdict, reason, Verdict.UNKNOWN, context.doubt)
+        if not literal and verdict is not _READ_ONLY:
+            self.findings.add_objection("a word that decides the effect is not literal")
+        accesses = judgement.accesses
+        if redirects.accesses or len(accesses) > 1:
+            accesses = tuple(dict.fromkeys((*accesses, *redirects.accesses)))
+        command = _command(
+            texts,
+            found.text,
+            literal,
+            context.wrappers,
+            _add_plain_name(texts, context.wrapped),
+            found.assignments,
+            single_folder(found.folders),
+            redirects.present,
+            context.inside,
+            verdict,
+            reason,
+            accesses,
+        )
+        self.findings.commands.append(command)
+        self.findings.add_danger(find_danger(texts, accesses))
+
+
+def _raise_verdict(verdict: Verdict, reason: str, floor: Verdict, why: str) -> tuple[Verdict, str]:
+    return (verdict, reason) if verdict.rank >= floor.rank else (worst(verdict, floor), why)
+
+
+def _charge_xargs_input(found: FoundCommand, inner: InnerCommand) -> tuple[FoundCommand, InnerCommand]:
+    """Count the paths that the line pipes into xargs as accesses of the command behind it."""
+    if any(word.text.startswith(("-a", "--arg-file")) for word in found.words):
+        return found, inner
+    named = tuple([word if word.literal else word._replace(named=True) for word in inner.words])
+    redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *(found.xargs_input or ())))
+    return found._replace(redirects=redirects), inner._replace(words=named)
+
+
+def _word_texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:
+    literal = True
+    texts: list[str] = []
+    for text, certainty, _ in words:
+        texts.append(text)
+        literal = literal and certainty is LITERAL
+    return tuple(texts), literal
+
+
+def _add_plain_name(texts: tuple[str, ...], wrapped: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """Add a form of the command with the program's plain name, so that a deny rule for `rm` covers `/bin/rm`."""
+    if not texts or "/" not in texts[0]:
+        return wrapped
+    return (*wrapped, (texts[0].rpartition("/")[2], *texts[1:]))
+
+
+MAX_PROVEN_CHARS = 10_000
+"""A longer line is never proven: a person could not read it before approving it."""
+MAX_READ_CHARS = 120_000
+"""Of a longer line only the beginning and the end are searched for commands."""
+_EDGE_CHARS = 2_500
+
+# what bash does not take for white space but a reader may, what hides text, and what is not text at all
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
+    "\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
+_CONTINUED = re.compile(r"(?<!\\)\\\n")
+
+
+def analyze(line: str, cwd: str | os.PathLike[str]) -> ShellPlan:
+    """Determine what a bash line would do, without running it.
+
+    Runs nothing, reads no file and never raises. Results are cached.
+
+    Args:
+        line: The bash line, which may hold several commands and line breaks.
+        cwd: The folder the line would run in; relative paths are resolved against it lexically.
+    """
+    folder = normalize_path(os.path.join("/", os.fspath(cwd)))  # noqa: PTH118 - lexical: the disk is not asked
+    if len(line) > MAX_PROVEN_CHARS:  # rare and large: not worth the memory of the cache
+        return analyze_uncached(line, folder)
+    return _analyze_cached(line, folder, home_folder())
+
+
+@lru_cache(maxsize=256)
+def _analyze_cached(line: str, folder: str, _home: str) -> ShellPlan:
+    """Analyze a line once: the tool and every policy ask about the same line, often again on the next turn.
+
+    The home folder is part of the key because a tilde depends on it.
+    """
+    return analyze_uncached(line, folder)
+
+
+def analyze_uncached(line: str, folder: str) -> ShellPlan:
+    """Analyze a line without the cache; `folder` must be absolute and normalized."""
+    findings = Findings(start=frozenset((folder,)))
+    problem = _find_problem(line)
+    analyzer = LineAnalyzer(findings)
+    for script in _split_scripts(line, findings):
+        try:
+            analyzer.analyze_script(script, findings.start, ScriptContext())
+        except (RecursionError, MemoryError, ValueError):
+            problem = problem or "it is nested too deeply to analyze"
+    findings.add_danger(find_fork_bomb(line))
+    return _make_plan(line, findings, problem)
+
+
+def _find_problem(line: str) -> str:
+    if len(line) > MAX_PROVEN_CHARS:
+        return f"it is {len(line):,} characters long; split it into lines of at most {MAX_PROVEN_CHARS:,}"
+    if _UNREADABLE.search(line):
+        return "it holds characters that are not text"
+    if hidden := _HIDDEN.search(line):
+        return f"it holds the invisible or control character U+{ord(hidden[0]):04X}"
+    return ""
+
+
+def _split_scripts(line: str, findings: Findings) -> list[str]:
+    """Return the scripts to analyze: the line as bash reads it, or only its two ends when it is far too long."""
+    if len(line) > MAX_READ_CHARS:
+        return [line[:_EDGE_CHARS], line[-_EDGE_CHARS:]]
+    line = line.replace("\x00", "").replace("\r\n", "\n")
+    if "\\\n" in line:
+        if any(mark in line for mark in ("'", "#", "<<", "\\\\")):
+            findings.add_objection("its line continuations are mixed with quotes, comments or heredocs")
+        line = _CONTINUED.sub("", line)
+    return [line]
+
+
+def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
+    commands = tuple(findings.commands)
+    verdict = worst(*{command.verdict for command in commands})
+    if not problem and NOT_BASH in findings.objections:
+        problem = NOT_BASH
+    proven = not problem and not findings.objections
+    reason = _find_reason(commands, verdict)
+    if not proven and verdict is not Verdict.UNKNOWN:
+        verdict, reason = Verdict.UNKNOWN, problem or findings.objections[0]
+    return ShellPlan(
+        line,
+        commands,
+        _collect_accesses(commands),
+        verdict,
+        problem or reason,
+        proven,
+        tuple(findings.dangers),
+        problem,
+    )
+
+
+def _collect_accesses(commands: tuple[SimpleCommand, ...]) -> tuple[Access, ...]:
+    return tuple(dict.fromkeys(access for command in commands for access in command.accesses))
+
+
+def _find_reason(commands: tuple[SimpleCommand, ...], verdict: Verdict) -> str:
+    return next((command.reason for command in commands if command.verdict is verdict), "it does nothing")
