@@ -20,9 +20,12 @@ if TYPE_CHECKING:
         Allow as Allow,
         Ask as Ask,
         DeletePath as DeletePath,
+        DeleteResource as DeleteResource,
         Deny as Deny,
         ReadPath as ReadPath,
+        ReadResource as ReadResource,
         WritePath as WritePath,
+        WriteResource as WriteResource,
     )
     from callwright.core.calls import (
         Answers as Answers,
@@ -78,7 +81,7 @@ __getattr__ = lazy_exports(
         "agent.agent": "Agent",
         "agent.run_limits": "RunLimits",
         "agent.results": "Done Paused Stopped",
-        "core.access": "Allow Ask DeletePath Deny ReadPath WritePath",
+        "core.access": "Allow Ask DeletePath DeleteResource Deny ReadPath ReadResource WritePath WriteResource",
         "core.calls": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
         "core.content": "Image Output Text",
         "core.errors": (

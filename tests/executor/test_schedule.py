@@ -11,13 +11,16 @@ from callwright import (
     Annotations,
     Completed,
     DeletePath,
+    DeleteResource,
     Effect,
     Executor,
     Limits,
     ReadPath,
+    ReadResource,
     Registry,
     ToolCall,
     WritePath,
+    WriteResource,
 )
 from callwright.core.access import Access, Reach, RunCommand, UseTool
 from callwright.executor.schedule import waits
@@ -85,6 +88,40 @@ def test_parallel_on_a_tool_overrides_the_accesses() -> None:
     assert waits([(READ, []), (never, []), (READ, [])]) == [set(), {0}, {1}]
 
 
+def test_resources_conflict_by_uri_prefix() -> None:
+    calls: list[Call] = [
+        (WRITE, [WriteResource("db://x/users/1")]),
+        (WRITE, [WriteResource("db://x/users/12")]),
+        (READ, [ReadResource("db://x/users")]),
+        (READ, [ReadResource("db://x/orders")]),
+        (WRITE, [DeleteResource("db://x")]),
+        (READ, [ReadResource("tickets://x/1")]),
+    ]
+    assert waits(calls) == [set(), set(), {0, 1}, set(), {0, 1, 2, 3}, set()]
+
+
+def test_spellings_of_one_resource_conflict() -> None:
+    spellings = ["db://x/users/1", "DB://X/users/1/", "db://x/a/../users/%31", "db://x/users%2f1", "db://x//users\\1"]
+    calls: list[Call] = [(WRITE, [WriteResource(spelling)]) for spelling in spellings]
+    assert waits(calls) == [set(), {0}, {1}, {2}, {3}]
+
+
+def test_a_query_belongs_to_its_resource() -> None:
+    row = (WRITE, [WriteResource("crm:contact?id=1")])
+    other = (WRITE, [WriteResource("crm:contact?id=2")])
+    assert waits([row, other, (READ, [ReadResource("crm:contact")])]) == [set(), set(), {0, 1}]
+
+
+def test_a_command_and_a_resource_write_keep_their_order() -> None:
+    command = (Annotations(Effect.DESTROY), [RunCommand("make", "/w")])
+    assert waits([command, (WRITE, [WriteResource("db://x/1")]), (READ, [ReadResource("db://x/2")])]) == [
+        set(),
+        {0},
+        set(),
+    ]
+
+
+uris = st.sampled_from(["db://x", "db://x/a", "db://x/a/b", "DB://X/%61/", "db://x/ab", "db://x/a?q", "t:1"])
 paths = st.sampled_from(["/", "/a", "/a/b", "/a/b/c", "/ab", "/a/../a/b", "/d"])
 accesses = st.one_of(
     st.builds(ReadPath, paths),
@@ -92,6 +129,9 @@ accesses = st.one_of(
     st.builds(DeletePath, paths),
     st.builds(RunCommand, st.just("x"), paths, st.sampled_from(Effect)),
     st.builds(Reach, st.just("https://x"), st.sampled_from(Effect)),
+    st.builds(ReadResource, uris),
+    st.builds(WriteResource, uris),
+    st.builds(DeleteResource, uris),
     st.builds(UseTool, st.just("t"), st.sampled_from(Effect)),
 )
 annotated = st.builds(Annotations, st.sampled_from(Effect), parallel=st.sampled_from([None, None, None, True, False]))
@@ -110,10 +150,19 @@ def conflict(first: Call, second: Call) -> bool:
 
 
 def meet(one: Access, other: Access) -> bool:
+    first, second = resource(one), resource(other)
+    if first and second and (changing(one) or changing(other)):
+        return first == second or first[: len(second)] == second or second[: len(first)] == first
     a, b = place(one), place(other)
     if a is None or b is None or not (changing(one) or changing(other)):
         return False
     return a == b or PurePath(a) in PurePath(b).parents or PurePath(b) in PurePath(a).parents
+
+
+def resource(access: Access) -> list[str]:
+    """The parts of the URIs above, which one lower-case, one encoding and one slash away are all the spellings."""
+    uri = getattr(access, "uri", "")
+    return uri.lower().replace("%61", "a").rstrip("/").replace("?", "/").split("/") if uri else []
 
 
 def place(access: Access) -> str | None:
@@ -122,7 +171,8 @@ def place(access: Access) -> str | None:
 
 
 def changing(access: Access) -> bool:
-    return isinstance(access, (WritePath, DeletePath)) or getattr(access, "effect", Effect.READ) > Effect.READ
+    kinds = (WritePath, DeletePath, WriteResource, DeleteResource)
+    return isinstance(access, kinds) or getattr(access, "effect", Effect.READ) > Effect.READ
 
 
 def commands(call: Call) -> bool:

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from callwright.cli.render.text import Palette, filled, visible, wrapped
-from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    DeletePath,
+    DeleteResource,
+    Reach,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    UseTool,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
@@ -93,12 +104,12 @@ def _pair(access: Access) -> tuple[str, str] | None:
     match access:
         case RunCommand(cwd=cwd):
             return "in", cwd
-        case ReadPath(path):
-            return "reads", path
-        case WritePath(path):
-            return "writes", path
-        case DeletePath(path):
-            return "deletes", path
+        case ReadPath(target) | ReadResource(target):
+            return "reads", target
+        case WritePath(target) | WriteResource(target):
+            return "writes", target
+        case DeletePath(target) | DeleteResource(target):
+            return "deletes", target
         case Reach(url):
             return "reaches", url
         case UseTool():

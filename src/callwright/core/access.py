@@ -48,6 +48,27 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadResource:
+    """Reads a thing that is not a file: a database row, a ticket, a bucket."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResource:
+    """Creates or changes a thing that is not a file."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResource:
+    """Removes a thing that is not a file, with everything below its URI."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class UseTool:
     """Stands for a call whose tool declares nothing more precise."""
 
@@ -55,7 +76,9 @@ class UseTool:
     effect: Effect
 
 
-Access: TypeAlias = ReadPath | WritePath | DeletePath | RunCommand | Reach | UseTool
+Access: TypeAlias = (
+    ReadPath | WritePath | DeletePath | RunCommand | Reach | ReadResource | WriteResource | DeleteResource | UseTool
+)
 
 
 @dataclass(frozen=True, slots=True)

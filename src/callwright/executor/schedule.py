@@ -1,16 +1,17 @@
 """Which calls of a batch must wait for which: conflicts decide, not flags alone.
 
 Two calls conflict when one writes or deletes where the other reads, writes or deletes (the same path, or one holding
-the other; a command touches the folder it runs in and what its line names), when either has an effect above READ and
-declares no accesses, or when both change something and one of them is a command. `parallel=True` or `False` on a tool
-overrides. Every call waits for the earlier calls it conflicts with, directly or through a call between them, so the
-model's order is kept wherever it matters.
+the other; a command touches the folder it runs in and what its line names), or the same resource or one below the
+other, when either has an effect above READ and declares no accesses, or when both change something and one of them is
+a command. `parallel=True` or `False` on a tool overrides. Every call waits for the earlier calls it conflicts with,
+directly or through a call between them, so the model's order is kept wherever it matters.
 
 Runs the calls of one turn side by side where they do not conflict, and in order where they do.
 """
 
 import asyncio
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -18,11 +19,26 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    DeletePath,
+    DeleteResource,
+    Reach,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    UseTool,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.calls import Failed, Outcome
 from callwright.core.errors import Crashed
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admit import Admitted
+
+_RESOURCE = "\0"
+"""Begins the name of a resource, which no path can begin with."""
+_BOUNDARY = re.compile(r"[/?#]")
 
 
 @dataclass(slots=True)
@@ -76,7 +92,7 @@ class Conflicts:
         return []
 
     def _read(self, path: str, place: int) -> list[int]:
-        ancestors = [str(parent) for parent in PurePath(path).parents]
+        ancestors = _ancestors(path)
         before = [writer for touched in self._met(path, ancestors) for writer in touched.writers]
         self._at.setdefault(path, _Touched()).readers.append(place)
         for parent in ancestors:
@@ -84,7 +100,7 @@ class Conflicts:
         return before
 
     def _change(self, path: str, place: int) -> list[int]:
-        ancestors = [str(parent) for parent in PurePath(path).parents]
+        ancestors = _ancestors(path)
         before = [other for touched in self._met(path, ancestors) for other in touched.writers + touched.readers]
         self._at[path] = _Touched(writers=[place])  # whoever comes next waits for this one, and so for those before
         self._below.pop(path, None)
@@ -100,12 +116,12 @@ class Conflicts:
 
 def _changes(access: Access) -> bool:
     match access:
-        case WritePath() | DeletePath():
-            return True
         case RunCommand(effect=effect) | Reach(effect=effect) | UseTool(effect=effect):
             return effect > Effect.READ
-        case ReadPath():
+        case ReadPath() | ReadResource():
             return False
+        case _:  # writes, deletes, and any kind this does not know
+            return True
 
 
 def _paths(accesses: Iterable[Access]) -> "list[tuple[str, bool]]":
@@ -117,9 +133,26 @@ def _paths(accesses: Iterable[Access]) -> "list[tuple[str, bool]]":
                 found.append((os.path.normpath(path), _changes(access)))
             case RunCommand(cwd=path, touches=touches):
                 found.extend([(os.path.normpath(path), _changes(access)), *_paths(touches)])
+            case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
+                found.append((_resource_key(uri), _changes(access)))
             case _:
                 pass
     return found
+
+
+def _resource_key(uri: str) -> str:
+    """Name a resource in the one dictionary of touched places; spellings a server may take for one get one name."""
+    from callwright.core.uri import normalize_uri, uri_readings  # loaded when a tool declares a resource, which few do
+
+    return _RESOURCE + (uri_readings(uri) or (normalize_uri(uri),))[-1].casefold().rstrip("/")
+
+
+def _ancestors(place: str) -> list[str]:
+    """Return the folders a path lies in, or the resources a resource is part of: cut at each `/`, `?` and `#`."""
+    if not place.startswith(_RESOURCE):
+        return [str(parent) for parent in PurePath(place).parents]
+    cuts = (place[: found.start()].rstrip("/") for found in _BOUNDARY.finditer(place))
+    return [cut for cut in dict.fromkeys(cuts) if cut not in (_RESOURCE, place)]
 
 
 def waits(calls: Iterable[tuple[Annotations, Sequence[Access]]]) -> list[set[int]]:

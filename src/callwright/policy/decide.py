@@ -13,6 +13,7 @@ thing it touches for itself, and runs only if all of them may.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
 from callwright.core.calls import Approve, Question
@@ -36,6 +37,7 @@ class AllowEverything(Policy):
 
 _ALLOWED = Allow(source="AllowEverything")
 _SHOWN = 3
+_ACCESS_KINDS: tuple[type, ...] = get_args(Access)
 _UNDECIDED = Ask("no policy has an opinion", source="default")
 
 
@@ -106,15 +108,17 @@ class Policies:
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Hear everyone on one access. Changes nothing, so it may be asked again."""
+        if not isinstance(access, _ACCESS_KINDS):  # no policy could judge it, and one that allows everything would
+            return Deny(f"expected an access such as WritePath(path), got {access!r}", source="default")
         if isinstance(access, RunCommand) and not isinstance(subject, PartOfLine):
             return self._decide_line(access, subject)
         return self._decide_one(access, subject)
 
     def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
         """Decide a line part by part, in the order of the line: what the decision on the whole is made of."""
-        from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+        from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
-        for part, view in parts_of(access, subject, analyse(access.line, access.cwd)):
+        for part, view in parts_of(access, subject, analyze(access.line, access.cwd)):
             yield part, view, self._decide_one(part, view)
 
     def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:

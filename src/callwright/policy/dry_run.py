@@ -3,13 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from callwright.core.access import Access, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    DeleteResource,
+    Reach,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    UseTool,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.policy.tool_names import canonical
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _READERS = frozenset({"read", "glob", "grep", "ls"})
+_RESOURCE_KINDS = {
+    "resource": (WriteResource, Effect.WRITE),
+    "readresource": (ReadResource, Effect.READ),
+    "writeresource": (WriteResource, Effect.WRITE),
+    "deleteresource": (DeleteResource, Effect.DESTROY),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +58,9 @@ def call_of(tool: str, argument: str, cwd: str) -> tuple[Access, JudgedCall]:
         return WritePath(argument), JudgedCall(_spec(tool, Effect.WRITE, "file"), FrozenDict({"path": argument}))
     if family == "webfetch":
         return Reach(argument), JudgedCall(_spec(tool, Effect.READ, "web"), FrozenDict({"url": argument}))
+    if family in _RESOURCE_KINDS:
+        kind, effect = _RESOURCE_KINDS[family]
+        return kind(argument), JudgedCall(_spec(tool, effect, ""), FrozenDict({"uri": argument}))
     spec = _spec(tool, Effect.WRITE, "")
     return UseTool(tool, Effect.WRITE), JudgedCall(spec, _arguments(argument))
 

@@ -13,7 +13,20 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from callwright.core.access import Access, Allow, Decision, DeletePath, Reach, ReadPath, RunCommand, UseTool, WritePath
+from callwright.core.access import (
+    Access,
+    Allow,
+    Decision,
+    DeletePath,
+    DeleteResource,
+    Reach,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    UseTool,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import UsageError
 from callwright.policy.base import Policy, Subject, Tier
@@ -22,6 +35,7 @@ from callwright.policy.paths import PathContext
 from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import command_pattern, escaped
+from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
 from callwright.policy.rules.rule import Rule, parse_rule
 from callwright.policy.rules.too_broad import prefix_words, why_not_saved
 from callwright.policy.shell_line import PartOfLine, shown
@@ -63,10 +77,22 @@ def _for_thing(access: Access) -> Proposal:
         case Reach(url):
             host = urlsplit(url).hostname or ""
             return Proposal((f"WebFetch(domain:{host})",)) if host else Proposal(refusal=f"{shown(url)} names no host")
+        case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
+            return _for_resource(type(access).__name__, uri)
         case UseTool(name):
             return Proposal((name,))
         case RunCommand():
             return _for_line(access, prefix=False)
+        case _:  # type: ignore[unreachable] # a kind of access this does not know must not become a rule
+            return Proposal(refusal=f"{access!r} cannot be written as a rule")
+
+
+def _for_resource(kind: str, uri: str) -> Proposal:
+    """Name the kind of access: a yes to reading a ticket is no yes to deleting it."""
+    text = escape_uri(uri)
+    if not uri.isprintable() or text != text.strip() or not text or not resource_pattern(text).allows(uri):
+        return Proposal(refusal=f"{shown(uri)} cannot be written as a rule")
+    return Proposal((f"{kind}({text})",))
 
 
 def _path_text(path: str) -> str:
@@ -76,9 +102,9 @@ def _path_text(path: str) -> str:
 
 
 def _for_line(access: RunCommand, *, prefix: bool) -> Proposal:
-    from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+    from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
-    plan = analyse(access.line, access.cwd)
+    plan = analyze(access.line, access.cwd)
     if not plan.proven or plan.dangers or not plan.commands:
         return Proposal(refusal=plan.problem or plan.reason or "the line is not fully understood")
     texts = list[str]()

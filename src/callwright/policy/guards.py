@@ -14,7 +14,19 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from callwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
+from callwright.core.access import (
+    Access,
+    Ask,
+    Decision,
+    DeletePath,
+    DeleteResource,
+    Deny,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    WritePath,
+    WriteResource,
+)
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, Places
 from callwright.policy.sensitive_paths import comparable, is_environment, is_protected, is_secret
@@ -151,6 +163,8 @@ class Guards(Policy):
                 places = places_for(path, subject, self.here)
                 removal = None if _is_choosy(subject) else self._judge_removal(places, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
+            case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
+                return _judge_resource(uri)
             case _:
                 return None
 
@@ -205,6 +219,15 @@ class Guards(Policy):
             if place == root or place.startswith(root.rstrip("/") + "/"):
                 return comparable(place[len(root) :])
         return comparable(place)
+
+
+def _judge_resource(uri: str) -> Decision | None:
+    """Ask about files that are named as resources: rules and guards for paths do not see them."""
+    from callwright.core.uri import uri_readings  # loaded when a tool declares a resource, which few do
+
+    if any(reading.casefold().startswith("file:") for reading in uri_readings(uri) or (uri,)):
+        return Ask(f"names a file as a resource: {shown(uri)}", "guard file resource", firm=True)
+    return None
 
 
 def _is_told(command: SimpleCommand) -> bool:

@@ -17,12 +17,15 @@ from callwright.core.access import (
     Ask,
     Decision,
     DeletePath,
+    DeleteResource,
     Deny,
     Reach,
     ReadPath,
+    ReadResource,
     RunCommand,
     UseTool,
     WritePath,
+    WriteResource,
 )
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
@@ -53,7 +56,7 @@ def effect_of(access: Access) -> Effect:
         return access.effect
     if isinstance(access, Reach):  # what was sent to somebody else cannot be taken back
         return Effect.DESTROY if access.effect > Effect.READ else Effect.READ
-    return _EFFECT_OF_KIND[type(access)]
+    return _EFFECT_OF_KIND.get(type(access), Effect.DESTROY)  # what this does not know is taken for the worst
 
 
 _EFFECT_OF_KIND = {
@@ -61,6 +64,9 @@ _EFFECT_OF_KIND = {
     WritePath: Effect.WRITE,
     DeletePath: Effect.DESTROY,
     RunCommand: Effect.DESTROY,
+    ReadResource: Effect.READ,
+    WriteResource: Effect.WRITE,
+    DeleteResource: Effect.DESTROY,
 }
 
 
@@ -189,10 +195,12 @@ def _reason(access: Access, subject: Subject, effect: Effect) -> str:
     match access:
         case RunCommand() if isinstance(subject, PartOfLine) and subject.reason:
             return subject.reason
-        case WritePath(path):
-            return f"would write to {shown(path)}"
-        case DeletePath(path):
-            return f"would remove {shown(path)}"
+        case WritePath(target) | WriteResource(target):
+            return f"would write to {shown(target)}"
+        case DeletePath(target):
+            return f"would remove {shown(target)}"
+        case DeleteResource(target):
+            return f"would delete {shown(target)}"
         case _:
             return _REASONS[effect]
 

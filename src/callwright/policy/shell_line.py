@@ -70,9 +70,9 @@ def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
 
 @lru_cache(maxsize=1024)
 def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
-    from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+    from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
-    return analyse(shlex.join(words), cwd)
+    return analyze(shlex.join(words), cwd)
 
 
 def places_for(path: str, subject: Subject, here: PathContext) -> Places:

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, WritePath
+from callwright.core.access import (
+    Access,
+    DeletePath,
+    DeleteResource,
+    Reach,
+    ReadPath,
+    ReadResource,
+    RunCommand,
+    WritePath,
+    WriteResource,
+)
 from callwright.core.spec import ToolSpec
 
 
@@ -33,6 +43,10 @@ _FAMILIES: Mapping[str, frozenset[str]] = {
     "skill": frozenset(("skill", "activateskill")),
     "todo": frozenset(("todowrite", "todoread", "updateplan")),
     "plan": frozenset(("enterplan", "enterplanmode", "exitplan", "exitplanmode")),
+    "resource": frozenset(("resource",)),
+    "readresource": frozenset(("readresource",)),
+    "writeresource": frozenset(("writeresource",)),
+    "deleteresource": frozenset(("deleteresource",)),
 }
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
 _GROUPS: Mapping[str, frozenset[str]] = {
@@ -41,6 +55,7 @@ _GROUPS: Mapping[str, frozenset[str]] = {
     "web": frozenset({"webfetch", "websearch"}),
 }
 FILE_FAMILIES = frozenset({"read", "edit", "glob", "grep", "ls"})
+RESOURCE_FAMILIES = frozenset({"resource", "readresource", "writeresource", "deleteresource"})
 
 
 @lru_cache(maxsize=1024)
@@ -71,8 +86,20 @@ def family_of(access: Access) -> str:
             return "edit"
         case Reach():
             return "webfetch"
+        case ReadResource():
+            return "readresource"
+        case WriteResource():
+            return "writeresource"
+        case DeleteResource():
+            return "deleteresource"
         case _:
             return ""
+
+
+def families_of(access: Access) -> frozenset[str]:
+    """Return every family a rule may call an access by: `Resource` stands for reading, writing and deleting one."""
+    family = family_of(access)
+    return frozenset((family, "resource") if family in RESOURCE_FAMILIES else (family,)) - {""}
 
 
 def identities(spec: ToolSpec) -> frozenset[str]:

@@ -10,7 +10,7 @@ from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_more
 from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
-from callwright.shell.words import harmless
+from callwright.shell.words import is_harmless_variable
 
 # these change how a program runs, not which: a rule about the program holds through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
@@ -32,7 +32,7 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
         return not part.plan.problem
     if command is None or not part.plan.proven or not command.literal:
         return False
-    if not all(harmless(name, value) for name, value in command.assignments):
+    if not all(is_harmless_variable(name, value) for name, value in command.assignments):
         return False  # a variable may turn a program into another one
     return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _allowed_layers(command))
 
@@ -103,17 +103,17 @@ def _plain_forms(spelled: str, words_given: tuple[str, ...]) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _verdict(line: str) -> Verdict:
-    from callwright.shell import analyse  # the parser is loaded when a line is judged, not before
+    from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
-    return analyse(line, "/nowhere").verdict
+    return analyze(line, "/nowhere").verdict
 
 
 @lru_cache(maxsize=1024)
 def _spells_destruction(spelled: str) -> bool:
     """Whether the words before a rule's wildcard are destructive by themselves: `rm`, `git reset --hard`."""
-    from callwright.shell import analyse  # as above
+    from callwright.shell import analyze  # as above
 
-    plans = (analyse(spelled, "/nowhere"), analyse(f"{spelled} x", "/nowhere"))
+    plans = (analyze(spelled, "/nowhere"), analyze(f"{spelled} x", "/nowhere"))
     return any(
         plan.verdict is Verdict.DESTRUCTIVE or any(isinstance(access, DeletePath) for access in plan.accesses)
         for plan in plans

@@ -19,7 +19,7 @@ from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import CommandPattern, command_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import why_too_broad
-from callwright.policy.tool_names import FILE_FAMILIES, canonical, is_known, names_tool
+from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, is_known, names_tool
 
 ProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
 _PRIMARY_FIELDS = ("command:", "file_path:", "path:", "url:")
@@ -72,8 +72,10 @@ def _never(rule: Rule) -> str:
         return _never_command(rule, specifier)
     if rule.tool == "webfetch" and specifier and not rule.wide and not specifier.startswith("domain:"):
         return "write WebFetch(domain:example.com)"
-    if rule.tool in FILE_FAMILIES and specifier.startswith("!"):
+    if rule.tool in FILE_FAMILIES | RESOURCE_FAMILIES and specifier.startswith("!"):
         return "patterns cannot be negated; write a rule of the other kind"
+    if rule.tool in RESOURCE_FAMILIES and specifier and ":" not in specifier and not specifier.startswith("*"):
+        return f"a resource is named by a URI; write its scheme too, such as db://{specifier.lstrip('/')}"
     return ""
 
 
@@ -125,6 +127,8 @@ def _too_broad(rule: Rule) -> str:
         return "it allows writing nearly anywhere"
     if rule.tool == "webfetch" and rule.specifier in (None, "domain:*"):
         return "it allows every address, also for sending data out"
+    if rule.tool in RESOURCE_FAMILIES - {"readresource"} and rule.specifier in (None, "**", "*:**", "*://**"):
+        return "it allows changing every resource"
     return ""
 
 

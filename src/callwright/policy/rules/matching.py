@@ -16,21 +16,34 @@ from callwright.core.access import (
     Ask,
     Decision,
     DeletePath,
+    DeleteResource,
     Deny,
     Reach,
     ReadPath,
+    ReadResource,
     RunCommand,
     UseTool,
     WritePath,
+    WriteResource,
 )
 from callwright.core.json import JsonObject
+from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, Places, places_of
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
+from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
 from callwright.policy.shell_line import PartOfLine, places_for, plan_without_redirects
-from callwright.policy.tool_names import FILE_FAMILIES, canonical, family_of, identities, names_tool
+from callwright.policy.tool_names import (
+    FILE_FAMILIES,
+    RESOURCE_FAMILIES,
+    canonical,
+    families_of,
+    family_of,
+    identities,
+    names_tool,
+)
 
 # the argument a specifier without a key is compared with
 _PRIMARY = {
@@ -40,6 +53,7 @@ _PRIMARY = {
 }
 _ARGUMENTS = re.compile(r"\s*\w+:[^,]*(?:,\s*\w+:[^,]*)*")
 _JUDGED_BY_ACCESS = FILE_FAMILIES | {"bash", "webfetch"}
+_NAMED_BY_GROUP = RESOURCE_FAMILIES | {"", "bash"}
 _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
 
 
@@ -65,6 +79,10 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
             found = max(found, _by_path(rule, access, places_for(path, subject, here), here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_domain(rule, url))
+        case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri) if names_tool(
+            rule.tool, families_of(access), ""
+        ):
+            found = max(found, _by_resource(rule, access, uri))
         case _:
             pass
     return max(found, _by_owner(rule, access, subject, here))
@@ -87,11 +105,12 @@ def _named_server(tool: str) -> bool:
 
 
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
-    names = {family_of(access)} - {""}
+    names = families_of(access)
     if rule.wide or not isinstance(subject, PartOfLine):
         # what a line touches is not the shell's to allow: `Bash` never stands for a redirect's target
         names |= identities(subject.spec)
-    return names_tool(rule.tool, names, subject.spec.group if rule.wide or family_of(access) in ("", "bash") else "")
+    grouped = rule.wide or family_of(access) in _NAMED_BY_GROUP
+    return names_tool(rule.tool, names, subject.spec.group if grouped else "")
 
 
 def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
@@ -135,6 +154,17 @@ def _by_domain(rule: Rule, url: str) -> Match:
     return _sure(domain_matches(domain, host))
 
 
+def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
+    pattern = resource_pattern(rule.specifier or "**")
+    if not rule.wide:
+        return _sure(pattern.allows(uri))
+    if rule.specifier == "*" or pattern.catches(uri):
+        return Match.YES
+    if isinstance(access, DeleteResource) and pattern.may_lie_below(uri):
+        return Match.YES  # deleting a table deletes the rows the rule protects
+    return Match.NO if uri_readings(uri) else Match.MAYBE
+
+
 def _by_command(rule: Rule, subject: Subject) -> Match:
     if not isinstance(subject, PartOfLine):
         return Match.MAYBE
@@ -152,7 +182,7 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
 
 def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
-    if rule.wide or isinstance(access, (RunCommand, ReadPath, UseTool)) or not names_tool(rule.tool, ("bash",), ""):
+    if rule.wide or not isinstance(access, (WritePath, DeletePath, Reach)) or not names_tool(rule.tool, ("bash",), ""):
         return Match.NO
     if not isinstance(subject, PartOfLine) or subject.command is None:
         return Match.NO
@@ -171,7 +201,7 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not names_tool(rule.tool, identities(subject.spec), subject.spec.group):
         return Match.NO
-    if not rule.wide and not isinstance(access, UseTool):
+    if not rule.wide and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
     if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _named_arguments(rule, subject.arguments)):
         return _sure(all(_equals(value, subject.arguments[key]) for key, value in named))

@@ -1,0 +1,151 @@
+"""Matches the text of a `Resource(…)` rule with resource URIs: narrowly to allow, in every spelling to deny.
+
+`*` stays within a `/` segment, `**` crosses segments, and a backslash before either makes it literal. `?` and `[` are
+ordinary characters, because URIs use them.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from callwright.core.uri import normalize_uri, split_uri, uri_readings
+
+# control characters stand for wildcards while a pattern is normalised: no rule can hold them
+_ONE, _MANY = "\x01", "\x02"
+_TOKENS = re.compile(r"\\([*\\])|(\*\*+)|(\*)|([\x00-\x1f\x7f]+)")
+_STARS = re.compile(r"([\x01\x02])")
+_PORT = re.compile(r":\d*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """Literal texts with wildcards between them."""
+
+    literals: tuple[str, ...]
+    stars: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, marked: str) -> "Glob":
+        """Take apart a text whose wildcards are already marked."""
+        pieces = _STARS.split(marked)
+        return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
+
+    def matches(self, text: str, *, narrow: bool) -> bool:
+        """Compare the whole text, in time linear in its length for each wildcard.
+
+        A narrow wildcard matches no `?` and no `#` unless the pattern has one before it.
+        """
+        return len(text) in _ends(self.literals, self.stars, text, narrow=narrow)
+
+    def may_lie_below(self, text: str) -> bool:
+        """Whether a URI this matches may lie below the text, judged by what stands before the first `**`."""
+        folder = text.rstrip("/") + "/"
+        first = self.stars.index(_MANY) if _MANY in self.stars else len(self.stars)
+        for place, literal in enumerate(self.literals[: first + 1]):
+            begins = _ends((*self.literals[:place], ""), self.stars[:place], folder, narrow=False) if place else {0}
+            if any(
+                start < len(folder) <= start + len(literal) and literal.startswith(folder[start:]) for start in begins
+            ):
+                return True
+        return False
+
+
+def _ends(literals: tuple[str, ...], stars: tuple[str, ...], text: str, *, narrow: bool) -> set[int]:
+    """Return every place in the text a pattern can end at; sets of places, so that no pattern makes it slow."""
+    ends = {len(literals[0])} if text.startswith(literals[0]) else set[int]()
+    in_query = False
+    for star, before, literal in zip(stars, literals, literals[1:], strict=False):
+        in_query = in_query or "?" in before or "#" in before
+        stops = ("/" if star == _ONE else "") + ("?#" if narrow and not in_query else "")
+        spans = _spans(text, ends, stops)
+        ends = {place + len(literal) for span in spans for place in _find(text, literal, *span)}
+    return ends
+
+
+def _spans(text: str, starts: set[int], stops: str) -> Iterator[tuple[int, int]]:
+    """Yield where a wildcard that begins at one of the starts may end, without reading any place twice."""
+    until = -1
+    for start in sorted(starts):
+        if start > until:
+            until = min((place for stop in stops if (place := text.find(stop, start)) >= 0), default=len(text))
+            yield start, until
+
+
+def _find(text: str, literal: str, first: int, last: int) -> Iterator[int]:
+    place = text.find(literal, first)
+    while 0 <= place <= last:
+        yield place
+        place = text.find(literal, place + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePattern:
+    """A URI with wildcards, in the spellings URIs are compared in."""
+
+    normal: Glob
+    loose: tuple[Glob, ...]
+    """Without regard to case, encoded and decoded, with and without a slash at the end."""
+    names_user: bool
+
+    @property
+    def exact(self) -> bool:
+        """It names one resource to the letter."""
+        return not self.normal.stars
+
+    def allows(self, uri: str) -> bool:
+        """Whether a URI matches in its normal form and in every other way a server could read it."""
+        normal = normalize_uri(uri)
+        if self.exact:
+            return normal == self.normal.literals[0]
+        if "@" in split_uri(normal)[1] and not self.names_user:
+            return False  # a wildcard in the place of a host must not pass a user name off as one
+        readings = uri_readings(uri)
+        return bool(readings) and all(self.normal.matches(reading, narrow=True) for reading in readings)
+
+    def catches(self, uri: str) -> bool:
+        """Whether a URI matches in any way a server could read it."""
+        return any(glob.matches(text, narrow=False) for text in _disguises(uri) for glob in self.loose)
+
+    def may_lie_below(self, uri: str) -> bool:
+        """Whether deleting a URI may delete what the pattern names."""
+        return any(glob.may_lie_below(text) for text in _disguises(uri) for glob in self.loose)
+
+
+@lru_cache(maxsize=4096)
+def resource_pattern(text: str) -> ResourcePattern:
+    """Read the text in the parentheses of a `Resource` rule."""
+    marked = _TOKENS.sub(_mark, text)
+    normal = normalize_uri(marked)
+    decoded = unicodedata.normalize("NFKC", unquote(normal))
+    loose = (each.casefold() for each in (normal, decoded))
+    spellings = dict.fromkeys(form for each in loose for form in (each, each.rstrip("/")))
+    return ResourcePattern(Glob.of(normal), tuple(map(Glob.of, spellings)), "@" in split_uri(normal)[1])
+
+
+def escape_uri(uri: str) -> str:
+    """Write a URI in its normal form, so that a rule takes it literally."""
+    return normalize_uri(uri).replace("\\", "\\\\").replace("*", "\\*")
+
+
+def _mark(token: "re.Match[str]") -> str:
+    literal, many, one, _ = token.groups()
+    return literal or (_MANY if many else _ONE if one else "")
+
+
+@lru_cache(maxsize=1024)
+def _disguises(uri: str) -> tuple[str, ...]:
+    """Return the readings of a URI as a deny rule compares them: also without user, port, query and last slash."""
+    found = list[str]()
+    for reading in uri_readings(uri) or (normalize_uri(uri),):
+        scheme, authority, path, rest = split_uri(reading.casefold())
+        host = authority[:2] + authority[2:].rpartition("@")[2]
+        bare = _PORT.sub("", host).rstrip(".")
+        found += [
+            f"{scheme}{start}{end}"
+            for start in (authority, host, bare)
+            for end in (path + rest, path, path.rstrip("/"))
+        ]
+    return tuple(dict.fromkeys(found))
