@@ -9,7 +9,7 @@ import pytest
 
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
-from callwright.registry.search.embeddings import MiniLM, VectorCache, WordPiece
+from callwright.registry.search.embeddings import MiniLM, VectorCache
 from callwright.registry.search.index import Hit
 from callwright.registry.search.semantic import SemanticIndex, fused
 
@@ -102,33 +102,43 @@ def test_nothing_to_find_finds_nothing() -> None:
     assert SemanticIndex(_SPECS, _by_topic).search("rain", 0) == []
 
 
-def test_a_missing_model_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.registry.search.embeddings._VOCABULARY", "no_such_package")
-    with pytest.raises(UsageError, match="callwright\\[semantic\\]"):
+@pytest.mark.parametrize("package", ["_MODEL_PACKAGE", "_TOKENIZER_PACKAGE"])
+def test_missing_model_names_the_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setattr(f"callwright.registry.search.embeddings.{package}", "no_such_package")
+    with pytest.raises(UsageError, match=r"'no_such_package', which is missing; .*callwright\[semantic\]"):
         MiniLM()
 
 
+@pytest.fixture(scope="module")
+def model() -> MiniLM:
+    return MiniLM()
+
+
+CLS, SEP, UNK = 101, 102, 100  # as numbered in the vocabulary of bert-base-uncased
+
+
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "tokens"),
     [
-        ("Searching files", ["search", "##ing", "file", "##s"]),
-        ("Café, café!", ["cafe", ",", "cafe", "!"]),
-        ("zebra file", ["[UNK]", "file"]),
+        ("Searching files", [6575, 6764]),
+        ("searchingly", [6575, 2135]),  # search, ##ing is one word of the vocabulary; ##ly the rest
+        ("Café, café!", [7668, 1010, 7668, 999]),
+        ("\U0001f6ef file", [UNK, 5371]),
         ("", []),
+        ("[SEP]", [1031, 19802, 1033]),
+        ("fi\ud800le", [5371]),
+        ("a" * 101, [UNK]),
     ],
 )
-def test_words_are_cut_into_the_longest_known_pieces(text: str, pieces: list[str]) -> None:
-    vocabulary = ["[CLS]", "[SEP]", "[UNK]", "search", "##ing", "file", "##s", "cafe", ",", "!", "sea", "##rch"]
-    numbers = WordPiece(vocabulary).encode(text, 32)
-    assert [vocabulary[number] for number in numbers] == ["[CLS]", *pieces, "[SEP]"]
+def test_text_is_encoded_as_the_model_was_trained(model: MiniLM, text: str, tokens: list[int]) -> None:
+    assert model.encode(text) == [CLS, *tokens, SEP]
 
 
-def test_long_texts_are_cut_between_the_marks() -> None:
-    assert WordPiece(["[CLS]", "[SEP]", "[UNK]", "a"]).encode("a " * 50, 6) == [0, 3, 3, 3, 3, 1]
+def test_long_text_keeps_both_special_tokens(model: MiniLM) -> None:
+    assert model.encode("a " * 500) == [CLS, *([1037] * 126), SEP]
 
 
-def test_the_real_model_finds_what_shares_no_word(tmp_path: Path) -> None:
-    model = MiniLM()
+def test_real_model_finds_tool_without_shared_words(model: MiniLM, tmp_path: Path) -> None:
     index = SemanticIndex(_SPECS, model, cache=VectorCache(model.identity, model.width, tmp_path))
     assert index.search("will I get wet tomorrow?", 1)[0].name == "get_weather"
     assert index.search("how many euros for a hundred bucks", 1)[0].name == "convert_currency"

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from callwright.agent.results import AgentEvent, Done, Stopped
-from callwright.app.app import App, RunOptions, assemble
+from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
 from callwright.app.models import Models
+from callwright.app.prompts import UserPrompt
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.app.skills.skill_agent import NearbySkills
+from callwright.app.skills.skill_agent import PathScopedSkills
 from callwright.app.trust import Trust
 from callwright.core.calls import Answers, Completed, Failed, Interrupted, Question, ToolCall
 from callwright.core.content import Text
@@ -39,7 +41,7 @@ class Desk:
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
-        self.places = Locations.of(project, home=home / ".callwright")
+        self.locations = Locations.of(project, home=home / ".callwright")
         self.told: list[str] = []
         script = project / "make.sh"
         script.write_text(MAKE)
@@ -51,11 +53,11 @@ class Desk:
 
     def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **wishes: str) -> App:
         provider: Provider = ScriptedProvider(*replies) if models is None else models.main  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the lines of a script
-        loaded = load_settings(self.places, trusted=Trust(self.places).given, given=[settings])
+        loaded = load_settings(self.locations, trusted=Trust(self.locations).given, given=[settings])
         asked = RunOptions(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
-        return assemble(provider, loaded, self.places, asked, report=self.told.append, models=models)
+        return assemble(provider, loaded, self.locations, asked, report=self.told.append, models=models)
 
-    async def say(self, app: App, text: str, session: str = "s") -> AgentEvent:
+    async def say(self, app: App, text: str | UserPrompt, session: str = "s") -> AgentEvent:
         events = [event async for event in app.agent.stream(text, session=session)]
         return events[-1]
 
@@ -97,7 +99,7 @@ async def test_the_user_s_own_skill_is_granted_its_tools_while_it_is_used(desk: 
 async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     app = desk.app(use("make"), "asked for approval")
-    assert "this folder is not trusted yet" in app.problems[0]
+    assert "this folder is not trusted" in app.problems[0]
     assert "allow Bash(./make.sh) in the skill make" in app.problems[0]
     await desk.say(app, "make it")
     assert not desk.made
@@ -105,7 +107,7 @@ async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk:
 
 async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
-    Trust(desk.places).give()
+    Trust(desk.locations).give()
     app = desk.app(use("make"), "done")
     assert app.problems == []
     await desk.say(app, "make it")
@@ -115,7 +117,7 @@ async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(d
     changed = desk.app(use("make"), "done")
     await desk.say(changed, "make it")
     assert not desk.made
-    Trust(desk.places).take()
+    Trust(desk.locations).take()
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     await desk.say(desk.app(use("make"), "done"), "make it")
     assert not desk.made
@@ -123,7 +125,7 @@ async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(d
 
 async def test_a_skill_that_changes_while_the_app_runs_keeps_no_grant(desk: Desk, write: Write) -> None:
     write("make", "Make it.", "allowed-tools: Bash(git log *)")
-    Trust(desk.places).give()
+    Trust(desk.locations).give()
     app = desk.app(use("make"), run_it(), "done")
     write("make", "!`./make.sh`", "allowed-tools: Bash(*)")
     app.skills.reload()
@@ -157,11 +159,11 @@ async def test_a_grant_holds_in_the_session_that_uses_the_skill_only(desk: Desk,
     app = desk.app()
     skill = app.skills.get("make")
     assert skill is not None
-    app.skilled.active.activate(skill, "mine")
+    app.skill_service.active.activate(skill, "mine")
     other = await app.executor.execute([run_it()], turn=Turn("other"))
     nobody = await app.executor.execute([run_it()], turn=Turn())
     assert [type(outcome) for outcome in (*other, *nobody)] == [Interrupted, Interrupted]
-    app.skilled.active.activate(skill, "")
+    app.skill_service.active.activate(skill, "")
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("other")))[0], Interrupted)
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
 
@@ -183,7 +185,7 @@ async def test_a_person_s_slash_line_becomes_the_skills_text_with_commands_judge
     app = desk.app("ok")
     assert isinstance(await desk.say(app, "/look src and more"), Done)
     said = await first_said(app)
-    assert said.startswith("Look at src and more: seen [not run: it needs a person's approval")
+    assert said.startswith("Look at src and more: seen [not run: it needs approval")
     assert not (desk.project / "owned").exists()
 
 
@@ -208,11 +210,35 @@ async def test_what_calls_no_skill_is_said_as_it_is(desk: Desk, write: Write, te
     assert await first_said(app) == text
 
 
-async def test_what_hooks_add_to_a_prompt_is_no_argument_of_a_skill(desk: Desk, write: Write) -> None:
+async def test_hook_notes_are_not_skill_arguments(desk: Desk, write: Write) -> None:
     write("look", "Look at <$ARGUMENTS>.")
     app = desk.app("ok")
-    await desk.say(app, "/look src\n\n[hook] it is Monday")
+    await desk.say(app, UserPrompt("/look src", hook_notes=("it is Monday",)))
     assert await first_said(app) == "Look at <src>.\n\n[hook] it is Monday"
+
+
+async def test_skill_gets_stdin_after_its_arguments(desk: Desk, write: Write) -> None:
+    write("look", "Look at <$ARGUMENTS>.")
+    app = desk.app("ok")
+    await desk.say(app, UserPrompt("/look src", stdin="the log", hook_notes=("it is Monday",)))
+    expected = "Look at <src\n\n<stdin>\nthe log\n</stdin>>.\n\n[hook] it is Monday"
+    assert await first_said(app) == expected
+
+
+@pytest.mark.parametrize("marker", ["\n\n[hook] ", "\n\n<stdin>\n"])
+async def test_typed_marker_stays_in_skill_arguments(desk: Desk, write: Write, marker: str) -> None:
+    write("look", "Look at <$ARGUMENTS>.")
+    app = desk.app("ok")
+    await desk.say(app, UserPrompt(f"/look src{marker}and docs", stdin=f"a{marker}b", hook_notes=(f"c{marker}d",)))
+    piped = f"\n\n<stdin>\na{marker}b\n</stdin>"
+    assert await first_said(app) == f"Look at <src{marker}and docs{piped}>.\n\n[hook] c{marker}d"
+
+
+@pytest.mark.parametrize("marker", ["\n\n[hook] ", "\n\n<stdin>\n"])
+async def test_typed_marker_reaches_the_model_whole(desk: Desk, marker: str) -> None:
+    app = desk.app("ok")
+    await desk.say(app, f"first{marker}second")
+    assert await first_said(app) == f"first{marker}second"
 
 
 async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Desk, write: Write) -> None:
@@ -328,7 +354,7 @@ async def test_an_agent_nobody_knows_is_refused_by_name(desk: Desk, write: Write
     write("look", "Look around.", "context: fork", "agent: wizard")
     result = await desk.say(desk.app(), "/look")
     assert isinstance(result, Stopped)
-    assert "asks for the agent 'wizard', which there is not; write agent: Explore" in result.reason
+    assert "requests the unknown agent 'wizard'; write agent: Explore" in result.reason
 
 
 def models(own: ScriptedProvider, **others: ScriptedProvider) -> Models:
@@ -365,7 +391,7 @@ async def test_a_model_that_nobody_could_watch_is_not_switched_to(desk: Desk, ho
     result = await desk.say(app, "think")
     assert isinstance(result, Done) and result.text == "thought here"
     assert "context: fork" in desk.told[0]
-    await app.skilled.models.aclose()
+    await app.skill_service.models.aclose()
 
 
 @pytest.mark.parametrize("where", ["project", "user"])
@@ -377,7 +403,7 @@ async def test_a_model_nobody_agreed_to_or_knows_is_not_asked(desk: Desk, home: 
     result = await desk.say(app, "think")
     assert isinstance(result, Done) and result.text == "thought here"
     assert other.requests == []
-    assert "and does not get it" in desk.told[0]
+    assert "which is not used" in desk.told[0]
 
 
 async def test_a_skill_for_certain_files_is_offered_when_one_is_touched(desk: Desk, write: Write) -> None:
@@ -416,7 +442,7 @@ async def test_a_folder_that_cannot_be_looked_into_costs_no_call_its_outcome(des
             raise PermissionError(f"{path} is barred")
 
     app = desk.app()
-    executor = Executor(app.registry, AllowEverything(), hooks=[NearbySkills(Barred(desk.project), lambda: None)])
+    executor = Executor(app.registry, AllowEverything(), hooks=[PathScopedSkills(Barred(desk.project), lambda: None)])
     outcome = await executor.run("read", {"path": "make.sh"})
     assert isinstance(outcome, Completed) and "touch made" in outcome.text
 
@@ -454,7 +480,7 @@ async def test_a_skill_for_people_is_not_listed_to_the_model_and_one_for_the_mod
     assert "release" not in app.agent.system
     await desk.say(app, "release it")
     (refused,) = await outcomes(app)
-    assert isinstance(refused, Failed) and "only a person may start release" in refused.text
+    assert isinstance(refused, Failed) and "only the user may start release" in refused.text
     typed = desk.app("ok")
     await desk.say(typed, "/release")
     assert await first_said(typed) == "Release."

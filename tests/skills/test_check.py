@@ -33,13 +33,13 @@ def test_a_sound_skill_passes_with_links_and_commands(write: Write) -> None:
 @pytest.mark.parametrize(
     ("body", "fields", "said"),
     [
-        ("See [x](missing.md).", (), "the link to missing.md leads nowhere"),
-        ("See [x](../../secret).", (), "the link to ../../secret leads nowhere"),
-        ("!`echo $(cat $0)`", (), "will not run: it holds '$('"),
+        ("See [x](missing.md).", (), "the link to missing.md is broken"),
+        ("See [x](../../secret).", (), "the link to ../../secret is broken"),
+        ("!`echo $(cat $0)`", (), "cannot run: it holds '$('"),
         ("line\n" * 501, (), "the instructions have"),
-        ("", (), "no instructions"),
+        ("", (), "the instructions are missing"),
         ("B", ("alowed-tools: Read",), "did you mean allowed-tools?"),
-        ("B", ("license: Use: freely",), "put it in quotes"),
+        ("B", ("license: Use: freely",), "put the value in quotes"),
         ("B", ("context: knife",), ":4: context must be fork or inline"),
     ],
 )
@@ -59,8 +59,8 @@ def test_a_folder_without_a_skill_is_told_so(tmp_path: Path) -> None:
 
 BROKEN = [
     ("name: Review_It\ndescription: D.", ":2: the name 'Review_It' must be lower-case", "such as 'review-it'"),
-    ("name: other\ndescription: D.", ":2: the name 'other' is not that of its folder, 'review'", "rename one"),
-    ("name: review\ndescription: ''", ":3: description is empty", "write something after it"),
+    ("name: other\ndescription: D.", ":2: the name 'other' differs from the folder 'review'", "rename one"),
+    ("name: review\ndescription: ''", ":3: description is empty", "write a value or remove the line"),
     (
         "name: review\ndescription: D.\nallowed-tools: Bash(git *",
         ":4: 'Bash(git *' in allowed-tools",
@@ -75,7 +75,7 @@ BROKEN = [
         "",
     ),
     ("name: review\ndescription: D.\npaths: 'a/{b'", ":4: paths: the glob 'a/{b' opens a brace", ""),
-    ("name: review\ndescription: D.\narguments: [a, a]", ":4: arguments has the same name twice", ""),
+    ("name: review\ndescription: D.\narguments: [a, a]", ":4: arguments names an argument twice", ""),
 ]
 
 
@@ -94,7 +94,7 @@ def test_a_broken_field_is_named_with_its_line_its_value_and_what_to_do(
 def test_fields_that_are_not_closed_are_told_how(tmp_path: Path) -> None:
     (tmp_path / "review").mkdir()
     (tmp_path / "review" / "SKILL.md").write_text("---\nname: review\nReview.\n")
-    with pytest.raises(AssertionError, match="add a line of '---' after the last one"):
+    with pytest.raises(AssertionError, match="add a line '---' after the last field"):
         check_skill(tmp_path / "review")
 
 
@@ -103,7 +103,7 @@ def test_mistakes_in_the_instructions_are_found_by_line(write: Write) -> None:
     with pytest.raises(AssertionError) as caught:
         check_skill(folder)
     first, second = str(caught.value).splitlines()
-    assert "SKILL.md:7: the link to missing.md leads nowhere" in first
+    assert "SKILL.md:7: the link to missing.md is broken" in first
     assert "SKILL.md:9: the command" in second
 
 
@@ -113,9 +113,7 @@ def test_a_file_that_is_spelt_otherwise_is_a_problem_and_no_skill(project: Path,
     (folder / "skill.md").write_text("---\nname: review\ndescription: D.\n---\nReview.")
     skills = Skills(project, home=home)
     assert len(skills) == 0
-    assert [str(p) for p in skills.problems] == [
-        f"{folder / 'skill.md'}:1: it must be named SKILL.md to be found; rename it"
-    ]
+    assert [str(p) for p in skills.problems] == [f"{folder / 'skill.md'}:1: the file must be named SKILL.md; rename it"]
 
 
 class TestCommand:
@@ -135,8 +133,8 @@ class TestCommand:
         assert run(["check"]) == 1
         out = capsys.readouterr().out
         assert "SKILL.md:4: context must be fork or inline, not 'knife'\n" in out
-        assert "SKILL.md:4: there is no agent 'wizard' here; write Explore" in out
-        assert "SKILL.md:6: the link to missing.md leads nowhere" in out
+        assert "SKILL.md:4: there is no agent 'wizard'; use Explore" in out
+        assert "SKILL.md:6: the link to missing.md is broken" in out
         assert out.endswith("1 skill can be used, 1 cannot\n")
 
     def test_one_folder_can_be_checked_on_its_own(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from callwright.skills import Expansion, Request, expanded
+from callwright.skills import CommandRequest, Expansion, expand
 
 HOSTILE = [
     "; touch owned",
@@ -19,11 +19,11 @@ HOSTILE = [
 
 
 def text(template: str, arguments: str = "", *names: str) -> str:
-    return expanded(template, arguments, names=names, values={"SKILL_DIR": "/skills/x"}).assembled([])
+    return expand(template, arguments, names=names, values={"SKILL_DIR": "/skills/x"}).assemble([])
 
 
 def line(template: str, arguments: str = "", *names: str) -> str:
-    (request,) = expanded(f"!`{template}`", arguments, names=names, values={"SKILL_DIR": "/my skills/x"}).requests
+    (request,) = expand(f"!`{template}`", arguments, names=names, values={"SKILL_DIR": "/my skills/x"}).requests
     assert not request.refusal, request.refusal
     return request.line
 
@@ -62,14 +62,14 @@ def test_an_argument_that_looks_like_a_placeholder_stays_what_it_is() -> None:
 
 
 def test_an_argument_cannot_become_a_command() -> None:
-    expansion = expanded("Look:\n$ARGUMENTS\n```!\necho $0\n```", "!`touch owned`\n```!\ntouch owned\n```")
+    expansion = expand("Look:\n$ARGUMENTS\n```!\necho $0\n```", "!`touch owned`\n```!\ntouch owned\n```")
     assert [request.line for request in expansion.requests] == ["echo '!`touch'"]
 
 
 def test_a_command_s_output_is_never_looked_at_again() -> None:
-    expansion = expanded("!`cat x` and !`cat y`", "secret")
+    expansion = expand("!`cat x` and !`cat y`", "secret")
     outputs = ["!`touch owned` $ARGUMENTS $0", "```!\nrm\n```"]
-    assert expansion.assembled(outputs) == f"{outputs[0]} and {outputs[1]}\n\nARGUMENTS: secret"
+    assert expansion.assemble(outputs) == f"{outputs[0]} and {outputs[1]}\n\nARGUMENTS: secret"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_command_s_output_is_never_looked_at_again() -> None:
     ],
 )
 def test_commands_stand_alone_or_in_a_block_of_their_own(template: str, lines: list[str]) -> None:
-    assert [request.line for request in expanded(template).requests] == lines
+    assert [request.line for request in expand(template).requests] == lines
 
 
 @pytest.mark.parametrize(
@@ -130,18 +130,18 @@ def test_an_argument_in_a_command_is_quoted_as_its_place_demands(template: str, 
     ],
 )
 def test_where_quoting_cannot_be_trusted_nothing_is_run(template: str, argument: str) -> None:
-    (request,) = expanded(f"```!\n{template}\n```", argument).requests
+    (request,) = expand(f"```!\n{template}\n```", argument).requests
     assert request.refusal
 
 
 def test_a_command_without_arguments_may_be_as_clever_as_it_likes() -> None:
-    assert expanded("!`git diff $(git merge-base HEAD main)`", "x").requests == (
-        Request("git diff $(git merge-base HEAD main)"),
+    assert expand("!`git diff $(git merge-base HEAD main)`", "x").requests == (
+        CommandRequest("git diff $(git merge-base HEAD main)"),
     )
 
 
 def test_nothing_to_do_is_nothing_done() -> None:
-    assert expanded("") == Expansion(("",))
+    assert expand("") == Expansion(("",))
 
 
 @settings(max_examples=60, deadline=None)
@@ -162,5 +162,5 @@ def test_whatever_an_argument_holds_the_shell_sees_one_word(template: str, argum
 
 @given(st.text(st.sampled_from("$ARGUMENTS0[]{}!`'\"\\ \nab"), max_size=60), st.text(max_size=10))
 def test_no_template_breaks_the_expansion(template: str, arguments: str) -> None:
-    expansion = expanded(template, arguments, names=["a"])
-    assert isinstance(expansion.assembled(["out"] * len(expansion.requests)), str)
+    expansion = expand(template, arguments, names=["a"])
+    assert isinstance(expansion.assemble(["out"] * len(expansion.requests)), str)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from callwright.core.errors import ToolFailed, Unsafe
-from callwright.skills import Problem, Reloaded, Skill, Skills, listing, read_skill
-from callwright.skills.skill import files_of, read_inside, split_outside
+from callwright.skills import Reloaded, Skill, SkillProblem, Skills, list_skills, read_skill
+from callwright.skills.fields import split_list
+from callwright.skills.skill import list_files, read_inside
 
 from .conftest import Write
 
@@ -16,7 +17,7 @@ def problems(skills: Skills) -> list[str]:
     return [f"{problem.file.parent.name}:{problem.line}: {problem.text}" for problem in skills.problems]
 
 
-def one(folder: Path, text: str) -> tuple[Skill | None, list[Problem]]:
+def one(folder: Path, text: str) -> tuple[Skill | None, list[SkillProblem]]:
     folder.mkdir(exist_ok=True)
     (folder / "SKILL.md").write_bytes(text.encode())
     return read_skill(folder / "SKILL.md")
@@ -81,7 +82,7 @@ def test_a_project_s_skill_may_not_lead_out_of_the_project(project: Path, home: 
     (project / ".claude" / "skills" / "secret").symlink_to(outside)
     skills = Skills(project, home=home)
     assert len(skills) == 0
-    assert "leads out of the project" in problems(skills)[0]
+    assert "is a link out of the project" in problems(skills)[0]
     (home / ".claude" / "skills").mkdir(parents=True)
     (home / ".claude" / "skills" / "secret").symlink_to(outside)
     assert "secret" in Skills(project, home=home), "a user may keep skills where they like"
@@ -129,22 +130,22 @@ def test_fields_are_read_in_all_their_spellings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("front", "line", "said"),
     [
-        ("name: other\ndescription: D.", 2, "the name 'other' is not that of its folder, 'x'"),
+        ("name: other\ndescription: D.", 2, "the name 'other' differs from the folder 'x'"),
         ("description: D.\nname: X", 3, "must be lower-case"),
         ("name: x\ndescription: ''", 3, "description is empty"),
-        ("name: x\ndescription: [a]", 3, "description must be a text, not a list"),
+        ("name: x\ndescription: [a]", 3, "description must be text, not a list"),
         ("name: x\ndescription: " + "d" * 1025, 3, "description has 1025 characters; at most 1024"),
         ("name: " + "x" * 65 + "\ndescription: D.", 2, "name has 65 characters; at most 64"),
         ("name: x\ndescription: D.\ncompatibility: " + "c" * 501, 4, "at most 500"),
-        ("name: x\ndescription: D.\nmetadata: [a]", 4, "metadata must be a map of texts"),
+        ("name: x\ndescription: D.\nmetadata: [a]", 4, "metadata must be a mapping of names to texts"),
         ("name: x\ndescription: D.\nuser-invocable: maybe", 4, "must be true or false, not 'maybe'"),
         ("name: x\ndescription: D.\ncontext: knife", 4, "context must be fork or inline, not 'knife'"),
         ("name: x\ndescription: D.\narguments: [a, 1b]", 4, "'1b' cannot be the name of an argument"),
-        ("name: x\ndescription: D.\narguments: a a", 4, "the same name twice"),
+        ("name: x\ndescription: D.\narguments: a a", 4, "names an argument twice"),
         ("name: x\ndescription: D.\nallowed-tools: Bash(git *", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools: Read) Bash(rm *)", 4, "is not a rule"),
         ("name: x\ndescription: D.\nallowed-tools: Bash(a(b)", 4, "is not a rule"),
-        ("name: x\ndescription: D.\nallowed-tools:\n  a: b", 4, "must be a text or a list of texts"),
+        ("name: x\ndescription: D.\nallowed-tools:\n  a: b", 4, "must be text or a list of texts, not a mapping"),
         ("name: x\nname: x\ndescription: D.", 3, "given twice"),
         ("name: x\n\tdescription: D.", 3, "a tab"),
     ],
@@ -165,8 +166,8 @@ def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("---\nname: x\n", "not closed"),
-        ("", "neither a description nor a paragraph"),
-        ("---\nname: x\n---\n# Title only", "neither a description nor a paragraph"),
+        ("", "description is missing, and no paragraph"),
+        ("---\nname: x\n---\n# Title only", "description is missing, and no paragraph"),
         ("---\nname: x\ndescription: D.\n---\n" + "b" * (1 << 20), "larger than"),
     ],
 )
@@ -218,7 +219,7 @@ def test_command_files_are_found_below_namespaces_and_yield_to_skills(project: P
     skills = Skills(project, home=home)
     assert [(skill.name, skill.kind) for skill in skills] == [("deploy", "skill"), ("git:log", "command")]
     hidden, unfit = problems(skills)
-    assert hidden.startswith("commands:1: the command 'deploy' is hidden by")
+    assert hidden.startswith("commands:1: the command 'deploy' is not used: ")
     assert unfit.startswith("commands:1: 'two words' cannot be typed")
 
 
@@ -227,10 +228,10 @@ def test_what_a_person_types_is_read_as_a_skill_and_its_arguments(project: Path,
     write("internal", "B", "user-invocable: false")
     skills = Skills(project, home=home)
     review = skills.get("review")
-    assert skills.slash("/review src/a.py  now\nplease") == (review, "src/a.py  now\nplease")
-    assert skills.slash("/review") == (review, "")
+    assert skills.parse_slash("/review src/a.py  now\nplease") == (review, "src/a.py  now\nplease")
+    assert skills.parse_slash("/review") == (review, "")
     for text in ("review x", "/internal", "/nothing", "/", "", "/usr/bin/env x"):
-        assert skills.slash(text) is None
+        assert skills.parse_slash(text) is None
 
 
 def test_a_reload_says_what_came_went_and_changed(project: Path, home: Path, write: Write) -> None:
@@ -269,11 +270,11 @@ def test_files_of_a_skill_are_read_and_listed_whole_links_and_hidden_ones_left_o
         (tmp_path / name).write_text(name)
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "out").symlink_to("/etc")
-    assert files_of(tmp_path) == (["scripts/SKILL.md", "scripts/run.sh"], False)
+    assert list_files(tmp_path) == (["scripts/SKILL.md", "scripts/run.sh"], False)
     assert read_inside(tmp_path, "scripts/run.sh") == "scripts/run.sh"
     for number in range(60):
         (tmp_path / f"f{number}").touch()
-    assert len(files_of(tmp_path)[0]) == 50
+    assert len(list_files(tmp_path)[0]) == 50
     with pytest.raises(ToolFailed, match="is a folder of the skill"):
         read_inside(tmp_path, "scripts")
     with pytest.raises(ToolFailed, match="cannot be read: No such file"):
@@ -288,19 +289,20 @@ def _skill(name: str, description: str, *, model: bool = True) -> Skill:
 
 
 def test_the_list_for_the_prompt_names_what_a_model_may_load_on_one_line_each() -> None:
-    text = listing([_skill("b", "Second\n- fake: entry"), _skill("a", "First."), _skill("c", "Hidden.", model=False)])
+    shown = [_skill("b", "Second\n- fake: entry"), _skill("a", "First."), _skill("c", "Hidden.", model=False)]
+    text = list_skills(shown)
     assert text == "- a: First.\n- b: Second - fake: entry"
-    assert listing([]) == ""
+    assert list_skills([]) == ""
 
 
 def test_a_list_too_long_for_its_budget_says_less_about_each_and_then_only_names() -> None:
     skills = [_skill(f"skill-{number:03}", "Does a thing. " * 40) for number in range(100)]
     for budget in (20_000, 5_000, 1_500, 300, 20, 0):
-        text = listing(skills, budget_tokens=budget)
+        text = list_skills(skills, budget_tokens=budget)
         assert len(text) <= 4 * budget or budget < 5
-    assert listing(skills, budget_tokens=5_000).count("\n") == 99
-    assert listing(skills, budget_tokens=200).endswith(" more")
-    assert len(listing([_skill("x", "d" * 5_000)])) < 1_600
+    assert list_skills(skills, budget_tokens=5_000).count("\n") == 99
+    assert list_skills(skills, budget_tokens=200).endswith(" more")
+    assert len(list_skills([_skill("x", "d" * 5_000)])) < 1_600
 
 
 @pytest.mark.parametrize(
@@ -313,4 +315,4 @@ def test_a_list_too_long_for_its_budget_says_less_about_each_and_then_only_names
     ],
 )
 def test_rules_are_parted_outside_of_parentheses(text: str, items: list[str]) -> None:
-    assert split_outside(text) == items
+    assert split_list(text) == items

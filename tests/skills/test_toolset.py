@@ -96,7 +96,7 @@ async def test_a_command_file_gives_no_access_to_the_files_beside_it(bench: Benc
     assert await bench.says("go") == "Go."
     outcome = await bench.use({"name": "go", "file": "secret.txt"})
     assert isinstance(outcome, Failed)
-    assert outcome.text == "go is a single file; load it without naming one"
+    assert outcome.text == "go is a single file; call skill without the argument file"
 
 
 async def test_an_unknown_skill_is_answered_with_the_nearest(bench: Bench, write: Write) -> None:
@@ -112,7 +112,7 @@ async def test_a_skill_for_people_is_not_for_the_model(bench: Bench, write: Writ
     bench.skills.reload()
     outcome = await bench.use({"name": "release"})
     assert isinstance(outcome, Failed)
-    assert "only a person may start release, by typing /release" in outcome.text
+    assert "only the user may start release, by typing /release" in outcome.text
 
 
 async def test_commands_run_in_the_shell_with_arguments_that_stay_arguments(bench: Bench, write: Write) -> None:
@@ -153,7 +153,7 @@ async def test_a_command_an_argument_cannot_be_quoted_in_is_not_run(bench: Bench
     write("look", 'A !`echo "$(cat "$0")"` B')
     bench.skills.reload()
     said = await bench.says("look", "'x; touch owned'")
-    assert said == "A [not run: it holds '$(', where an argument cannot be quoted safely; give it to a plain command] B"
+    assert said == "A [not run: it holds '$(', where an argument cannot be quoted safely; pass it to a plain command] B"
     assert bench.calls == ["skill"]
 
 
@@ -162,7 +162,7 @@ async def test_too_many_commands_are_refused_before_the_first_runs(bench: Bench,
     bench.skills.reload()
     outcome = await bench.use({"name": "flood"})
     assert isinstance(outcome, Failed)
-    assert "wants to run 21 commands" in outcome.text
+    assert "has 21 commands" in outcome.text
     assert bench.calls == ["skill"]
 
 
@@ -170,7 +170,7 @@ async def test_a_command_needs_the_same_permission_as_the_model_s_own(project: P
     write("mixed", "!`touch made` and !`git status --short`")
     bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Bash(git status *)"])))
     said = await bench.says("mixed")
-    assert said.startswith("[not run: it needs a person's approval; if you need it, call bash")
+    assert said.startswith("[not run: it needs approval; if you need it, call bash")
     assert "[not run: the rule Bash(git status *) forbids it" in said
     assert not (project / "made").exists()
 

@@ -4,24 +4,26 @@ from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
+    from callwright.skills.fields import SkillProblem as SkillProblem
     from callwright.skills.loader import Reloaded as Reloaded, Skills as Skills
     from callwright.skills.markdown_tools import MarkdownTools as MarkdownTools, markdown_tool as markdown_tool
     from callwright.skills.render import (
+        CommandRequest as CommandRequest,
         Expansion as Expansion,
-        Request as Request,
-        expanded as expanded,
+        expand as expand,
         prepare as prepare,
     )
-    from callwright.skills.skill import Problem as Problem, Skill as Skill, read_skill as read_skill
-    from callwright.skills.skill_tool import SkillTool as SkillTool, listing as listing
+    from callwright.skills.skill import Skill as Skill, read_skill as read_skill
+    from callwright.skills.skill_tool import SkillTool as SkillTool, list_skills as list_skills
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "loader": "Reloaded Skills",
         "markdown_tools": "MarkdownTools markdown_tool",
-        "render": "Expansion Request expanded prepare",
-        "skill": "Problem Skill read_skill",
-        "skill_tool": "SkillTool listing",
+        "render": "Expansion CommandRequest expand prepare",
+        "fields": "SkillProblem",
+        "skill": "Skill read_skill",
+        "skill_tool": "SkillTool list_skills",
     },
 )

@@ -1,32 +1,35 @@
-"""The YAML of one value: plain and quoted texts, and lists and maps between brackets.
+"""Parses the YAML front matter of a skill and reports mistakes by line.
 
-The part of YAML that people write at the top of a skill: texts, lists, maps and block texts, read strictly.
+PyYAML scans the text; this module builds the values from its events. Every scalar stays a text (`no` is not false,
+`1.10` is not 1.1). Anchors, aliases and tags are refused where they occur, so nothing expands to more than was written.
 
-A whole YAML reader would be a dependency and would turn `no` into false and `1.10` into 1.1; here every value is a
-text, a list or a map, and what cannot be read is refused with its line.
+Importing this module imports PyYAML: import it when there is front matter to read.
 """
 
 import re
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import takewhile
+from typing import Any, TypeAlias
 
-Value: TypeAlias = "str | list[Value] | dict[str, Value] | None"
+import yaml
 
-_ESCAPES = {
-    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
-    " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
-}  # fmt: skip
-_CODES = {"x": 2, "u": 4, "U": 8}
+YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue] | None"
+
+_MAX_CHARS = 1 << 16
+_MAX_DEPTH = 8
+_MAX_REPAIRS = 20
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_REFUSED = {
-    "&": "anchors", "*": "aliases", "!": "tags", "%": "directives", "@": "reserved signs", "`": "reserved signs",
-}  # fmt: skip
-_COMMENT = re.compile(r"(^|\s)#.*")
-_DEEPEST = 8
+_UNQUOTED_VALUE = re.compile(r"""(\s*(?:-\s+)*[^\s#'"\[{&*!|>%@`:-][^:#]*:\s+)(?![\s'"\[{&*!|>%@`])(.*?:(?:\s.*)?)""")
+_COLON_WARNING = "the value holds ': ', which is not valid YAML without quotes; put the value in quotes"
 
 
-class YamlError(ValueError):
-    """Something that cannot be read; `line` counts from the start of what was read."""
+class InvalidFrontMatter(ValueError):
+    """Front matter that cannot be read.
+
+    Args:
+        line: Number of the line in the file.
+        message: What is wrong and what to write instead.
+    """
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -34,316 +37,218 @@ class YamlError(ValueError):
         self.message = message
 
 
-class Unfinished(Exception):
-    """The value goes on in the next line."""
+class _ColonInText(InvalidFrontMatter):
+    """A `: ` inside an unquoted text, at `index`."""
 
-
-def without_comment(text: str) -> str:
-    """A plain text up to its comment."""
-    return _COMMENT.sub("", text).rstrip()
-
-
-def plain(text: str, line: int) -> str | None:
-    """Read an unquoted value. Numbers and booleans stay texts: whoever wants one knows what it should be."""
-    if text in _NULLS:
-        return None
-    if text[0] in _REFUSED:
-        raise YamlError(line, f"{text[0]!r} starts a value, but {_REFUSED[text[0]]} are not supported; quote the value")
-    return text
-
-
-class Inline:
-    """Reads one value that begins with a quote or a bracket, from one line or several that were joined."""
-
-    def __init__(self, text: str, line: int) -> None:
-        self._text = text
-        self._line = line
-        self._at = 0
-
-    def whole(self) -> Value:
-        """The value; nothing but a comment may follow it. Raises `Unfinished` where the text ends too early."""
-        value = self._value(0)
-        rest = without_comment(self._text[self._at :]).strip()
-        if rest:
-            raise YamlError(self._line, f"{rest[:40]!r} stands after the end of the value; quote the whole value")
-        return value
-
-    def quoted(self) -> tuple[str, str]:
-        """A quoted text and what stands behind it."""
-        return self._quoted(), self._text[self._at :]
-
-    def _value(self, depth: int) -> Value:
-        if depth > _DEEPEST:
-            raise YamlError(self._line, f"values are inside each other more than {_DEEPEST} deep")
-        match self._peek():
-            case "[":
-                return self._list(depth)
-            case "{":
-                return self._map(depth)
-            case '"' | "'":
-                return self._quoted()
-            case _:
-                return self._bare()
-
-    def _list(self, depth: int) -> list[Value]:
-        found: list[Value] = []
-        self._at += 1
-        while self._peek() != "]":
-            found.append(self._value(depth + 1))
-            self._separator("]")
-        self._at += 1
-        return found
-
-    def _map(self, depth: int) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        self._at += 1
-        while self._peek() != "}":
-            key = self._value(depth + 1)
-            if not isinstance(key, str) or self._peek() != ":":
-                raise YamlError(self._line, f"expected 'key: value' between the braces, not {key!r}")
-            self._at += 1
-            if key in found:
-                raise YamlError(self._line, f"{key!r} is given twice")
-            found[key] = self._value(depth + 1)
-            self._separator("}")
-        self._at += 1
-        return found
-
-    def _separator(self, closing: str) -> None:
-        if self._peek() == ",":
-            self._at += 1
-        elif self._peek() != closing:
-            raise YamlError(self._line, f"expected ',' or {closing!r}, not {self._text[self._at : self._at + 20]!r}")
-
-    def _peek(self) -> str:
-        while self._at < len(self._text) and self._text[self._at].isspace():
-            self._at += 1
-        if self._at >= len(self._text):
-            raise Unfinished
-        return self._text[self._at]
-
-    def _bare(self) -> str | None:
-        begin = self._at
-        while self._at < len(self._text) and not self._ends_bare():
-            self._at += 1
-        return plain(self._text[begin : self._at].strip(), self._line)
-
-    def _ends_bare(self) -> bool:
-        char, after = self._text[self._at], self._text[self._at + 1 : self._at + 2]
-        return char in ",[]{}" or (char == ":" and (not after or after in " ,]}"))
-
-    def _quoted(self) -> str:
-        quote = self._peek()
-        self._at += 1
-        found: list[str] = []
-        while True:
-            if self._at >= len(self._text):
-                raise Unfinished
-            char = self._text[self._at]
-            self._at += 1
-            if char == "\\" and quote == '"':
-                found.append(self._escape())
-            elif char != quote:
-                found.append(char)
-            elif quote == "'" and self._text[self._at : self._at + 1] == "'":
-                self._at += 1
-                found.append("'")
-            else:
-                return "".join(found)
-
-    def _escape(self) -> str:
-        letter = self._text[self._at : self._at + 1]
-        if not letter:
-            raise Unfinished
-        self._at += 1
-        if letter in _ESCAPES:
-            return _ESCAPES[letter]
-        digits = self._text[self._at : self._at + _CODES.get(letter, 0)]
-        try:
-            code = chr(int(digits, 16))
-            code.encode()
-        except (ValueError, OverflowError):
-            raise YamlError(
-                self._line, f"'\\{letter}{digits}' is no escape; write \\\\ for a backslash or use single quotes"
-            ) from None
-        self._at += len(digits)
-        return code
-
-
-_LONGEST_VALUE_LINES = 200
-_KEY = re.compile(r"([^:#\s](?:[^:#]|:(?=\S)|(?<=\S)#)*?)\s*:(?=\s|$)")
-_BLOCK = re.compile(r"([|>])([+-]?)([1-9]?)([+-]?)\s*(#.*)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something that was read, but that other readers refuse."""
-
-    line: int
-    text: str
+    def __init__(self, line: int, index: int) -> None:
+        super().__init__(line, "': ' stands inside an unquoted text; put the whole text in quotes or below '|'")
+        self.index = index
 
 
 @dataclass(slots=True)
-class Document:
-    """The fields of a map, where each stands, and what should be written otherwise."""
+class FrontMatter:
+    """The fields of a skill, the line of each, and warnings by line about what other YAML parsers refuse."""
 
-    fields: dict[str, Value] = field(default_factory=dict[str, Value])
+    fields: dict[str, YamlValue] = field(default_factory=dict[str, YamlValue])
     lines: dict[str, int] = field(default_factory=dict[str, int])
-    remarks: list[Remark] = field(default_factory=list[Remark])
+    warnings: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
 
-def read_yaml(text: str, *, first_line: int = 1) -> Document:
-    """Read a map; raises `YamlError` with the line, counted from `first_line`."""
-    reader = _Reader(text.removesuffix("\n").split("\n"), first_line)
-    document = Document(remarks=reader.remarks)
-    document.fields = reader.map(0, 0, document.lines)
-    return document
+def parse_front_matter(text: str, *, first_line: int = 1) -> FrontMatter:
+    """Parse a YAML mapping.
 
+    Args:
+        text: The front matter without the lines that fence it.
+        first_line: Number of its first line in the file, for messages.
 
-class _Reader:
-    def __init__(self, lines: list[str], first_line: int) -> None:
-        self._lines = lines
-        self._first = first_line
-        self._at = 0
-        self.remarks: list[Remark] = []
-
-    @property
-    def number(self) -> int:
-        return self._first + self._at
-
-    def peek(self) -> tuple[int, str] | None:
-        """The next line that says something: how far it is indented, and its text."""
-        while self._at < len(self._lines):
-            line = self._lines[self._at].rstrip()
-            said = line.lstrip(" ")
-            if said.startswith("\t"):
-                raise YamlError(self.number, "a tab indents this line; use spaces")
-            if said and not said.startswith("#"):
-                return len(line) - len(said), said
-            self._at += 1
-        return None
-
-    def map(self, indent: int, depth: int, lines: dict[str, int] | None = None) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        while (seen := self.peek()) is not None and seen[0] >= indent:
-            if seen[0] > indent:
-                spaces = "1 space" if seen[0] == 1 else f"{seen[0]} spaces"
-                raise YamlError(self.number, f"this line is indented by {spaces}; the field above by {indent}")
-            key, rest = self._key(seen[1])
-            if key in found:
-                raise YamlError(self.number, f"the field {key!r} is given twice")
-            if lines is not None:
-                lines[key] = self.number
-            found[key] = self._value(rest, indent, depth)
-        return found
-
-    def _key(self, said: str) -> tuple[str, str]:
-        if said[0] in "\"'":
-            try:
-                key, rest = Inline(said, self.number).quoted()
-            except Unfinished:
-                raise YamlError(self.number, "the quote is not closed") from None
-            if rest.lstrip().startswith(":"):
-                return key, rest.lstrip()[1:].strip()
-        elif (match := _KEY.match(said)) and said[0] not in "[{&*!%@`|>" and not said.startswith(("? ", "- ", "<<")):
-            return match[1], said[match.end() :].strip()
-        raise YamlError(self.number, f"expected 'key: value', not {said[:40]!r}")
-
-    def _value(self, rest: str, indent: int, depth: int) -> Value:
-        if depth > _DEEPEST:
-            raise YamlError(self.number, f"fields are inside each other more than {_DEEPEST} deep")
-        if block := _BLOCK.fullmatch(rest):
-            return self._block(block, indent)
-        if rest[:1] in ("'", '"', "[", "{") and rest:
-            return self._inline(rest)
-        said, line = without_comment(rest), self.number
-        self._at += 1
-        if said:
-            return plain(self._folded(said, indent, line), line)
-        return self._nested(indent, depth)
-
-    def _nested(self, indent: int, depth: int) -> Value:
-        seen = self.peek()
-        if seen is None or seen[0] < indent:
-            return None
-        if seen[1] == "-" or seen[1].startswith("- "):
-            return self._list(seen[0], depth + 1)
-        return self.map(seen[0], depth + 1) if seen[0] > indent else None
-
-    def _list(self, indent: int, depth: int) -> list[Value]:
-        found: list[Value] = []
-        while (seen := self.peek()) is not None and seen[0] == indent and (seen[1] + " ").startswith("- "):
-            rest = seen[1][1:].lstrip()
-            inner = indent + len(seen[1]) - len(rest)
-            if rest[:1] not in ("", "'", '"', "[", "{") and _KEY.match(rest) and rest[0] != "#":
-                self._lines[self._at] = " " * inner + rest  # the item is a map whose first field stands on this line
-                found.append(self.map(inner, depth + 1))
-            else:
-                found.append(self._value(rest, indent, depth))
-        return found
-
-    def _folded(self, said: str, indent: int, line: int) -> str:
-        """An unquoted text with the lines it goes on in."""
-        if ": " in said or said.endswith(":"):
-            self.remarks.append(Remark(line, "the value holds ': ', which other readers refuse; put it in quotes"))
-        words = [said]
-        while (seen := self.peek()) is not None and seen[0] > indent:
-            more = without_comment(seen[1])
-            if ": " in more or more.endswith(":"):
-                raise YamlError(self.number, "a field stands inside a text; put the whole text in quotes or after '|'")
-            words.append(more)
-            self._at += 1
-        return " ".join(words)
-
-    def _inline(self, rest: str) -> Value:
-        line = self.number
-        for _ in range(_LONGEST_VALUE_LINES):
-            self._at += 1
-            try:
-                return Inline(rest, line).whole()
-            except Unfinished:
-                if self._at >= len(self._lines):
-                    break
-                more = self._lines[self._at].strip()
-                rest = f"{rest} {more}" if more else f"{rest}\n"
-        raise YamlError(line, f"{rest[0]!r} is not closed")
-
-    def _block(self, header: re.Match[str], indent: int) -> str:
-        self._at += 1
-        taken: list[str] = []
-        own = indent + int(header[3]) if header[3] else 0
-        while self._at < len(self._lines):
-            line = self._lines[self._at].rstrip("\r")
-            deep = len(line) - len(line.lstrip(" "))
-            if line.strip():
-                own = own or deep
-                if deep < own or deep <= indent:
-                    break
-            taken.append(line[own:] if own else "")
-            self._at += 1
-        text = "\n".join(taken) if header[1] == "|" else _fold(taken)
-        return _chomped(text, header[2] or header[4])
-
-
-def _fold(lines: list[str]) -> str:
-    """Lines become one, but for blank ones and those indented further."""
-    text, blanks, before = "", 0, ""
-    for line in lines:
-        if not line.strip():
-            blanks += 1
-            continue
-        if not before:
-            text += "\n" * blanks
-        elif line[0] == " " or before[0] == " ":
-            text += "\n" * (blanks + 1)
+    Raises:
+        InvalidFrontMatter: The text is not YAML, not a mapping, too large or too deep, or uses a key twice.
+    """
+    if len(text) > _MAX_CHARS:  # PyYAML takes a second for this much
+        raise InvalidFrontMatter(first_line, f"the fields have {len(text)} characters; at most {_MAX_CHARS} are read")
+    text = text.removesuffix("\n") + "\n"  # without a final line break the last line of a block text loses its own
+    repaired: dict[int, str] = {}
+    while True:
+        try:
+            front = _parse(text, first_line)
+        except _ColonInText as error:
+            # `description: Use when: needed` is the most frequent mistake in skills, and other programs forgive it
+            fixed = _quote_value(text, error.index)
+            if fixed is None or error.line in repaired or len(repaired) >= _MAX_REPAIRS:
+                raise
+            repaired[error.line], text = _COLON_WARNING, fixed
         else:
-            text += "\n" * blanks or " "
-        text, blanks, before = text + line, 0, line
-    return text + "\n" * blanks
+            front.warnings = list(repaired.items())
+            return front
 
 
-def _chomped(text: str, how: str) -> str:
-    if how == "+":
-        return text + "\n"
-    body = text.rstrip("\n")
-    return body if how == "-" or not body else body + "\n"
+def _quote_value(text: str, index: int) -> str | None:
+    """Put the value in the line at `index` in quotes; None if the line is not `key: value`."""
+    start = text.rfind("\n", 0, index) + 1
+    line, *rest = text[start:].split("\n")
+    match = _UNQUOTED_VALUE.fullmatch(line)
+    if match is None:
+        return None
+    more = list(takewhile(lambda below: _indent(below) > _indent(line), rest))
+    if any(": " in below or below.rstrip().endswith(":") for below in more):
+        return None  # as likely a misplaced field as a part of the text
+    value = "\n".join([re.sub(r"\s#.*", "", match[2]).rstrip(), *more]).replace("'", "''")
+    return text[:start] + "\n".join([f"{match[1]}'{value}'", *rest[len(more) :]])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _parse(text: str, first_line: int) -> FrontMatter:
+    fast: Any = getattr(yaml, "CBaseLoader", None)  # twenty times as fast, but not in every build of PyYAML
+    if fast is not None:
+        try:
+            return _Builder(text, first_line, fast(text)).build()
+        except (yaml.YAMLError, ValueError):
+            pass  # the Python parser repeats it: `_explain` is written for its messages
+    try:
+        return _Builder(text, first_line, yaml.BaseLoader(text)).build()
+    except yaml.MarkedYAMLError as error:
+        raise _explain(error, text, first_line) from None
+    except yaml.reader.ReaderError as error:
+        line = first_line + text.count("\n", 0, error.position)
+        raise InvalidFrontMatter(line, f"the character {chr(error.character)!r} is not allowed; remove it") from None
+
+
+class _Builder:
+    """Builds one mapping from the events of a YAML parser."""
+
+    def __init__(self, text: str, first_line: int, loader: Any) -> None:
+        self._text = text
+        self._first_line = first_line
+        self._loader = loader
+        self._front = FrontMatter()
+
+    def build(self) -> FrontMatter:
+        self._next()  # the stream starts
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return self._front
+        start = self._next()
+        if not isinstance(start, yaml.MappingStartEvent):
+            raise self._error(start, self._expected_field(start))
+        self._front.fields = self._mapping(start, 0)
+        self._next()  # the document ends
+        after = self._next()
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self._error(after, "a second document starts here; write all fields in one")
+        return self._front
+
+    def _next(self) -> Any:
+        try:
+            return self._loader.get_event()
+        except (ValueError, OverflowError) as error:  # what chr() raises for "\UFFFFFFFF"
+            index = getattr(self._loader, "index", 0)  # of the Python parser; the other one does not get here
+            raise _at(index, _bad_escape(self._text, index), self._text, self._first_line) from error
+
+    def _mapping(self, start: Any, depth: int) -> dict[str, YamlValue]:
+        self._check(start, depth)
+        fields: dict[str, YamlValue] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key = self._value(event, depth + 1)
+            if not isinstance(key, str) or (key == "<<" and not event.style):
+                raise self._error(event, self._expected_field(event))
+            if key in fields:
+                raise self._error(event, f"the field {key!r} is given twice")
+            if depth == 0:
+                self._front.lines[key] = self._line(event)
+            fields[key] = self._value(self._next(), depth + 1)
+        return fields
+
+    def _value(self, event: Any, depth: int) -> YamlValue:
+        self._check(event, depth)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(event, depth)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[YamlValue] = []
+            while not isinstance(item := self._next(), yaml.SequenceEndEvent):
+                items.append(self._value(item, depth + 1))
+            return items
+        return None if not event.style and event.value in _NULLS else event.value
+
+    def _check(self, event: Any, depth: int) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise self._unsupported("aliases", event)
+        if event.anchor is not None:
+            raise self._unsupported("anchors", event)
+        if event.tag is not None:
+            raise self._unsupported("tags", event)
+        if isinstance(event, yaml.ScalarEvent):
+            if not event.value.isascii() and any("\ud800" <= char <= "\udfff" for char in event.value):
+                raise self._error(event, f"{self._text_at(event)!r} holds half of a character; {_ESCAPE_HINT}")
+        elif depth > _MAX_DEPTH:
+            raise self._error(event, f"values are nested more than {_MAX_DEPTH} deep")
+
+    def _unsupported(self, kind: str, event: Any) -> InvalidFrontMatter:
+        return self._error(event, f"{kind} ({self._text_at(event)!r}) are not supported; put the value in quotes")
+
+    def _line(self, event: Any) -> int:
+        # counted here: for PyYAML U+0085 and U+2028 are line breaks too, for editors they are not
+        return self._first_line + self._text.count("\n", 0, event.start_mark.index)
+
+    def _text_at(self, event: Any) -> str:
+        return _line_from(self._text, event.start_mark.index)
+
+    def _expected_field(self, event: Any) -> str:
+        return f"expected 'key: value', not {self._text_at(event)!r}"
+
+    def _error(self, event: Any, message: str) -> InvalidFrontMatter:
+        return InvalidFrontMatter(self._line(event), message)
+
+
+_ESCAPE_HINT = "write \\\\ for a backslash or use single quotes"
+
+
+def _explain(error: yaml.MarkedYAMLError, text: str, first_line: int) -> InvalidFrontMatter:
+    """Say in terms of fields what PyYAML says in terms of tokens."""
+    problem, context = error.problem or "", error.context or ""
+    index = error.problem_mark.index if error.problem_mark else 0
+    opened = error.context_mark.index if error.context_mark else index
+    if problem == "mapping values are not allowed here":
+        return _ColonInText(first_line + text.count("\n", 0, index), index)
+    if "quoted scalar" in context and "end of stream" in problem:
+        return _at(opened, f"the quote {text[opened]} is not closed", text, first_line)
+    if "flow" in context and "<stream end>" in problem:
+        if opened >= len(text):  # PyYAML points at the end when nothing follows the bracket
+            opened = max(text.rfind("["), text.rfind("{"))
+        return _at(opened, f"{text[opened]!r} is not closed", text, first_line)
+    if "expected ':'" in problem:
+        return _at(opened, f"expected 'key: value', not {_line_from(text, opened)!r}", text, first_line)
+    if "escape" in problem:
+        return _at(index, _bad_escape(text, index), text, first_line)
+    message = _explain_token(problem, text, index) or f"not valid YAML: {context}{', ' if context else ''}{problem}"
+    return _at(index, message, text, first_line)
+
+
+def _explain_token(problem: str, text: str, index: int) -> str:
+    """Explain a token that stands where it may not; empty if there is nothing to add to PyYAML's words."""
+    before, after = text[text.rfind("\n", 0, index) + 1 : index], _line_from(text, index)
+    if "cannot start any token" in problem:
+        tab = after.startswith("\t") and not before.strip()
+        return "a tab indents this line; use spaces" if tab else f"{after[:1]!r} cannot start a value; put it in quotes"
+    if "<block end>" not in problem:
+        return ""
+    if before.strip():
+        return f"{after!r} stands after the end of the value; put the whole value in quotes"
+    if not before:
+        return f"expected 'key: value', not {after!r}"
+    spaces = "1 space" if len(before) == 1 else f"{len(before)} spaces"
+    return f"this line is indented by {spaces}, like no field above it; align it, or put a longer text in quotes"
+
+
+def _bad_escape(text: str, index: int) -> str:
+    found = re.compile(r"\\\w{0,9}").match(text, max(text.rfind("\\", 0, index + 1), 0))
+    return f"{found[0] if found else ''} is no escape; {_ESCAPE_HINT}"
+
+
+def _line_from(text: str, index: int) -> str:
+    return text[index:].split("\n", 1)[0][:40]
+
+
+def _at(index: int, message: str, text: str, first_line: int) -> InvalidFrontMatter:
+    return InvalidFrontMatter(first_line + text.count("\n", 0, index), message)

@@ -1,4 +1,4 @@
-"""Skills as tools of their own: one text in, an agent's answer out."""
+"""Offers skills as separate tools: one text in, an agent's answer out."""
 
 from pathlib import Path
 from typing import Protocol
@@ -8,7 +8,7 @@ from callwright.core.json import JsonObject
 from callwright.core.spec import Effect, ToolSpec
 from callwright.skills.loader import Reloaded, Skills
 from callwright.skills.skill import Skill
-from callwright.skills.skill_tool import ANNOTATIONS, LIMITS, Activate, SubAgent, Use
+from callwright.skills.skill_tool import ANNOTATIONS, LIMITS, Activate, SkillRunner, SubAgent
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
@@ -23,23 +23,30 @@ _INPUT: JsonObject = {
 def markdown_tool(
     skill: Skill, subagent: SubAgent | str, *, activate: Activate | None = None, project: Path | None = None
 ) -> Tool:
-    """Make a skill a tool of its own that takes one text and answers with what its agent said."""
-    use, name = Use(subagent, activate=activate, project=project), tool_name(skill)
+    """Turn a skill into a tool that takes one text and returns the answer of an agent.
+
+    Args:
+        skill: The skill.
+        subagent: Runs it: a function, or the name of a tool that is an agent.
+        activate: Called before the skill is used.
+        project: The folder for `${PROJECT_DIR}`; the working folder by default.
+    """
+    runner, name = SkillRunner(subagent, activate=activate, project=project), tool_name(skill)
 
     async def run(arguments: JsonObject, context: ToolContext) -> str:
-        return await use.answer(skill, str(arguments["input"]), context)
+        return await runner.run_agent(skill, str(arguments["input"]), context)
 
     spec = ToolSpec(name, skill.description, _INPUT, annotations=ANNOTATIONS, limits=LIMITS, group="skill")
     return SchemaTool(spec, run, accesses=lambda arguments: (UseTool(name, Effect.READ),))
 
 
 def tool_name(skill: Skill) -> str:
-    """The name a skill has as a tool: what stands before a colon is a namespace."""
+    """Return the name of a skill as a tool: `namespace:name` becomes `namespace.name`."""
     return skill.name.replace(":", ".")
 
 
-class Shelf(Protocol):
-    """Where tools are put and taken from: a `Registry`."""
+class ToolRegistry(Protocol):
+    """What tools are added to and removed from: a `Registry`."""
 
     def add(self, tool: Tool) -> object: ...
 
@@ -47,22 +54,28 @@ class Shelf(Protocol):
 
 
 class MarkdownTools:
-    """Keeps every skill a model may use as a tool in a registry, also when files come and go."""
+    """Keeps a registry in step with the skills a model may use.
 
-    def __init__(self, skills: Skills, registry: Shelf, subagent: SubAgent | str) -> None:
+    Args:
+        skills: The skills.
+        registry: Where their tools are added and removed.
+        subagent: Runs them: a function, or the name of a tool that is an agent.
+    """
+
+    def __init__(self, skills: Skills, registry: ToolRegistry, subagent: SubAgent | str) -> None:
         self._skills = skills
         self._registry = registry
         self._subagent = subagent
         self._offered: dict[str, Skill] = {}
-        self._keep_in_step()
+        self._update_registry()
 
     def reload(self) -> Reloaded:
-        """Look for skills again and bring the registry in step; no restart is needed."""
+        """Search for skills again and update the registry."""
         reloaded = self._skills.reload()
-        self._keep_in_step()
+        self._update_registry()
         return reloaded
 
-    def _keep_in_step(self) -> None:
+    def _update_registry(self) -> None:
         now = {tool_name(skill): skill for skill in self._skills if skill.model_invocable}
         for name in self._offered.keys() - now.keys():
             self._registry.remove(name)

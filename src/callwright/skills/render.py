@@ -1,11 +1,9 @@
-"""A skill's instructions with the arguments put in and the commands taken out, in one pass.
+"""Renders a skill's instructions: fills in arguments, runs embedded commands, attaches referenced files.
 
-What is put in is never looked at again: neither an argument nor a command's output can become a placeholder or a
-command. Inside a command an argument is quoted for the shell, so it stays one word whatever it holds.
+template ──► expand: arguments in, commands found ──► commands run ──► `@path` files appended
 
-Where in a shell line an argument can be put so that it stays an argument.
-
-From a skill and its arguments to the text a model is given: expanded, its commands run by whoever may run them.
+It is one pass: inserted text is never scanned again, so neither an argument nor a command's output can become a
+placeholder or a command. Inside a command an argument is quoted for the shell and stays one word, whatever it holds.
 """
 
 import re
@@ -18,19 +16,19 @@ from typing import TypeAlias
 from callwright.core.errors import ToolFailed
 from callwright.skills.skill import Skill
 
-# Quoting is by the quotes around a place. In each of these they are not what they seem: a substitution begins afresh,
-# a comment ends at a line break inside the argument, arithmetic evaluates what it is given.
+# An argument is quoted according to the quotes around it. These constructs change what those quotes mean: a
+# substitution starts afresh, a comment ends at a line break inside the argument, arithmetic evaluates its operands.
 _NESTED = re.compile(r"\$\(|`|<<|[<>]\(|\$'|\$\"|\$\[|\(\(|\[\[|\$\{(?!\w+\})|(?:^|[\s;&|()])#")
 
 
-def unplaceable(template: str, quote: str) -> str:
-    """Say why no argument can be put into a line; empty if it can. `quote` is the one left open at its end."""
+def explain_unquotable(template: str, quote: str) -> str:
+    """Explain why no argument can be inserted into a shell line; empty if it can. `quote` is open at its end."""
     if quote:
         return f"the quote {quote} is not closed"
     found = _NESTED.search(template)
     if found is None:
         return ""
-    return f"it holds {found[0].strip()!r}, where an argument cannot be quoted safely; give it to a plain command"
+    return f"it holds {found[0].strip()!r}, where an argument cannot be quoted safely; pass it to a plain command"
 
 
 COMMAND = re.compile(r"^```![ \t]*\n(?P<block>.*?)\n```[ \t]*$|(?<!\S)!`(?P<line>[^`\n]+)`", re.MULTILINE | re.DOTALL)
@@ -43,50 +41,50 @@ _ALL = "ARGUMENTS"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A command the instructions want the output of."""
+class CommandRequest:
+    """A shell command in the instructions, to be replaced by its output."""
 
     line: str
     refusal: str = ""
-    """Why it must not be run, if so."""
+    """Why it must not run; empty if it may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """Instructions whose commands are still to be run."""
+    """Instructions with arguments filled in and commands not run yet."""
 
-    parts: tuple[str | Request, ...]
+    parts: tuple[str | CommandRequest, ...]
 
     @property
-    def requests(self) -> tuple[Request, ...]:
+    def requests(self) -> tuple[CommandRequest, ...]:
         """The commands, in order."""
-        return tuple(part for part in self.parts if isinstance(part, Request))
+        return tuple(part for part in self.parts if isinstance(part, CommandRequest))
 
-    def assembled(self, outputs: Sequence[str]) -> str:
-        """The instructions with one output per command in its place."""
+    def assemble(self, outputs: Sequence[str]) -> str:
+        """Return the text with each command replaced by its output."""
         left = iter(outputs)
-        return "".join(next(left) if isinstance(part, Request) else part for part in self.parts)
+        return "".join(next(left) if isinstance(part, CommandRequest) else part for part in self.parts)
 
 
 @dataclass(slots=True)
-class _Given:
-    """What placeholders stand for."""
+class _Placeholders:
+    """The values of placeholders."""
 
     arguments: str
     names: Sequence[str]
     values: Mapping[str, str]
     words: list[str] = field(default_factory=list[str])
     used: bool = False
-    """Whether any placeholder took the arguments; else they are added at the end."""
+    """Whether a placeholder used the arguments; otherwise they are appended."""
 
     def __post_init__(self) -> None:
         try:
             self.words = shlex.split(self.arguments)
-        except ValueError:  # a quote without its partner, as in: it's
+        except ValueError:  # an apostrophe: it's
             self.words = self.arguments.split()
 
     def value(self, match: re.Match[str]) -> str | None:
-        """What a placeholder stands for; None for one that stands for itself."""
+        """Return the value of a placeholder; None if the text stays as it is."""
         name = match["index"] or match["word"] or match["braced"]
         if match["index"] is None and name == _ALL:
             self.used = True
@@ -102,31 +100,37 @@ class _Given:
         return self.words[index] if index < len(self.words) else None
 
 
-def expanded(
+def expand(
     template: str, arguments: str = "", *, names: Sequence[str] = (), values: Mapping[str, str] | None = None
 ) -> Expansion:
-    """Put in the arguments and find the commands.
+    """Fill in the arguments and find the commands.
 
     `$ARGUMENTS` is all of them, `$0` and `$ARGUMENTS[0]` the first word, `$name` the word of that name, `${NAME}` one
-    of `values`. `\\$0` is not a placeholder. A word that was not given leaves `$2` as it stands and `$name` empty.
+    of `values`. `\\$0` is not a placeholder. For a missing word `$2` stays as it is and `$name` becomes empty.
+
+    Args:
+        template: The instructions as written.
+        arguments: What the user or model typed after the name of the skill.
+        names: Names of the positional arguments.
+        values: Values of `${NAME}` placeholders.
     """
-    given = _Given(arguments, names, values or {})
-    parts = tuple(_parts(template, given))
+    given = _Placeholders(arguments, names, values or {})
+    parts = tuple(_expand_parts(template, given))
     if arguments.strip() and not given.used:
         parts = (*parts, f"\n\nARGUMENTS: {arguments}")
     return Expansion(parts)
 
 
-def _parts(template: str, given: _Given) -> Iterator[str | Request]:
+def _expand_parts(template: str, given: _Placeholders) -> Iterator[str | CommandRequest]:
     at = 0
     for found in COMMAND.finditer(template):
-        yield _text(template[at : found.start()], given)
-        yield _request(found["block"] or found["line"] or "", given)
+        yield _expand_text(template[at : found.start()], given)
+        yield _expand_command(found["block"] or found["line"] or "", given)
         at = found.end()
-    yield _text(template[at:], given)
+    yield _expand_text(template[at:], given)
 
 
-def _text(template: str, given: _Given) -> str:
+def _expand_text(template: str, given: _Placeholders) -> str:
     def put(match: re.Match[str]) -> str:
         if not _is_ours(match, "", given):
             return match[0]
@@ -138,13 +142,13 @@ def _text(template: str, given: _Given) -> str:
     return _PLACEHOLDER.sub(put, template)
 
 
-def _request(template: str, given: _Given) -> Request:
-    """Put the arguments in as the shell's quoting at each place demands."""
+def _expand_command(template: str, given: _Placeholders) -> CommandRequest:
+    """Fill in the arguments of a command, quoted according to the quotes around each."""
     line, quote, at, placed = "", "", 0, False
     while at < len(template):
         match = _PLACEHOLDER.match(template, at)
         if match is not None and not match[0].startswith("\\") and _is_ours(match, quote, given):
-            line += _quoted(given.value(match), quote)
+            line += _quote(given.value(match), quote)
             placed, at = True, match.end()
             continue
         step = 2 if template[at] == "\\" and quote != "'" else 1
@@ -152,11 +156,11 @@ def _request(template: str, given: _Given) -> Request:
             quote = "" if quote else template[at]
         line += template[at : at + step]
         at += step
-    return Request(line, unplaceable(template, quote) if placed else "")
+    return CommandRequest(line, explain_unquotable(template, quote) if placed else "")
 
 
-def _is_ours(match: re.Match[str], quote: str, given: _Given) -> bool:
-    """Whether a placeholder is the skill's; others are the shell's, and `$1` in single quotes is awk's or perl's."""
+def _is_ours(match: re.Match[str], quote: str, given: _Placeholders) -> bool:
+    """Tell whether a placeholder is the skill's, not the shell's; `$1` in single quotes is for awk or perl."""
     name = match["index"] or match["word"] or match["braced"]
     if match["index"] is None and name.isdigit():
         return quote != "'"
@@ -165,7 +169,7 @@ def _is_ours(match: re.Match[str], quote: str, given: _Given) -> bool:
     return match["index"] is not None or name == _ALL or name in given.names
 
 
-def _quoted(value: str | None, quote: str) -> str:
+def _quote(value: str | None, quote: str) -> str:
     if not value:
         return ""
     if quote == "'":
@@ -174,58 +178,69 @@ def _quoted(value: str | None, quote: str) -> str:
 
 
 RunLine: TypeAlias = Callable[[str], Awaitable[str]]
-"""Runs one shell line where permissions are asked for, and returns its output or why there is none."""
+"""Runs one shell line under the session's permissions and returns its output or why it did not run."""
 ReadFile: TypeAlias = Callable[[Path], Awaitable[str]]
-"""Reads one file where permissions are asked for, and returns what it holds or why that is not to be had."""
+"""Reads one file under the session's permissions and returns its text or why it cannot be read."""
 
 DISABLED = "[shell command execution disabled by policy]"
-_MOST_COMMANDS = 20
+_MAX_COMMANDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ExpansionContext:
-    """Where a skill is used, and who does for it what it may not do itself."""
+    """Where a skill is rendered, and the functions that run its commands and read its files."""
 
     project: Path | None = None
     cwd: Path | None = None
-    """The folder `@files` are taken from; without one the project's."""
+    """The folder `@path` references are relative to; the project by default."""
     session: str = ""
     run: RunLine | None = None
     read: ReadFile | None = None
     attached: Collection[Path] = ()
-    """Files that are handed over already."""
+    """Files that are attached already."""
     piped: str = ""
-    """Goes with the arguments and names no files: whoever wrote it is not who called the skill."""
+    """Appended to the arguments, but its `@path` references are ignored: it may not be from the user."""
 
 
 async def prepare(
     skill: Skill, arguments: str = "", *, run: RunLine | None = None, project: Path | None = None, session: str = ""
 ) -> str:
-    """Return the instructions for these arguments; without `run` no command is run, and the text says so."""
-    return await prepared(skill, arguments, ExpansionContext(project, session=session, run=run))
+    """Render a skill for arguments.
+
+    Args:
+        skill: The skill.
+        arguments: What to apply it to.
+        run: Runs its commands; without it they are replaced by a notice.
+        project: The folder for `${PROJECT_DIR}` and file references; the working folder by default.
+        session: The session id for `${SESSION_ID}`.
+
+    Raises:
+        ToolFailed: The arguments hold a NUL character, or the skill runs too many commands.
+    """
+    return await render_skill(skill, arguments, ExpansionContext(project, session=session, run=run))
 
 
-async def prepared(skill: Skill, arguments: str, around: ExpansionContext) -> str:
-    """Return the instructions for these arguments, followed by the files they name as `@path`."""
-    given = arguments + around.piped
+async def render_skill(skill: Skill, arguments: str, context: ExpansionContext) -> str:
+    """Render a skill for arguments, followed by the files referenced as `@path`; see `prepare`."""
+    given = arguments + context.piped
     if "\0" in given:
-        raise ToolFailed("the arguments hold a NUL character; leave it out")
-    project, body = around.project or Path.cwd(), skill.body()
-    values = _values(skill, project, around.session)
-    expansion = expanded(body, given, names=skill.arguments, values=values)
+        raise ToolFailed("the arguments hold a NUL character; remove it")
+    project, body = context.project or Path.cwd(), skill.body()
+    values = _values(skill, project, context.session)
+    expansion = expand(body, given, names=skill.arguments, values=values)
     count = len(expansion.requests)
-    if count > _MOST_COMMANDS:
-        raise ToolFailed(f"the skill {skill.name} wants to run {count} commands; at most {_MOST_COMMANDS} are allowed")
-    text = expansion.assembled([await _output(request, around.run) for request in expansion.requests])
-    if around.read is not None:
-        naming = expanded(body, arguments, names=skill.arguments, values=values) if around.piped else expansion
-        for path in references(naming, around.cwd or project):
-            if path not in around.attached:
-                text += attachment(path, await around.read(path))
+    if count > _MAX_COMMANDS:
+        raise ToolFailed(f"the skill {skill.name} has {count} commands; at most {_MAX_COMMANDS} are allowed")
+    text = expansion.assemble([await _run_command(request, context.run) for request in expansion.requests])
+    if context.read is not None:
+        typed = expand(body, arguments, names=skill.arguments, values=values) if context.piped else expansion
+        for path in find_references(typed, context.cwd or project):
+            if path not in context.attached:
+                text += format_attachment(path, await context.read(path))
     return text
 
 
-async def _output(request: Request, run: RunLine | None) -> str:
+async def _run_command(request: CommandRequest, run: RunLine | None) -> str:
     if run is None:
         return DISABLED
     if request.refusal:
@@ -238,29 +253,29 @@ def _values(skill: Skill, project: Path, session: str) -> dict[str, str]:
     return own | {f"CLAUDE_{name}": value for name, value in own.items()}
 
 
-MOST_FILES = 10
+MAX_FILES = 10
 _CODE_SPAN = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _REFERENCE = re.compile(r"(?<![^\s(\[\"'])@([^\s@`'\"<>()\[\]]+)")
 _AFTER_REFERENCE = ".,;:!?"
 
 
-def references(expansion: Expansion, folder: Path) -> tuple[Path, ...]:
-    """Return the files that are there, relative names taken from `folder`; neither code nor output names any."""
+def find_references(expansion: Expansion, folder: Path) -> tuple[Path, ...]:
+    """Return the existing files named as `@path`, relative to `folder`; code and command output are not searched."""
     text = "\n".join(part for part in expansion.parts if isinstance(part, str))
     named = (word.rstrip(_AFTER_REFERENCE) for word in _REFERENCE.findall(_CODE_SPAN.sub(" ", text)))
-    return tuple(dict.fromkeys(_existing_files(named, folder)))[:MOST_FILES]
+    return tuple(dict.fromkeys(_existing_files(named, folder)))[:MAX_FILES]
 
 
 def _existing_files(names: Iterable[str], folder: Path) -> Iterable[Path]:
     for name in names:
         path = Path(folder, name)
         try:
-            if name and path.is_file():  # @user and @decorator are no files
+            if name and path.is_file():  # @user and @decorator are not files
                 yield path
         except (OSError, ValueError):  # too long, or with a NUL in it
             continue
 
 
-def attachment(path: Path, text: str) -> str:
-    """One file as it stands below the instructions."""
+def format_attachment(path: Path, text: str) -> str:
+    """Format one file for the end of the instructions."""
     return f'\n\n<file path="{path}">\n{text}\n</file>'

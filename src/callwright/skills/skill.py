@@ -1,196 +1,60 @@
-"""One skill: what its file says about it, checked field by field.
-
-The fields at the top of a skill as what they are meant to be, and what is wrong with them, by line.
-
-Reading what belongs to a skill, and nothing outside of its folder.
-"""
+"""`Skill`, read and checked from its file, and safe access to the other files of its folder."""
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from callwright.core.errors import ToolError, ToolFailed
-from callwright.skills.frontmatter import Document, Value, YamlError, read_yaml
+from callwright.skills.fields import FieldReader, SkillProblem
 from callwright.system.files import open_regular, read_all
 from callwright.system.paths import Workspace
-from callwright.system.search.globs import BadGlob, compile_glob, matches
+from callwright.system.search.globs import matches
 
-_YES = frozenset({"true", "yes", "on", "1"})
-_NO = frozenset({"false", "no", "off", "0"})
-_RULE = re.compile(r"[^\s()]+(\(.*\))?", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with a file, and where."""
-
-    file: Path
-    line: int
-    text: str
-    fatal: bool = True
-    """The skill cannot be used; else it can, but other programs may refuse it."""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}"
-
-
-class Fields:
-    """Hands out fields by kind, and collects what is wrong instead of stopping at the first mistake."""
-
-    def __init__(self, file: Path, document: Document) -> None:
-        self.file = file
-        self.document = document
-        self.problems = [Problem(file, remark.line, remark.text, fatal=False) for remark in document.remarks]
-
-    @property
-    def wrong(self) -> bool:
-        """Whether anything keeps the skill from being used."""
-        return any(problem.fatal for problem in self.problems)
-
-    def refuse(self, name: str, text: str) -> None:
-        """Note a mistake at a field."""
-        self.problems.append(Problem(self.file, self.document.lines.get(name, 1), text))
-
-    def remark(self, text: str, name: str = "") -> None:
-        """Note what others would refuse."""
-        self.problems.append(Problem(self.file, self.document.lines.get(name, 1), text, fatal=False))
-
-    def expect(self, known: Collection[str]) -> None:
-        """Remark on fields nobody knows, which are most often misspelt."""
-        for name in self.document.fields:
-            if name in known:
-                continue
-            near = get_close_matches(name, sorted(known), n=1)
-            self.remark(f"{name!r} is not a known field" + (f"; did you mean {near[0]}?" if near else ""), name)
-
-    def text(self, name: str, *, longest: int | None = None) -> str:
-        """A text, empty where it is not given."""
-        value = self._given(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            self.refuse(name, f"{name} must be a text, not {_kind(value)}")
-            return ""
-        value = value.strip()
-        if not value:
-            self.refuse(name, f"{name} is empty; write something after it or remove the line")
-        if longest is not None and len(value) > longest:
-            self.refuse(name, f"{name} has {len(value)} characters; at most {longest} are allowed")
-        return value
-
-    def texts(self, name: str) -> None:
-        """Check a map of texts."""
-        value = self._given(name)
-        sound = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-        if value is not None and not sound:
-            self.refuse(name, f"{name} must be a map of texts")
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        """Yes or no, in the words people use for it."""
-        value = self._given(name)
-        if value is None:
-            return default
-        said = value.lower() if isinstance(value, str) else ""
-        if said not in _YES | _NO:
-            self.refuse(name, f"{name} must be true or false, not {value!r}")
-        return said in _YES
-
-    def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of a few words."""
-        value = self.text(name)
-        if value and value not in choices:
-            self.refuse(name, f"{name} must be {' or '.join(choices)}, not {value!r}")
-        return value
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """Words that can stand after a dollar sign."""
-        found = tuple(self._items(name))
-        for word in found:
-            if not _NAME.fullmatch(word) or word == "ARGUMENTS":
-                self.refuse(name, f"{word!r} cannot be the name of an argument; use letters, digits and '_'")
-        if len(set(found)) != len(found):
-            self.refuse(name, f"{name} has the same name twice")
-        return found
-
-    def rules(self, name: str) -> tuple[str, ...]:
-        """Permission rules, such as `Bash(git log *)`, parted by spaces, commas or as a list."""
-        found = tuple(self._items(name))
-        for rule in found:
-            if not _RULE.fullmatch(rule) or rule.count("(") != rule.count(")"):
-                closed = f"; did you mean {rule})?" if rule.count("(") > rule.count(")") else ""
-                self.refuse(name, f"{rule!r} in {name} is not a rule of the form Tool or Tool(specifier){closed}")
-        return found
-
-    def globs(self, name: str) -> tuple[str, ...]:
-        """Patterns for paths, such as `src/**/*.{ts,tsx}`, parted by spaces, commas or as a list."""
-        found = tuple(item.removeprefix("./") for item in self._items(name))
-        for pattern in found:
-            try:
-                compile_glob(pattern)
-            except BadGlob as error:
-                self.refuse(name, f"{name}: {error}")
-        return found
-
-    def _items(self, name: str) -> Iterator[str]:
-        value = self._given(name)
-        items = value if isinstance(value, list) else [value]
-        for item in items:
-            if isinstance(item, str):
-                yield from split_outside(item)
-            elif item is not None:
-                self.refuse(name, f"{name} must be a text or a list of texts; {_kind(item)} is neither")
-
-    def _given(self, name: str) -> Value:
-        return self.document.fields.get(name)
-
-
-def split_outside(text: str) -> list[str]:
-    """Split at spaces and commas that do not stand inside parentheses or braces."""
-    items, depth, current = list[str](), 0, ""
-    for char in text:
-        depth += (char in "({") - (char in ")}")
-        if depth <= 0 and (char == "," or char.isspace()):
-            items.append(current)
-            current = ""
-        else:
-            current += char
-    return [item for item in (*items, current) if item]
-
-
-def _kind(value: Value) -> str:
-    return "a list" if isinstance(value, list) else "a map" if isinstance(value, dict) else "nothing"
-
+if TYPE_CHECKING:
+    from callwright.skills.frontmatter import YamlValue
 
 MOST_BYTES = 1 << 20
 _MOST_LISTED = 50
 _MOST_VISITED = 2_000
 
 
-def inside(folder: Path, path: str) -> Path:
-    """Say where a path of a skill leads; out of its folder is `Unsafe`."""
+def resolve_inside(folder: Path, path: str) -> Path:
+    """Resolve a path of a skill.
+
+    Raises:
+        Unsafe: The path or a link in it leads out of the folder.
+    """
     return Workspace(folder).check_read(path)
 
 
 def check_inside(folder: Path, path: str) -> None:
-    """Raise what keeps a file of a skill from being opened, if anything does; what it holds does not matter."""
-    os.close(_opened(inside(folder, path), path))
+    """Check that a file of a skill can be opened, without reading it.
+
+    Raises:
+        Unsafe: It lies outside of the folder.
+        ToolFailed: It cannot be opened.
+    """
+    os.close(_open(resolve_inside(folder, path), path))
 
 
 def read_inside(folder: Path, path: str) -> str:
-    """Read a text file of a skill; a path or link that leads out of the folder is `Unsafe`."""
-    resolved = inside(folder, path)
-    descriptor = _opened(resolved, path)
+    """Read a text file of a skill.
+
+    Raises:
+        Unsafe: It lies outside of the folder.
+        ToolFailed: It cannot be opened, is too large or is not UTF-8.
+    """
+    resolved = resolve_inside(folder, path)
+    descriptor = _open(resolved, path)
     try:
         data = read_all(descriptor, MOST_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(data) > MOST_BYTES:
-        raise ToolFailed(f"{path} is larger than {MOST_BYTES} bytes; look into it with another tool: {resolved}")
+        raise ToolFailed(f"{path} is larger than {MOST_BYTES} bytes; use another tool on {resolved}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -198,17 +62,17 @@ def read_inside(folder: Path, path: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _opened(resolved: Path, path: str) -> int:
+def _open(resolved: Path, path: str) -> int:
     try:
         return open_regular(resolved)
     except IsADirectoryError:
-        raise ToolFailed(f"{path} is a folder of the skill; name one of its files") from None
+        raise ToolFailed(f"{path} is a folder of the skill; give the path of a file in it") from None
     except OSError as error:
         raise ToolFailed(f"{path} cannot be read: {error.strerror}") from None
 
 
-def files_of(folder: Path, *, but: str = "SKILL.md") -> tuple[list[str], bool]:
-    """Name the files of a skill, in order, and say whether there are more; links and hidden ones are left out."""
+def list_files(folder: Path, *, but: str = "SKILL.md") -> tuple[list[str], bool]:
+    """Return the first files of a skill in order, and whether there are more; links and hidden files are left out."""
     found: list[str] = []
     visited = 0
     for here, folders, names in os.walk(folder):
@@ -227,10 +91,10 @@ def files_of(folder: Path, *, but: str = "SKILL.md") -> tuple[list[str], bool]:
 Kind: TypeAlias = Literal["skill", "command"]
 Scope: TypeAlias = Literal["project", "user"]
 
-LOOKING = frozenset({"explore", "plan"})
-"""Agents a skill may ask for that look and change nothing."""
-EVERYTHING = frozenset({"general-purpose", "general"})
-"""Agents that have all the tools of the conversation."""
+READ_ONLY_AGENTS = frozenset({"explore", "plan"})
+"""Names of agents a skill may ask for that change nothing."""
+FULL_AGENTS = frozenset({"general-purpose", "general"})
+"""Names of agents that have all the tools of the conversation."""
 _FENCE = "---"
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
@@ -245,7 +109,7 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """Instructions for the model, loaded when needed; here is what is known before they are."""
+    """Instructions for a model: their description and settings. `body` loads the text itself when it is needed."""
 
     name: str
     description: str
@@ -255,30 +119,30 @@ class Skill:
     when_to_use: str = ""
     argument_hint: str = ""
     arguments: tuple[str, ...] = ()
-    """Names for the words of the arguments, in order."""
+    """Names of the positional arguments, in order."""
     allowed_tools: tuple[str, ...] = ()
-    """Allow rules the skill asks for; they are for the application to grant, and never beat an ask or deny rule."""
+    """Allow rules the skill asks for. The application decides whether to grant them; ask and deny rules still win."""
     disallowed_tools: tuple[str, ...] = ()
     fork: bool = False
-    """It runs as an agent of its own instead of joining the conversation."""
+    """The skill runs in a separate agent instead of joining the conversation."""
     agent: str = ""
     model: str = ""
     model_invocable: bool = True
     user_invocable: bool = True
     paths: tuple[str, ...] = ()
-    """Globs; with any, the skill is offered once a file that fits one of them was touched."""
+    """Globs. If there are any, the skill is offered after a file that matches one of them was read or changed."""
     base: Path = Path()
-    """The folder the globs start from."""
-    more: Mapping[str, Value] = field(default_factory=dict[str, Value])
-    """Every field as it was written."""
+    """The folder the globs are relative to."""
+    more: "Mapping[str, YamlValue]" = field(default_factory=dict[str, "YamlValue"])
+    """All fields of the front matter, unchecked."""
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder its files are in."""
         return self.file.parent
 
     def fits(self, path: Path) -> bool:
-        """Whether a file is one the skill is for; a glob without a slash is compared with the file's name."""
+        """Tell whether a file matches the skill's `paths`; a glob without a slash is compared with the file's name."""
         within = path.relative_to(self.base).as_posix() if path.is_relative_to(self.base) else None
         return any(
             within is not None and matches(pattern.removeprefix("/"), within)
@@ -289,11 +153,11 @@ class Skill:
 
     def body(self) -> str:
         """The instructions, read when they are needed, so that an edit counts at once."""
-        return split_front(read_inside(self.folder, self.file.name))[1]
+        return split_front_matter(read_inside(self.folder, self.file.name))[1]
 
 
-def split_front(text: str) -> tuple[str | None, str]:
-    """Part the fields at the top from the instructions; None where a file has no fields."""
+def split_front_matter(text: str) -> tuple[str | None, str]:
+    """Separate the front matter from the instructions; None if the file has no front matter."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return None, text.strip("\n")
@@ -301,39 +165,51 @@ def split_front(text: str) -> tuple[str | None, str]:
         if line.rstrip() == _FENCE:
             return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]).strip("\n")
     raise ToolFailed(
-        f"the fields that begin with {_FENCE!r} in line 1 are not closed; add a line of {_FENCE!r} after the last one"
+        f"the front matter that starts in line 1 is not closed; add a line {_FENCE!r} after the last field"
     )
 
 
 def read_skill(
     file: Path, *, kind: Kind = "skill", scope: Scope = "project", name: str = ""
-) -> tuple[Skill | None, list[Problem]]:
-    """Read what a file says about its skill; a skill comes back only if nothing about it is wrong."""
-    named = name or (file.parent.name if kind == "skill" else file.stem)
+) -> tuple[Skill | None, list[SkillProblem]]:
+    """Read a skill or command from its file.
+
+    Args:
+        file: The Markdown file.
+        kind: Whether the standard for skills applies, or the looser one for commands.
+        scope: Whether it belongs to the project or to the user.
+        name: Its name, if that is not the name of the folder or file.
+
+    Returns:
+        The skill, or None if a problem is fatal, and all problems.
+    """
+    from callwright.skills.frontmatter import FrontMatter, InvalidFrontMatter, parse_front_matter  # imports PyYAML
+
+    name = name or (file.parent.name if kind == "skill" else file.stem)
     try:
-        front, body = split_front(read_inside(file.parent, file.name))
-        document = Document() if front is None else read_yaml(front, first_line=2)
-    except YamlError as error:
-        return None, [Problem(file, error.line, error.message)]
+        front, body = split_front_matter(read_inside(file.parent, file.name))
+        document = FrontMatter() if front is None else parse_front_matter(front, first_line=2)
+    except InvalidFrontMatter as error:
+        return None, [SkillProblem(file, error.line, error.message)]
     except ToolError as error:
-        return None, [Problem(file, 1, error.message)]
-    fields = Fields(file, document)
+        return None, [SkillProblem(file, 1, error.message)]
+    fields = FieldReader(file, document)
     if front is None and kind == "skill":
-        fields.remark(f"the file does not begin with fields between two lines of {_FENCE!r}")
-    skill = _skill(fields, body, named, kind, scope)
-    return (None if fields.wrong else skill), fields.problems
+        fields.add_warning(f"the file does not start with front matter between two lines {_FENCE!r}")
+    skill = _build(fields, body, name, kind, scope)
+    return (None if fields.broken else skill), fields.problems
 
 
-def _skill(fields: Fields, body: str, named: str, kind: Kind, scope: Scope) -> Skill:
-    fields.expect(_KNOWN)
+def _build(fields: FieldReader, body: str, name: str, kind: Kind, scope: Scope) -> Skill:
+    fields.check_names(_KNOWN)
     if kind == "skill":
-        _check_standard(fields, named)
-    elif not _COMMAND_NAME.fullmatch(named):
-        fields.refuse(
-            "", f"{named!r} cannot be typed as a command; use letters, digits, '-', '_' and '.' in file names"
+        _check_standard(fields, name)
+    elif not _COMMAND_NAME.fullmatch(name):
+        fields.add_error(
+            "", f"{name!r} cannot be typed as a command; use letters, digits, '-', '_' and '.' in file names"
         )
     return Skill(
-        name=named,
+        name=name,
         description=_description(fields, body, kind),
         file=fields.file,
         kind=kind,
@@ -353,33 +229,33 @@ def _skill(fields: Fields, body: str, named: str, kind: Kind, scope: Scope) -> S
     )
 
 
-def _check_standard(fields: Fields, folder: str) -> None:
-    """What the open standard asks for beyond the types of the fields."""
+def _check_standard(fields: FieldReader, folder: str) -> None:
+    """Check what the Agent Skills standard asks for beyond the types of the fields."""
     name = fields.text("name", longest=_LONGEST_NAME) or folder
     if "name" not in fields.document.fields:
-        fields.remark(f"there is no name; the standard wants the folder's here: name: {folder}")
+        fields.add_warning(f"the field name is missing; the standard requires it: name: {folder}")
     elif name != folder:
-        fields.refuse("name", f"the name {name!r} is not that of its folder, {folder!r}; rename one of them")
+        fields.add_error("name", f"the name {name!r} differs from the folder {folder!r}; rename one of them")
     parts = name.split("-")
     if not all(part and part.isascii() and part.isalnum() and part == part.lower() for part in parts):
         near = "-".join(re.findall("[a-z0-9]+", name.lower()))
         hint = f", such as {near!r}; rename the folder with it" if near else ""
-        fields.refuse(
-            "name", f"the name {name!r} must be lower-case letters and digits, parted by single hyphens{hint}"
+        fields.add_error(
+            "name", f"the name {name!r} must be lower-case letters and digits separated by single hyphens{hint}"
         )
     fields.text("compatibility", longest=_LONGEST_COMPATIBILITY)
     fields.text("license")
-    fields.texts("metadata")
+    fields.check_texts("metadata")
 
 
-def _description(fields: Fields, body: str, kind: Kind) -> str:
-    said = fields.text("description", longest=_LONGEST_DESCRIPTION)
-    if said:
-        return said
+def _description(fields: FieldReader, body: str, kind: Kind) -> str:
+    text = fields.text("description", longest=_LONGEST_DESCRIPTION)
+    if text:
+        return text
     if kind == "skill" and "description" not in fields.document.fields:
-        fields.remark("there is no description; the first paragraph stands in for it")
+        fields.add_warning("the field description is missing; the first paragraph is used instead")
     paragraphs = (paragraph.strip() for paragraph in body.split("\n\n"))
     first = next((paragraph for paragraph in paragraphs if paragraph and not paragraph.startswith("#")), "")
     if not first and "description" not in fields.document.fields:
-        fields.refuse("description", "there is neither a description nor a paragraph to take it from")
+        fields.add_error("description", "the field description is missing, and no paragraph can replace it; add one")
     return " ".join(first.split())[:_LONGEST_DESCRIPTION]

@@ -1,11 +1,4 @@
-"""What a skill has done for it: commands and files, as calls of the session it is used in.
-
-The list of skills a prompt carries: enough to choose by, within a budget.
-
-Using a skill inside a call: who is told, who runs its commands, who answers for it.
-
-The `skill` tool: instructions when the model needs them, files when the instructions do.
-"""
+"""The `skill` tool, the list of skills for prompts, and the calls a skill makes while it is rendered."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,20 +11,20 @@ from callwright.core.errors import ToolFailed
 from callwright.core.messages import estimate_tokens
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.skills.loader import Skills
-from callwright.skills.render import ExpansionContext, prepared
-from callwright.skills.skill import Skill, files_of, inside, read_inside
+from callwright.skills.render import ExpansionContext, render_skill
+from callwright.skills.skill import Skill, list_files, read_inside, resolve_inside
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 
 Execute: TypeAlias = Callable[[ToolCall], Awaitable[Sequence[Outcome]]]
-"""Makes one call where hooks, policies and people have their say."""
+"""Executes one call through hooks, policies and approvals."""
 
-_NOBODY = "it needs a person's approval; if you need it, call {} yourself"
+_NEEDS_APPROVAL = "it needs approval; if you need it, call {} yourself"
 
 
-class Calls:
-    """Runs commands with `bash` and reads files with `read`: nothing a skill wants is judged more mildly than that."""
+class SkillCalls:
+    """Runs the commands of a skill with `bash` and reads files with `read`, under the same policies as the model's."""
 
     def __init__(self, execute: Execute, call_id: str) -> None:
         self._execute = execute
@@ -39,21 +32,21 @@ class Calls:
         self._count = 0
 
     async def run(self, line: str) -> str:
-        """The output of a shell line, or why there is none."""
+        """Return the output of a shell line, or why it did not run."""
         match await self._call("bash", {"command": line}):
             case Completed(output=output):
                 text = output.text.removesuffix("exit code: 0").removesuffix("\n")
                 return "" if text == "(no output)" else text
             case other:
-                return _excuse(other, "bash with this command")
+                return _describe_failure(other, "bash with this command")
 
     async def read(self, path: Path) -> str:
-        """What a file holds, or why it is not to be had."""
+        """Return the text of a file, or why it cannot be read."""
         match await self._call("read", {"path": str(path)}):
             case Completed(output=output):
                 return output.text
             case other:
-                return _excuse(other, "read with this path")
+                return _describe_failure(other, "read with this path")
 
     async def _call(self, name: str, arguments: dict[str, str]) -> Outcome:
         self._count += 1
@@ -61,64 +54,67 @@ class Calls:
         return outcome
 
 
-def _excuse(outcome: Outcome, instead: str) -> str:
+def _describe_failure(outcome: Outcome, instead: str) -> str:
     if isinstance(outcome, Failed):
         return f"[{'failed' if outcome.started else 'not run'}: {outcome.error.message}]"
-    return f"[not run: {_NOBODY.format(instead)}]"
+    return f"[not run: {_NEEDS_APPROVAL.format(instead)}]"
 
 
-_LONGEST_ENTRY = 1536
-_SHORTEST_ENTRY = 40
+_MAX_ENTRY_CHARS = 1536
+_MIN_ENTRY_CHARS = 40
 
 
-def listing(skills: Iterable[Skill], *, budget_tokens: int = 2_000, touched: Iterable[Path] = ()) -> str:
-    """Name the skills a model may load, one line each; too many for the budget are described more and more briefly.
+def list_skills(skills: Iterable[Skill], *, budget_tokens: int = 2_000, touched: Iterable[Path] = ()) -> str:
+    """List the skills a model may load, one line each, shortened until they fit the budget.
 
-    Skills that are for certain `paths` are left out until a file that fits was `touched`.
+    Args:
+        skills: The skills.
+        budget_tokens: Most tokens the list may have.
+        touched: Files read or changed so far; a skill with `paths` is listed only if one of them matches.
     """
     files = list(touched)
     fitting = (skill for skill in skills if not skill.paths or any(map(skill.fits, files)))
     offered = sorted((skill for skill in fitting if skill.model_invocable), key=lambda skill: skill.name)
     if not offered:
         return ""
-    chars = _LONGEST_ENTRY
-    while chars >= _SHORTEST_ENTRY:
-        text = _lines(offered, chars)
+    chars = _MAX_ENTRY_CHARS
+    while chars >= _MIN_ENTRY_CHARS:
+        text = _format_entries(offered, chars)
         if estimate_tokens(text) <= budget_tokens:
             return text
         chars = chars * 3 // 4
-    return _names(offered, budget_tokens)
+    return _format_names(offered, budget_tokens)
 
 
-def _lines(skills: list[Skill], chars: int) -> str:
-    return "\n".join(f"- {skill.name}: {_about(skill, chars)}" for skill in skills)
+def _format_entries(skills: list[Skill], chars: int) -> str:
+    return "\n".join(f"- {skill.name}: {_summarize(skill, chars)}" for skill in skills)
 
 
-def _about(skill: Skill, chars: int) -> str:
-    """On one line: a description must not be able to add entries."""
-    said = " ".join(f"{skill.description} {skill.when_to_use}".split())
-    return said if len(said) <= chars else f"{said[: chars - 1].rstrip()}…"
+def _summarize(skill: Skill, chars: int) -> str:
+    """Return one line about a skill: a line break in a description must not add entries."""
+    text = " ".join(f"{skill.description} {skill.when_to_use}".split())
+    return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
 
 
-def _names(skills: list[Skill], budget_tokens: int) -> str:
+def _format_names(skills: list[Skill], budget_tokens: int) -> str:
     names = [skill.name for skill in skills]
     kept = len(names)
-    while kept and estimate_tokens(_cut(names, kept)) > budget_tokens:
+    while kept and estimate_tokens(_join_first(names, kept)) > budget_tokens:
         kept -= 1
-    return _cut(names, kept)
+    return _join_first(names, kept)
 
 
-def _cut(names: list[str], kept: int) -> str:
+def _join_first(names: list[str], kept: int) -> str:
     left = len(names) - kept
     return ", ".join(names[:kept]) + (f" and {left} more" if left else "")
 
 
 SubAgent: TypeAlias = Callable[[str], Awaitable[str]]
-"""Hands a prompt to an agent of its own and returns what it said."""
+"""Runs a separate agent on a prompt and returns its answer."""
 Fork: TypeAlias = Callable[[Skill, str, ToolContext], Awaitable[str]]
-"""Hands a skill's prompt to the agent the skill asks for and returns what it said."""
+"""Runs the agent a skill asks for on the skill's prompt and returns its answer."""
 Activate: TypeAlias = Callable[[Skill, ToolContext], None]
-"""Told before a skill is used: the place to grant the rules it asks for, if its author is trusted."""
+"""Called before a skill is used; may grant the rules it asks for if its source is trusted."""
 
 LIMITS = Limits(seconds=1800.0, output_chars=100_000)
 # a skill may run commands, so a call is not repeated after a crash; each command is judged on its own
@@ -126,8 +122,8 @@ ANNOTATIONS = Annotations(Effect.WRITE, parallel=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """How skills are used in one place."""
+class SkillRunner:
+    """Renders skills and runs those that need a separate agent."""
 
     subagent: SubAgent | str | None = None
     fork: Fork | None = None
@@ -137,32 +133,32 @@ class Use:
     commands: bool = True
 
     def forks(self, skill: Skill) -> bool:
-        """Whether a skill runs as an agent of its own here."""
+        """Tell whether a skill runs in a separate agent."""
         return skill.fork and (self.fork is not None or self.subagent is not None)
 
-    async def prompt(self, skill: Skill, arguments: str, context: ToolContext) -> str:
-        """Return the instructions, their commands run and their files read as calls of the session."""
+    async def render(self, skill: Skill, arguments: str, context: ToolContext) -> str:
+        """Return the instructions; commands run and files are read as calls of the session."""
         if self.activate is not None:
             self.activate(skill, context)
-        calls = Calls(context.execute, context.call_id)
+        calls = SkillCalls(context.execute, context.call_id)
         run = calls.run if self.commands else None
-        return await prepared(
+        return await render_skill(
             skill, arguments, ExpansionContext(self.project, self.cwd, context.session_id, run, calls.read)
         )
 
-    async def answer(self, skill: Skill, arguments: str, context: ToolContext) -> str:
-        """Return what the skill's own agent said to the instructions."""
-        prompt = await self.prompt(skill, arguments, context)
+    async def run_agent(self, skill: Skill, arguments: str, context: ToolContext) -> str:
+        """Run the skill in a separate agent and return its answer."""
+        prompt = await self.render(skill, arguments, context)
         if self.fork is not None:
             return await self.fork(skill, prompt, context)
         if self.subagent is None:
-            raise ToolFailed(f"{skill.name} wants an agent of its own, and there is none here")
+            raise ToolFailed(f"{skill.name} must run in a separate agent, and none is available")
         if not isinstance(self.subagent, str):
             return await self.subagent(prompt)
         (outcome,) = await context.execute(ToolCall(f"{context.call_id}.agent", self.subagent, {"prompt": prompt}))
         if isinstance(outcome, Completed):
             return outcome.text
-        raise ToolFailed(outcome.text if isinstance(outcome, Failed) else "its agent waits for a person's approval")
+        raise ToolFailed(outcome.text if isinstance(outcome, Failed) else "its agent waits for approval")
 
 
 class SkillArguments(Arguments):
@@ -171,13 +167,22 @@ class SkillArguments(Arguments):
     name: str
     """The skill's name, as listed."""
     arguments: str = ""
-    """What to apply it to, as a person would type it after the name."""
+    """What to apply it to, as a user would type it after the name."""
     file: str = ""
     """Read this file of the skill's folder instead, such as references/api.md."""
 
 
 class SkillTool(TypedTool[SkillArguments]):
-    """Hands a model the skill it asks for."""
+    """Loads a skill for a model.
+
+    Args:
+        skills: The skills to choose from.
+        subagent: Runs skills that need a separate agent: a function, or the name of a tool that is an agent.
+        fork: Like `subagent`, but also receives the skill, for its model and its kind of agent. Comes first.
+        commands: Run the commands in instructions.
+        activate: Called before a skill is used.
+        project: The folder for `${PROJECT_DIR}`; the working folder by default.
+    """
 
     spec = describe(
         "skill",
@@ -199,47 +204,43 @@ class SkillTool(TypedTool[SkillArguments]):
         activate: Activate | None = None,
         project: Path | None = None,
     ) -> None:
-        """`subagent` runs skills that want an agent of their own: a function, or the name of a tool that is one.
-
-        `fork` does it in its place where the skill itself matters, for its model or its kind of agent.
-        """
         self._skills = skills
-        self._use = Use(subagent, fork, activate, project, skills.cwd, commands)
+        self._runner = SkillRunner(subagent, fork, activate, project, skills.cwd, commands)
 
     def accesses(self, arguments: SkillArguments) -> tuple[Access, ...]:
-        """Loading a skill reads, as does a file of it; what it runs is judged call by call."""
+        """Declare reads only: commands of the skill are separate calls, judged one by one."""
         use = UseTool("skill", Effect.READ)
         skill = self._skills.get(arguments.name)
         if skill is None or not arguments.file:
             return (use,)
-        return (use, ReadPath(str(inside(skill.folder, arguments.file))))
+        return (use, ReadPath(str(resolve_inside(skill.folder, arguments.file))))
 
     async def run(self, arguments: SkillArguments, context: ToolContext) -> str:
-        """Return the instructions, a file, or what the skill's own agent said."""
+        """Return the instructions, a file of the skill, or the answer of its agent."""
         skill = self._skill(arguments.name)
         if arguments.file and skill.kind == "command":
-            raise ToolFailed(f"{skill.name} is a single file; load it without naming one")
+            raise ToolFailed(f"{skill.name} is a single file; call skill without the argument file")
         if arguments.file:
             return read_inside(skill.folder, arguments.file)
-        if self._use.forks(skill):
-            return await self._use.answer(skill, arguments.arguments, context)
-        return await self._use.prompt(skill, arguments.arguments, context) + _footer(skill)
+        if self._runner.forks(skill):
+            return await self._runner.run_agent(skill, arguments.arguments, context)
+        return await self._runner.render(skill, arguments.arguments, context) + _footer(skill)
 
     def _skill(self, name: str) -> Skill:
         skill = self._skills.get(name)
         if skill is None:
             near = self._skills.nearest(name)
-            hint = f"did you mean {' or '.join(near)}?" if near else "take one from the list"
+            hint = f"did you mean {' or '.join(near)}?" if near else "use a name from the list"
             raise ToolFailed(f"there is no skill {name[:100]!r}; {hint}")
         if not skill.model_invocable:
-            raise ToolFailed(f"only a person may start {skill.name}, by typing /{skill.name}; suggest it to them")
+            raise ToolFailed(f"only the user may start {skill.name}, by typing /{skill.name}; suggest it")
         return skill
 
 
 def _footer(skill: Skill) -> str:
     if skill.kind == "command":
         return ""
-    names, more = files_of(skill.folder, but=skill.file.name)
+    names, more = list_files(skill.folder, but=skill.file.name)
     if not names:
         return ""
     listed = "\n".join(f"- {name}" for name in names) + ("\n- …" if more else "")

