@@ -15,12 +15,12 @@ from callwright.core.errors import Denied
 from callwright.core.messages import ToolMessage
 from callwright.core.spec import ToolSpec
 from callwright.hooks.base import PendingCall
-from callwright.hooks.shell.compat import refilled
-from callwright.hooks.shell.config import EVENTS, NEVER, ShellHook, parse_shell_hooks
-from callwright.hooks.shell.dispatch import Setting
+from callwright.hooks.shell.compat import apply_elicitation_reply
+from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS, ShellHook, parse_shell_hooks
+from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
-from callwright.hooks.shell.process import Ran
-from callwright.hooks.shell.reply import HookReply, merged, read_reply
+from callwright.hooks.shell.process import HookRun
+from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 from callwright.policy import AllowEverything, Policies, rules_of
 from callwright.policy.rules.matching import Rules
 from callwright.testing.fakes import ScriptedProvider
@@ -39,16 +39,18 @@ def reports() -> list[str]:
 @pytest.fixture
 def hooked(tmp_path: Path, reports: list[str]) -> Fire:
     def make(*hooks: ShellHook, **more: Any) -> ShellHooks:
-        return ShellHooks(hooks, Setting(str(tmp_path), report=reports.append, **more))
+        return ShellHooks(hooks, HookContext(str(tmp_path), report=reports.append, **more))
 
     return make
 
 
 def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here() -> None:
-    assert len(EVENTS) + len(NEVER) == 31 and not set(EVENTS) & set(NEVER)
-    hooks, problems = parse_shell_hooks({event: [{"hooks": [{"command": "x"}]}] for event in (*EVENTS, *NEVER)})
+    assert len(EVENTS) + len(UNSUPPORTED_EVENTS) == 31 and not set(EVENTS) & set(UNSUPPORTED_EVENTS)
+    hooks, problems = parse_shell_hooks(
+        {event: [{"hooks": [{"command": "x"}]}] for event in (*EVENTS, *UNSUPPORTED_EVENTS)}
+    )
     assert [hook.event for hook in hooks] == list(EVENTS)
-    assert len(problems) == len(NEVER) and all("never run" in problem for problem in problems)
+    assert len(problems) == len(UNSUPPORTED_EVENTS) and all("never run" in problem for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -78,34 +80,34 @@ def test_what_is_wrong_with_hooks_is_told_with_the_line(events: dict[str, Any], 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_exit_code_2_is_a_no_where_something_can_be_stopped_and_a_message_where_not(event: str) -> None:
-    reply = read_reply(ShellHook(event, "x"), Ran(2, '{"decision": "approve"}', "enough"))
+    reply = read_reply(ShellHook(event, "x"), HookRun(2, '{"decision": "approve"}', "enough"))
     if EVENTS[event].blocks:
-        assert (reply.word, reply.reason) == ("deny", "enough")
+        assert (reply.decision, reply.reason) == ("deny", "enough")
     else:
-        assert reply.word == "" and "enough" in reply.message
+        assert reply.decision == "" and "enough" in reply.message
 
 
 NOT_A_YES = [
-    Ran(problem="did not end within 1 s and was stopped"),
-    Ran(problem="could not start: there is no such command"),
-    Ran(1, '{"hookSpecificOutput": {"permissionDecision": "allow"}}'),
-    Ran(0, '{"hookSpecificOutput": {"permissionDecision": "perhaps"}}'),
-    Ran(0, '{"hookSpecificOutput": {"permissionDecision": "allow"}'),
+    HookRun(problem="did not end within 1 s and was stopped"),
+    HookRun(problem="could not start: there is no such command"),
+    HookRun(1, '{"hookSpecificOutput": {"permissionDecision": "allow"}}'),
+    HookRun(0, '{"hookSpecificOutput": {"permissionDecision": "perhaps"}}'),
+    HookRun(0, '{"hookSpecificOutput": {"permissionDecision": "allow"}'),
 ]
 
 
 @pytest.mark.parametrize("ran", NOT_A_YES)
-def test_a_hook_that_fails_says_neither_yes_nor_no(ran: Ran) -> None:
+def test_a_hook_that_fails_says_neither_yes_nor_no(ran: HookRun) -> None:
     reply = read_reply(ShellHook("PreToolUse", "x"), ran)
-    assert reply.word == "" and reply.arguments is None and reply.error
-    assert read_reply(ShellHook("PreToolUse", "x", blocks_on_error=True), ran).word == "deny"
+    assert reply.decision == "" and reply.arguments is None and reply.error
+    assert read_reply(ShellHook("PreToolUse", "x", blocks_on_error=True), ran).decision == "deny"
 
 
 @pytest.mark.parametrize("word", ["deny", "ask"])
 def test_a_hook_that_fails_may_still_say_no_but_rewrites_nothing(word: str) -> None:
     said = {"hookSpecificOutput": {"permissionDecision": word, "updatedInput": {"command": "y"}}}
-    reply = read_reply(ShellHook("PreToolUse", "x"), Ran(1, json.dumps(said)))
-    assert reply.word == word and reply.arguments is None and reply.error
+    reply = read_reply(ShellHook("PreToolUse", "x"), HookRun(1, json.dumps(said)))
+    assert reply.decision == word and reply.arguments is None and reply.error
 
 
 WORDS = st.sampled_from(["", "allow", "ask", "deny"])
@@ -113,7 +115,7 @@ WORDS = st.sampled_from(["", "allow", "ask", "deny"])
 
 @given(st.lists(WORDS, max_size=6).flatmap(lambda words: st.tuples(st.just(words), st.permutations(words))))
 def test_the_strictest_word_wins_in_any_order(words: tuple[list[Any], list[Any]]) -> None:
-    one, other = (merged([HookReply(word) for word in order]).word for order in words)
+    one, other = (merge_replies([HookReply(word) for word in order]).decision for order in words)
     expected = next((word for word in ("deny", "ask", "allow") if word in words[0]), "")
     assert one == other == expected
 
@@ -133,18 +135,18 @@ async def test_conditions_decide_whether_a_hook_is_asked_and_are_for_calls_only(
 
     no = "echo no >&2; exit 2"
     hooks = hooked(ShellHook("PreToolUse", no, condition="Bash(git *)"), applies=applies)
-    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).word == "deny"
+    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).decision == "deny"
     hooks = hooked(ShellHook("PreToolUse", no, condition="Bash(npm *)"), applies=applies)
-    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).word == ""
+    assert (await hooks.fire("PreToolUse", {}, pending=CALL)).decision == ""
     hooks = hooked(ShellHook("Stop", no, condition="Bash(git *)"), applies=applies)
-    assert (await hooks.fire("Stop", {})).word == ""
+    assert (await hooks.fire("Stop", {})).decision == ""
     assert heard == ["Bash(git *)", "Bash(npm *)"]
 
 
 async def test_the_same_command_runs_once_and_of_two_the_stricter_one(hooked: Fire, tmp_path: Path) -> None:
     command = f"echo x >> {tmp_path}/count; exit 1"
     files = [ShellHook("PreToolUse", command, blocks_on_error=place == "b", written_in=place) for place in "abc"]
-    assert (await hooked(*files).fire("PreToolUse", {}, pending=CALL)).word == "deny"
+    assert (await hooked(*files).fire("PreToolUse", {}, pending=CALL)).decision == "deny"
     assert (tmp_path / "count").read_text() == "x\n"
 
 
@@ -153,7 +155,7 @@ async def test_a_second_entry_with_less_time_does_not_hurry_a_guard_away(hooked:
     guard = ShellHook("PreToolUse", "sleep 0.02; echo no >&2; exit 2", written_in="the administrator's file")
     hurried = replace(guard, seconds=0.001, written_in="a repository")
     entries = (hurried, guard) if hurried_first else (guard, hurried)
-    assert (await hooked(*entries).fire("PreToolUse", {}, pending=CALL)).word == "deny"
+    assert (await hooked(*entries).fire("PreToolUse", {}, pending=CALL)).decision == "deny"
 
 
 async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: Fire, reports: list[str]) -> None:
@@ -164,7 +166,7 @@ async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: 
     )
     assert await hooks.fire("PreToolUse", {}, pending=CALL, session_id="s") == HookReply()
     await hooks.aclose()
-    assert hooks.late_context("s") == "seen" and hooks.late_context("s") == ""
+    assert hooks.take_context("s") == "seen" and hooks.take_context("s") == ""
     assert reports == ["hi"]
 
 
@@ -247,17 +249,17 @@ async def test_agents_inside_are_told_when_they_start_and_end(hooked: Fire, tmp_
 
 def test_what_a_person_answered_a_server_can_be_changed_or_withheld_but_no_is_no() -> None:
     given_answer = Completed(ToolCall("1", "answer"), Output("", {"answer": {"name": "Ann"}}))
-    changed = refilled(given_answer, HookReply("allow", arguments={"name": "Bob"}))
+    changed = apply_elicitation_reply(given_answer, HookReply("allow", arguments={"name": "Bob"}))
     assert isinstance(changed, Completed) and changed.output.structured == {"answer": {"name": "Bob"}}
-    assert isinstance(refilled(given_answer, HookReply("deny")), Failed)
+    assert isinstance(apply_elicitation_reply(given_answer, HookReply("deny")), Failed)
     declined = Failed(ToolCall("1", "answer"), Denied("no"))
-    assert refilled(declined, HookReply("allow", arguments={"name": "Bob"})) is declined
+    assert apply_elicitation_reply(declined, HookReply("allow", arguments={"name": "Bob"})) is declined
 
 
 def test_permission_requests_are_answered_in_their_own_words() -> None:
     said = {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "not now", "interrupt": True}}}
-    reply = read_reply(ShellHook("PermissionRequest", "x"), Ran(0, json.dumps(said)))
-    assert (reply.word, reply.reason, reply.halt) == ("deny", "not now", "not now")
+    reply = read_reply(ShellHook("PermissionRequest", "x"), HookRun(0, json.dumps(said)))
+    assert (reply.decision, reply.reason, reply.halt) == ("deny", "not now", "not now")
     said = {"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": {"command": "ls"}}}}
-    reply = read_reply(ShellHook("PermissionRequest", "x"), Ran(0, json.dumps(said)))
-    assert (reply.word, reply.arguments) == ("allow", {"command": "ls"})
+    reply = read_reply(ShellHook("PermissionRequest", "x"), HookRun(0, json.dumps(said)))
+    assert (reply.decision, reply.arguments) == ("allow", {"command": "ls"})

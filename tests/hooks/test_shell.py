@@ -11,9 +11,9 @@ import pytest
 from callwright import Completed, Effect, Executor, Failed, Interrupted, Registry, tool
 from callwright.core.spec import ToolSpec
 from callwright.hooks.shell.config import ShellHook, parse_shell_hooks
-from callwright.hooks.shell.dispatch import Setting
+from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
-from callwright.hooks.shell.process import missing_script
+from callwright.hooks.shell.process import find_missing_script
 from callwright.policy import AllowEverything
 from callwright.tool.base import Tool
 
@@ -34,7 +34,7 @@ def reports() -> list[str]:
 @pytest.fixture
 def executor(tmp_path: Path, reports: list[str]) -> Make:
     def make(*hooks: ShellHook) -> Executor:
-        setting = Setting(str(tmp_path), report=reports.append)
+        setting = HookContext(str(tmp_path), report=reports.append)
         return Executor(Registry(bash), AllowEverything(), hooks=ShellHooks(hooks, setting).call_hooks())
 
     return make
@@ -252,7 +252,7 @@ async def test_file_tools_are_told_of_by_file_path_in_full_and_may_be_pointed_el
     heard = tmp_path / "heard.json"
     script = f"tee {heard} | {sys.executable} -c 'import json,sys; i=json.load(sys.stdin)[\"tool_input\"]; {{}}'"
     change = 'i["file_path"]="/elsewhere";print(json.dumps({"hookSpecificOutput":{"updatedInput":i}}))'
-    hooks = ShellHooks([before(script.format(change))], Setting(str(tmp_path)))
+    hooks = ShellHooks([before(script.format(change))], HookContext(str(tmp_path)))
     writing: list[Tool] = [write]
     executor = Executor(Registry(*writing), AllowEverything(), hooks=hooks.call_hooks())
     outcome = await executor.run("write", {"path": "a.txt"})
@@ -292,11 +292,11 @@ async def test_a_reason_that_quotes_an_interpreter_is_still_a_no(executor: Make,
 def test_only_interpreters_have_scripts_that_can_be_missing(tmp_path: Path) -> None:
     (tmp_path / "here.py").touch()
     around = {"DIR": str(tmp_path)}
-    assert missing_script("python3 here.py", str(tmp_path), around) == ""
-    assert missing_script("python3 $DIR/here.py x", "/", around) == ""
-    assert missing_script("python3 -c 'print(1)'", "/", around) == ""
-    assert missing_script("python3 -m module", "/", around) == ""
-    assert missing_script("grep needle missing", "/", around) == ""
-    assert missing_script("python3 ${DIR}/gone.py", "/", around) == str(tmp_path / "gone.py")
-    assert missing_script("python3 $UNKNOWN/gone.py", "/", around) == ""
+    assert find_missing_script("python3 here.py", str(tmp_path), around) == ""
+    assert find_missing_script("python3 $DIR/here.py x", "/", around) == ""
+    assert find_missing_script("python3 -c 'print(1)'", "/", around) == ""
+    assert find_missing_script("python3 -m module", "/", around) == ""
+    assert find_missing_script("grep needle missing", "/", around) == ""
+    assert find_missing_script("python3 ${DIR}/gone.py", "/", around) == str(tmp_path / "gone.py")
+    assert find_missing_script("python3 $UNKNOWN/gone.py", "/", around) == ""
     assert isinstance(bash.spec, ToolSpec)

@@ -9,7 +9,7 @@ from callwright import Completed, Executor, Failed, Interrupted, Policy, Registr
 from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand, UseTool
 from callwright.core.spec import Effect
 from callwright.policy import AllowEverything, ByMode, Policies, Subject, Tier, standard_policies
-from callwright.policy.dry_run import call_of, shell_call
+from callwright.policy.dry_run import dry_run_call, dry_run_line
 
 
 class Guard(Policy):
@@ -31,7 +31,7 @@ class Mode(Guard):
 
 
 def decide(*policies: Policy) -> Decision:
-    access, call = call_of("edit", "a", "/w")
+    access, call = dry_run_call("edit", "a", "/w")
     return Policies(*policies).decide(access, call)
 
 
@@ -89,12 +89,12 @@ def test_bypass_answers_what_is_not_firm(ask: Ask, expected: type[Decision]) -> 
 def test_a_line_is_asked_about_firmly_where_one_part_of_it_is(tmp_path: Path) -> None:
     policies = standard_policies(tmp_path)
     for line, firm in (("touch a && mkdir b", False), ("touch a && cat .env", True), ("cat .env && touch a", True)):
-        decision = policies.decide(RunCommand(line, str(tmp_path)), shell_call(line))
+        decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
         assert isinstance(decision, Ask) and decision.firm is firm, line
 
 
 def test_what_a_tool_does_as_such_is_judged_by_its_effect() -> None:
-    _, call = call_of("deploy", "x", "/w")
+    _, call = dry_run_call("deploy", "x", "/w")
     policies = Policies(ByMode("default"))
     assert isinstance(policies.decide(UseTool("deploy", Effect.READ), call), Allow)
     assert isinstance(policies.decide(UseTool("deploy", Effect.DESTROY), call), Ask)
@@ -124,7 +124,7 @@ class Severe(ByMode):
 
 
 def test_only_who_judges_can_vouch_for_the_next_judgement() -> None:
-    assert Policies(ByMode("auto")).standing == "auto"
-    assert Policies(AllowEverything()).standing == "always"
-    assert Policies(Picky("auto")).standing is None
-    assert Policies(Severe("auto")).standing is None
+    assert Policies(ByMode("auto")).cache_key == "auto"
+    assert Policies(AllowEverything()).cache_key == "always"
+    assert Policies(Picky("auto")).cache_key is None
+    assert Policies(Severe("auto")).cache_key is None

@@ -13,7 +13,7 @@ import pytest
 
 from callwright.core.access import Allow, Deny
 from callwright.policy import check_rules, judge_command, rules_of
-from callwright.policy.rules.patterns import command_pattern, joined
+from callwright.policy.rules.patterns import command_pattern, join_words
 
 _CASES = os.environ.get("CALLWRIGHT_CASES", "")
 pytestmark = pytest.mark.skipif(not _CASES, reason="CALLWRIGHT_CASES names no folder of external cases")
@@ -112,6 +112,6 @@ def test_plain_patterns_match_as_elsewhere() -> None:
         if row.get("kind") != "pattern" or "=" in row["command"].split()[0] or "*" not in row["pattern"]:
             continue  # patterns without a wildcard are exact here, a prefix there
         words = tuple(row["command"].split())
-        if command_pattern(row["pattern"]).matches(joined(words)) is not row["expected_match"]:
+        if command_pattern(row["pattern"]).matches(join_words(words)) is not row["expected_match"]:
             wrong.append(row["pattern"] + " :: " + row["command"])
     assert wrong == []

@@ -6,12 +6,12 @@ import pytest
 
 from callwright.core.access import Ask, DeletePath, Deny, ReadPath, RunCommand, WritePath
 from callwright.policy import Fence
-from callwright.policy.dry_run import call_of
+from callwright.policy.dry_run import dry_run_call
 from callwright.policy.shell_line import PartOfLine
-from callwright.shell import analyse
+from callwright.shell import analyze
 from callwright.system.paths import Workspace
 
-_, _CALL = call_of("read", "x", "/")
+_, _CALL = dry_run_call("read", "x", "/")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_reads_are_fenced_only_where_that_is_asked_for(root: Path) -> None:
 def test_where_a_path_of_a_line_leads_must_be_known(root: Path) -> None:
     """Whatever else is thought of the line."""
     line = RunCommand('cat "$PLACE/a" > "$PLACE/b"', str(root))
-    part = PartOfLine(_CALL, line, analyse(line.line, line.cwd))
+    part = PartOfLine(_CALL, line, analyze(line.line, line.cwd))
     for access in (ReadPath("$PLACE/a"), WritePath("$PLACE/b"), DeletePath("$PLACE/b")):
         decision = _fence(root, reads="anywhere").judge(access, part)
         assert isinstance(decision, Ask) and "cannot be told" in decision.reason

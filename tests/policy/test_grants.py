@@ -10,7 +10,7 @@ from callwright.core.calls import Approve, GrantScope, Question
 from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Grants, PathContext, Policies, judge_command, propose, save_rules
-from callwright.policy.dry_run import JudgedCall, call_of, shell_call
+from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
 
 
 def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
@@ -100,8 +100,8 @@ def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> N
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant([WritePath("/w/a")], session="one")
-    access, call = call_of("edit", "/w/a", "/w")
-    one, two = (JudgedCall(call.spec, call.arguments, session) for session in ("one", "two"))
+    access, call = dry_run_call("edit", "/w/a", "/w")
+    one, two = (DryRunCall(call.spec, call.arguments, session) for session in ("one", "two"))
     assert isinstance(policies.decide(access, one), Allow)
     assert isinstance(policies.decide(access, two), Ask)
     assert isinstance(policies.decide(WritePath("/w/b"), one), Ask)
@@ -110,7 +110,7 @@ def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> N
 def test_a_granted_line_is_granted_with_all_its_parts() -> None:
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
-    call = shell_call("make > log")
+    call = dry_run_line("make > log")
     grants.grant([RunCommand("make > log", "/w")], session="")
     assert isinstance(policies.decide(RunCommand("make > log", "/w"), call), Allow)
     assert isinstance(policies.decide(RunCommand("make > log", "/x"), call), Ask)
@@ -121,9 +121,9 @@ def test_granted_rules_hold_in_their_session_only() -> None:
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant_rules(["deploy"], session="one")
-    access, call = call_of("deploy", "x", "/w")
-    assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="one")), Allow)
-    assert isinstance(policies.decide(access, JudgedCall(call.spec, session_id="two")), Ask)
+    access, call = dry_run_call("deploy", "x", "/w")
+    assert isinstance(policies.decide(access, DryRunCall(call.spec, session_id="one")), Allow)
+    assert isinstance(policies.decide(access, DryRunCall(call.spec, session_id="two")), Ask)
 
 
 def _question(*accesses: Access) -> Question:
@@ -146,9 +146,9 @@ def test_a_yes_lasts_as_long_as_it_was_given_for(
     grants = Grants(PathContext("/w", "/home/ann"), file)
     access = RunCommand(line, "/w")
     assert list(grants.remember(_question(access), Approve(scope=scope), session="one")) == saved
-    policies, call = Policies(grants, ByMode()), shell_call(line)
-    assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "one"))) is here
-    assert type(policies.decide(access, JudgedCall(call.spec, call.arguments, "two"))) is elsewhere
+    policies, call = Policies(grants, ByMode()), dry_run_line(line)
+    assert type(policies.decide(access, DryRunCall(call.spec, call.arguments, "one"))) is here
+    assert type(policies.decide(access, DryRunCall(call.spec, call.arguments, "two"))) is elsewhere
     assert file.exists() is bool(saved)
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from callwright.core.access import Access, Allow, Ask, Decision, DeletePath, Deny, ReadPath, WritePath
 from callwright.policy import ByMode, Guards, PathContext, Policies, Rules, rules_of
-from callwright.policy.dry_run import call_of
+from callwright.policy.dry_run import dry_run_call
 
 _HERE = PathContext("/w/project", "/home/ann", ("/w/project",))
 _ANYTHING = rules_of(allow=["Read", "Edit", "Bash", "Read(//**)", "Edit(//**)"])
-_, _CALL = call_of("edit", "x", "/w/project")
+_, _CALL = dry_run_call("edit", "x", "/w/project")
 
 
 def _decide(access: Access, mode: str) -> Decision:

@@ -6,7 +6,7 @@ import pytest
 
 from callwright.core.access import Allow, Ask, Deny, RunCommand
 from callwright.policy import ByMode, judge_command, standard_policies
-from callwright.policy.dry_run import shell_call
+from callwright.policy.dry_run import dry_run_line
 from callwright.system.paths import Workspace
 
 
@@ -301,7 +301,7 @@ def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_p
     policies = standard_policies(workspace, by_mode=ByMode("auto", sandboxed=True))
 
     def decided(line: str) -> type:
-        return type(policies.decide(RunCommand(line, str(tmp_path)), shell_call(line)))
+        return type(policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line)))
 
     assert decided("unknown-program --flag") is Allow
     assert decided("for i in 1 2; do unknown $i; done") is Allow

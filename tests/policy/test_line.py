@@ -3,13 +3,13 @@
 from callwright.core.access import Allow, Ask, Reach, RunCommand
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, Policies
-from callwright.policy.dry_run import call_of, shell_call
+from callwright.policy.dry_run import dry_run_call, dry_run_line
 from callwright.policy.rules.command_patterns import covers
 from callwright.policy.rules.patterns import command_pattern
-from callwright.policy.shell_line import PartOfLine, parts_of, shown
+from callwright.policy.shell_line import PartOfLine, iterate_parts, make_printable
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 
-_ACCESS, _CALL = RunCommand("build all", "/w"), shell_call("build all")
+_ACCESS, _CALL = RunCommand("build all", "/w"), dry_run_line("build all")
 _PATTERN = command_pattern("build *")
 
 
@@ -37,23 +37,23 @@ def test_a_pattern_covers_only_literal_commands_of_understood_lines_without_stra
 
 def test_a_line_without_commands_is_still_judged() -> None:
     plan = ShellPlan("?", problem="it cannot be read")
-    assert [part.command for _, part in parts_of(_ACCESS, _CALL, plan)] == [None]
+    assert [part.command for _, part in iterate_parts(_ACCESS, _CALL, plan)] == [None]
 
 
 def test_a_danger_is_heard_even_in_a_line_that_looks_harmless() -> None:
     harmless = SimpleCommand(("ls",), "ls", verdict=Verdict.READ_ONLY)
     plan = ShellPlan("ls", (harmless,), verdict=Verdict.READ_ONLY, proven=True, dangers=("it is a trap",))
-    assert None in [part.command for _, part in parts_of(_ACCESS, _CALL, plan)]
+    assert None in [part.command for _, part in iterate_parts(_ACCESS, _CALL, plan)]
 
 
 def test_sending_something_away_is_no_edit() -> None:
-    _, call = call_of("web_fetch", "https://example.com", "/w")
+    _, call = dry_run_call("web_fetch", "https://example.com", "/w")
     policies = Policies(ByMode("auto", network_reads="allow"))
     assert isinstance(policies.decide(Reach("https://example.com"), call), Allow)
     assert isinstance(policies.decide(Reach("https://example.com", Effect.WRITE), call), Ask)
 
 
 def test_what_is_shown_hides_nothing() -> None:
-    assert shown("a\tb\r\x1b[2K\u202ec") == "a\\tb\\r\\x1b[2K\\u202ec"
-    assert shown("x" * 500).endswith("x" * 60)
-    assert len(shown("x" * 500)) < 130
+    assert make_printable("a\tb\r\x1b[2K\u202ec") == "a\\tb\\r\\x1b[2K\\u202ec"
+    assert make_printable("x" * 500).endswith("x" * 60)
+    assert len(make_printable("x" * 500)) < 130

@@ -8,7 +8,7 @@ from callwright import Annotations, Completed, Effect, Executor, Failed, Interru
 from callwright.core.access import Allow, Ask, Decision, Deny, Reach
 from callwright.core.spec import ToolSpec
 from callwright.policy import ByMode, Policies
-from callwright.policy.dry_run import JudgedCall
+from callwright.policy.dry_run import DryRunCall
 from callwright.tool.function import FunctionTool
 from callwright.toolbox import Bash
 
@@ -90,4 +90,4 @@ def test_what_goes_over_the_network_is_decided_by_direction(
     """What was sent cannot be taken back: sending is never an edit that auto mode allows."""
     spec = ToolSpec("fetch", "Fetch a page.", {"type": "object"}, annotations=Annotations(Effect.READ))
     policies = Policies(ByMode(mode, network_reads="allow" if reads == "allow" else "ask"))
-    assert type(policies.decide(Reach("https://example.com/", effect), JudgedCall(spec))) is expected
+    assert type(policies.decide(Reach("https://example.com/", effect), DryRunCall(spec))) is expected

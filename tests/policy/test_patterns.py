@@ -3,7 +3,14 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.policy.rules.patterns import command_pattern, domain_matches, escaped, joined, path_pattern, wildcard
+from callwright.policy.rules.patterns import (
+    command_pattern,
+    domain_matches,
+    escape_wildcards,
+    join_words,
+    path_pattern,
+    wildcard,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,13 +43,13 @@ def test_a_command_pattern_matches_by_words(pattern: str, command: str, *, expec
 
 
 def test_a_literal_space_never_matches_inside_a_word() -> None:
-    assert not command_pattern("git log").matches(joined(("git log",)))
-    assert command_pattern("git log").matches(joined(("git", "log")))
+    assert not command_pattern("git log").matches(join_words(("git log",)))
+    assert command_pattern("git log").matches(join_words(("git", "log")))
 
 
 @given(st.text(min_size=1))
 def test_escaped_text_matches_itself_and_nothing_else(text: str) -> None:
-    pattern = wildcard(escaped(text))
+    pattern = wildcard(escape_wildcards(text))
     assert pattern.exact
     assert pattern.matches(text)
     assert not pattern.matches(text + "x")

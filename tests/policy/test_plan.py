@@ -7,7 +7,7 @@ from callwright.core.access import Allow, Ask, Deny, ReadPath, RunCommand, UseTo
 from callwright.core.calls import Answers, Completed, Failed, Interrupted
 from callwright.core.spec import Effect
 from callwright.policy import ByMode, ModeSwitch, Policies
-from callwright.policy.dry_run import JudgedCall, call_of, shell_call
+from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
 from callwright.policy.plan_tools import plan_tools
 
 
@@ -22,7 +22,7 @@ def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
 def test_a_switch_changes_what_one_policy_says() -> None:
     switch = ModeSwitch("auto")
     policies = Policies(ByMode(switch))
-    access, call = call_of("edit", "a", "/w")
+    access, call = dry_run_call("edit", "a", "/w")
     assert isinstance(policies.decide(access, call), Allow)
     switch.enter_plan()
     assert isinstance(policies.decide(access, call), Deny)
@@ -53,17 +53,17 @@ async def test_what_was_allowed_before_plan_mode_is_denied_in_it(count: int) -> 
     ("line", "expected"), [("git status", Allow), ("touch a", Deny), ("unknown", Deny), ("ls > a", Deny)]
 )
 def test_plan_mode_runs_only_lines_proven_to_read(line: str, expected: type) -> None:
-    assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), shell_call(line))) is expected
+    assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), dry_run_line(line))) is expected
 
 
 def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
     enter, leave = plan_tools(ModeSwitch())
     policies = Policies(ByMode("plan"))
-    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), JudgedCall(enter.spec)), Allow)
-    decision = policies.decide(UseTool("exit_plan", Effect.READ), JudgedCall(leave.spec))
+    assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), DryRunCall(enter.spec)), Allow)
+    decision = policies.decide(UseTool("exit_plan", Effect.READ), DryRunCall(leave.spec))
     assert isinstance(decision, Ask)
     assert decision.firm
-    assert isinstance(policies.decide(WritePath("a"), JudgedCall(leave.spec)), Deny)
+    assert isinstance(policies.decide(WritePath("a"), DryRunCall(leave.spec)), Deny)
 
 
 async def test_the_tools_turn_the_switch_through_the_executor() -> None:

@@ -8,7 +8,7 @@ import pytest
 from callwright import Allow, Ask
 from callwright.core.access import Decision
 from callwright.policy import judge_command
-from callwright.policy.guards import program_in_settings
+from callwright.policy.guards import find_repository_program
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def test_a_linked_work_tree_is_judged_by_the_repository_it_belongs_to(repository
     subprocess.run([*run, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
     tree = tmp_path.parent / f"{tmp_path.name}-tree"
     subprocess.run([*run, "worktree", "add", "--quiet", str(tree)], check=True)
-    assert program_in_settings(str(tree)) == ""
+    assert find_repository_program(str(tree)) == ""
     subprocess.run([*run, "config", "diff.external", "evil"], check=True)
-    assert "external = evil" in program_in_settings(str(tree))
+    assert "external = evil" in find_repository_program(str(tree))
 
 
 def test_a_bare_repository_lying_around_is_judged_too(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_a_bare_repository_lying_around_is_judged_too(tmp_path: Path) -> None:
 
 
 def test_outside_any_repository_there_is_nothing_to_find(tmp_path: Path) -> None:
-    assert program_in_settings(str(tmp_path)) == ""
+    assert find_repository_program(str(tmp_path)) == ""

@@ -36,7 +36,7 @@ from callwright.policy import (
     propose,
     rules_of,
 )
-from callwright.policy.dry_run import JudgedCall, call_of
+from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.sessions.records import decode_access, encode_access
 
@@ -69,7 +69,7 @@ SPELLINGS = [
 def _judge(access: Access, *, name: str = "update_row", group: str = "", **kinds: list[str]) -> Decision | None:
     spec = ToolSpec(name, "test", {"type": "object"}, annotations=Annotations(Effect.WRITE), group=group)
     rules = rules_of(allow=kinds.get("allow", ()), ask=kinds.get("ask", ()), deny=kinds.get("deny", ()))
-    return Rules(rules, HERE).judge(access, JudgedCall(spec))
+    return Rules(rules, HERE).judge(access, DryRunCall(spec))
 
 
 @pytest.mark.parametrize("kind", [ReadResource, WriteResource, DeleteResource])
@@ -177,7 +177,7 @@ def test_a_rule_for_the_tool_covers_its_resources() -> None:
 def test_a_resource_rule_allows_no_tool_by_its_name() -> None:
     use = UseTool("resource", Effect.WRITE)
     spec = ToolSpec("resource", "test", {"type": "object"})
-    call = JudgedCall(spec, {"db": "//x/1"})
+    call = DryRunCall(spec, {"db": "//x/1"})
     assert Rules(rules_of(allow=["Resource(db://x/*)"]), HERE).judge(use, call) is None
 
 
@@ -217,27 +217,29 @@ def test_modes_judge_resources_like_paths(mode: str, read: type, write: type, de
     policies = Policies(ByMode(mode))
     spec = ToolSpec("update_row", "test", {"type": "object"}, annotations=Annotations(Effect.DESTROY))
     found = [
-        type(policies.decide(kind("db://prod/users/1"), JudgedCall(spec)))
+        type(policies.decide(kind("db://prod/users/1"), DryRunCall(spec)))
         for kind in (ReadResource, WriteResource, DeleteResource)
     ]
     assert found == [read, write, delete]
 
 
 def test_the_question_names_the_resource() -> None:
-    call = call_of("DeleteResource", "db://prod/users/1", "/w")
+    call = dry_run_call("DeleteResource", "db://prod/users/1", "/w")
     decision = Policies(ByMode("default")).decide(*call)
     assert decision == Ask("would delete db://prod/users/1", "mode default")
 
 
 @pytest.mark.parametrize("uri", ["file:///home/ann/.ssh/id_rsa", "FILE:/etc/passwd", "f%69le:///x", " file:x"])
 def test_a_file_named_as_a_resource_is_asked_about(uri: str) -> None:
-    decision = Policies(Guards(HERE), ByMode("bypass")).decide(ReadResource(uri), call_of("Resource", uri, "/w")[1])
+    decision = Policies(Guards(HERE), ByMode("bypass")).decide(
+        ReadResource(uri), dry_run_call("Resource", uri, "/w")[1]
+    )
     assert isinstance(decision, Ask)
 
 
 def test_an_unknown_kind_of_access_is_denied() -> None:
     unknown: object = "db://prod/users/1"
-    decision = Policies(AllowEverything()).decide(unknown, call_of("Resource", "x:y", "/w")[1])  # type: ignore[arg-type] # wrong on purpose
+    decision = Policies(AllowEverything()).decide(unknown, dry_run_call("Resource", "x:y", "/w")[1])  # type: ignore[arg-type] # wrong on purpose
     assert isinstance(decision, Deny)
 
 
@@ -261,7 +263,7 @@ def test_no_rule_is_proposed_for_a_uri_that_hides_something(uri: str) -> None:
 def test_a_session_grant_holds_for_the_exact_access() -> None:
     grants = Grants(HERE)
     grants.grant([WriteResource("db://prod/users/1")], session="s")
-    call = JudgedCall(ToolSpec("update_row", "test", {"type": "object"}), session_id="s")
+    call = DryRunCall(ToolSpec("update_row", "test", {"type": "object"}), session_id="s")
     assert isinstance(grants.judge(WriteResource("db://prod/users/1"), call), Allow)
     assert grants.judge(DeleteResource("db://prod/users/1"), call) is None
     assert grants.judge(WriteResource("db://prod/users/2"), call) is None

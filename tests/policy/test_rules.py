@@ -11,21 +11,21 @@ from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.policy import PathContext, Rules, parse_rule, rules_of
-from callwright.policy.dry_run import JudgedCall
+from callwright.policy.dry_run import DryRunCall
 from callwright.policy.rules.rule import Rule, RuleKind
 
 
 def _call(
     name: str, arguments: JsonObject | None = None, *, group: str = "", aliases: tuple[str, ...] = ()
-) -> JudgedCall:
+) -> DryRunCall:
     spec = ToolSpec(
         name, "test", {"type": "object"}, annotations=Annotations(Effect.WRITE), group=group, aliases=aliases
     )
-    return JudgedCall(spec, arguments or {})
+    return DryRunCall(spec, arguments or {})
 
 
 def _judge(
-    rules: Sequence[Rule], access: Access, cwd: Path | str = "/w", call: JudgedCall | None = None
+    rules: Sequence[Rule], access: Access, cwd: Path | str = "/w", call: DryRunCall | None = None
 ) -> Decision | None:
     return Rules(rules, PathContext(str(cwd), "/home/ann")).judge(access, call or _call("read"))
 

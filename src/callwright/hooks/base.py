@@ -87,6 +87,6 @@ class Hook:
         return None
 
 
-async def settled(value: Any) -> Any:
+async def await_if_needed(value: Any) -> Any:
     """Await what an async method returned; pass on what a plain one did."""
     return await value if inspect.isawaitable(value) else value

@@ -16,7 +16,7 @@ from callwright.core.content import Output, Text
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical
 from callwright.core.spec import Annotations, Effect
-from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, settled
+from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
 
 
 class Cache(Hook):
@@ -60,7 +60,9 @@ class PermissionGate(Hook):
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         annotations = pending.spec.annotations
-        if annotations.effect is not Effect.DESTROY or await settled(self.allow(pending.spec.name, annotations)):
+        if annotations.effect is not Effect.DESTROY or await await_if_needed(
+            self.allow(pending.spec.name, annotations)
+        ):
             return Proceed()
         return Deny(f"{pending.spec.name} destroys things and was not permitted")
 
@@ -114,7 +116,7 @@ class Redact(Hook):
         return value
 
     def _error(self, error: ToolError) -> ToolError:
-        cleaned = error.reworded(self.clean(error.message))
+        cleaned = error.with_message(self.clean(error.message))
         vars(cleaned).update({name: self._data(value) for name, value in vars(error).items() if name != "message"})
         cleaned.__cause__ = None  # it may say the same again
         return cleaned.with_traceback(None)

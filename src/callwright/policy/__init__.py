@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from callwright.policy.paths import PathContext as PathContext
     from callwright.policy.rules.loading import (
         LoadedRules as LoadedRules,
-        Problem as Problem,
+        RuleProblem as RuleProblem,
         check_rules as check_rules,
         load_rules as load_rules,
     )
@@ -39,7 +39,7 @@ __getattr__ = lazy_exports(
         "guards": "Fence Guards",
         "modes": "ByMode Mode ModeSwitch mode_named",
         "paths": "PathContext",
-        "rules.loading": "LoadedRules Problem check_rules load_rules",
+        "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
         "rules.matching": "Rules",
         "rules.rule": "Rule parse_rule rules_of",
         "standard": "judge_command standard_policies",

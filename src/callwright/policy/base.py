@@ -40,7 +40,7 @@ class Policy:
         return None
 
     @property
-    def standing(self) -> str | None:
+    def cache_key(self) -> str | None:
         """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
         return None
 

@@ -19,7 +19,7 @@ from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunComman
 from callwright.core.calls import Approve, Question
 from callwright.core.errors import UsageError
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.shell_line import PartOfLine, parts_of
+from callwright.policy.shell_line import PartOfLine, iterate_parts
 
 
 class AllowEverything(Policy):
@@ -28,7 +28,7 @@ class AllowEverything(Policy):
     tier = Tier.MODE
 
     @property
-    def standing(self) -> str | None:
+    def cache_key(self) -> str | None:
         return "always"
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -41,13 +41,11 @@ _ACCESS_KINDS: tuple[type, ...] = get_args(Access)
 _UNDECIDED = Ask("no policy has an opinion", source="default")
 
 
-def _vouches(kind: type[Policy]) -> bool:
+def _cache_key_is_valid(kind: type[Policy]) -> bool:
     """Whether a policy's standing speaks for its judgement: one that only inherited it may judge by anything."""
-    names = ("standing", "judge", "settle")
-    standing, *judging = (
-        next(place for place, base in enumerate(kind.__mro__) if name in vars(base)) for name in names
-    )
-    return standing <= min(judging)
+    names = ("cache_key", "judge", "settle")
+    own, *judging = (next(place for place, base in enumerate(kind.__mro__) if name in vars(base)) for name in names)
+    return own <= min(judging)
 
 
 def _strictest(decisions: Iterable[Decision | None]) -> Decision | None:
@@ -66,19 +64,23 @@ def _rank(decision: object) -> int:
             raise UsageError(f"a policy said {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
 
 
-def _combined(decisions: Iterable[Decision]) -> Decision:
+def _combine_decisions(decisions: Iterable[Decision]) -> Decision:
     """Make one decision of the decisions on a line's parts, none of which is a deny."""
     asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
     if not asks:
         allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
-        return Allow(_listed(allow.reason for allow in allowed), _listed(allow.source for allow in allowed))
+        return Allow(
+            _join_distinct(allow.reason for allow in allowed), _join_distinct(allow.source for allow in allowed)
+        )
     ordered = sorted(asks, key=_rank, reverse=True)
     return Ask(
-        _listed(ask.reason for ask in ordered), _listed(ask.source for ask in ordered), any(ask.firm for ask in asks)
+        _join_distinct(ask.reason for ask in ordered),
+        _join_distinct(ask.source for ask in ordered),
+        any(ask.firm for ask in asks),
     )
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _join_distinct(texts: Iterable[str]) -> str:
     distinct = [text for text in dict.fromkeys(texts) if text]
     more = [f"and {len(distinct) - _SHOWN} more"] if len(distinct) > _SHOWN else []
     return "; ".join(distinct[:_SHOWN] + more)
@@ -93,18 +95,20 @@ class Policies:
                 raise UsageError(
                     f'{policy!r} is no policy; write one such as ByMode("auto"), or Policies(one, another)'
                 )
-        self._seat(*policies)
+        self._set_policies(*policies)
 
-    def _seat(self, *policies: Policy) -> None:
+    def _set_policies(self, *policies: Policy) -> None:
         self.policies = policies
         self._tiers = tuple(tuple(policy for policy in policies if policy.tier is tier) for tier in Tier)
-        self._only = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
-        self._steady = self._only if self._only is not None and _vouches(type(self._only)) else None
+        self._only_mode = policies[0] if len(policies) == 1 and policies[0].tier is Tier.MODE else None
+        self._cacheable = (
+            self._only_mode if self._only_mode is not None and _cache_key_is_valid(type(self._only_mode)) else None
+        )
 
     @property
-    def standing(self) -> str | None:
+    def cache_key(self) -> str | None:
         """As for one policy; several may know each other's minds less well, so they are always asked."""
-        return None if self._steady is None else self._steady.standing
+        return None if self._cacheable is None else self._cacheable.cache_key
 
     def decide(self, access: Access, subject: Subject) -> Decision:
         """Hear everyone on one access. Changes nothing, so it may be asked again."""
@@ -118,7 +122,7 @@ class Policies:
         """Decide a line part by part, in the order of the line: what the decision on the whole is made of."""
         from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
-        for part, view in parts_of(access, subject, analyze(access.line, access.cwd)):
+        for part, view in iterate_parts(access, subject, analyze(access.line, access.cwd)):
             yield part, view, self._decide_one(part, view)
 
     def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
@@ -127,7 +131,7 @@ class Policies:
             if isinstance(decision, Deny):
                 return decision
             decisions.append(decision)
-        return _combined(decisions)
+        return _combine_decisions(decisions)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
         """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
@@ -135,13 +139,13 @@ class Policies:
         from callwright.policy.paths import PathContext
 
         if not any(isinstance(policy, Grants) for policy in self.policies):
-            self._seat(*self.policies, Grants(PathContext.of(".")))
+            self._set_policies(*self.policies, Grants(PathContext.of(".")))
         for policy in self.policies:
             policy.remember(question, answer, session=session)
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
-        if self._only is not None:  # the usual case of a library: one mode, nothing else
-            return self._settled(_strictest((self._only.judge(access, subject),)) or _UNDECIDED)
+        if self._only_mode is not None:  # the usual case of a library: one mode, nothing else
+            return self._settle(_strictest((self._only_mode.judge(access, subject),)) or _UNDECIDED)
         guards, rules, modes = self._tiers
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)
@@ -150,10 +154,10 @@ class Policies:
             if isinstance(voice, Deny):
                 return voice
         if isinstance(guard, Ask):
-            return self._settled(guard)
-        return self._settled(rule or mode or guard or _UNDECIDED)
+            return self._settle(guard)
+        return self._settle(rule or mode or guard or _UNDECIDED)
 
-    def _settled(self, decision: Decision) -> Decision:
+    def _settle(self, decision: Decision) -> Decision:
         for policy in self._tiers[Tier.MODE]:
             if isinstance(decision, Ask):
                 decision = policy.settle(decision)

@@ -29,7 +29,7 @@ _RESOURCE_KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCall:
+class DryRunCall:
     """Stands in for a real call where only the decision about it is wanted."""
 
     spec: ToolSpec
@@ -37,32 +37,32 @@ class JudgedCall:
     session_id: str = ""
 
 
-def judged_by(spec: ToolSpec, accesses: Sequence[Access]) -> Sequence[Access]:
+def accesses_to_judge(spec: ToolSpec, accesses: Sequence[Access]) -> Sequence[Access]:
     """What a call is judged by: what it would touch, or where it declares nothing, that the tool is used."""
     return accesses or (UseTool(spec.name, spec.annotations.effect),)
 
 
-def shell_call(line: str) -> JudgedCall:
+def dry_run_line(line: str) -> DryRunCall:
     """Return the call a shell tool would get for a line."""
-    return JudgedCall(_spec("bash", Effect.DESTROY, "shell"), FrozenDict({"command": line}))
+    return DryRunCall(_spec("bash", Effect.DESTROY, "shell"), FrozenDict({"command": line}))
 
 
-def call_of(tool: str, argument: str, cwd: str) -> tuple[Access, JudgedCall]:
+def dry_run_call(tool: str, argument: str, cwd: str) -> tuple[Access, DryRunCall]:
     """Return what a tool of that name would touch when called with its main argument."""
     family = canonical(tool)
     if family == "bash":
-        return RunCommand(argument, cwd), shell_call(argument)
+        return RunCommand(argument, cwd), dry_run_line(argument)
     if family in _READERS:
-        return ReadPath(argument), JudgedCall(_spec(tool, Effect.READ, "file"), FrozenDict({"path": argument}))
+        return ReadPath(argument), DryRunCall(_spec(tool, Effect.READ, "file"), FrozenDict({"path": argument}))
     if family == "edit":
-        return WritePath(argument), JudgedCall(_spec(tool, Effect.WRITE, "file"), FrozenDict({"path": argument}))
+        return WritePath(argument), DryRunCall(_spec(tool, Effect.WRITE, "file"), FrozenDict({"path": argument}))
     if family == "webfetch":
-        return Reach(argument), JudgedCall(_spec(tool, Effect.READ, "web"), FrozenDict({"url": argument}))
+        return Reach(argument), DryRunCall(_spec(tool, Effect.READ, "web"), FrozenDict({"url": argument}))
     if family in _RESOURCE_KINDS:
         kind, effect = _RESOURCE_KINDS[family]
-        return kind(argument), JudgedCall(_spec(tool, effect, ""), FrozenDict({"uri": argument}))
+        return kind(argument), DryRunCall(_spec(tool, effect, ""), FrozenDict({"uri": argument}))
     spec = _spec(tool, Effect.WRITE, "")
-    return UseTool(tool, Effect.WRITE), JudgedCall(spec, _arguments(argument))
+    return UseTool(tool, Effect.WRITE), DryRunCall(spec, _arguments(argument))
 
 
 def _spec(name: str, effect: Effect, group: str) -> ToolSpec:

@@ -30,15 +30,15 @@ from callwright.core.access import (
 from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import UsageError
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.dry_run import shell_call
+from callwright.policy.dry_run import dry_run_line
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.command_patterns import covers, outermost
 from callwright.policy.rules.matching import Rules
-from callwright.policy.rules.patterns import command_pattern, escaped
+from callwright.policy.rules.patterns import command_pattern, escape_wildcards
 from callwright.policy.rules.resource_patterns import escape_uri, resource_pattern
 from callwright.policy.rules.rule import Rule, parse_rule
 from callwright.policy.rules.too_broad import prefix_words, why_not_saved
-from callwright.policy.shell_line import PartOfLine, shown
+from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.shell.plan import SimpleCommand, Verdict
 
 _GLOB_CHARACTERS = frozenset("*?[]\\!#")
@@ -61,14 +61,14 @@ def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
     """
     texts = list[str]()
     for access in accesses:
-        found = _for_line(access, prefix=prefix) if isinstance(access, RunCommand) else _for_thing(access)
+        found = _propose_line(access, prefix=prefix) if isinstance(access, RunCommand) else _propose_one(access)
         if found.refusal:
             return found
         texts.extend(found.rules)
     return Proposal(tuple(dict.fromkeys(texts)))
 
 
-def _for_thing(access: Access) -> Proposal:
+def _propose_one(access: Access) -> Proposal:
     match access:
         case ReadPath(path):
             return Proposal((f"Read({_path_text(path)})",))
@@ -76,22 +76,26 @@ def _for_thing(access: Access) -> Proposal:
             return Proposal((f"Edit({_path_text(path)})",))
         case Reach(url):
             host = urlsplit(url).hostname or ""
-            return Proposal((f"WebFetch(domain:{host})",)) if host else Proposal(refusal=f"{shown(url)} names no host")
+            return (
+                Proposal((f"WebFetch(domain:{host})",))
+                if host
+                else Proposal(refusal=f"{make_printable(url)} names no host")
+            )
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
-            return _for_resource(type(access).__name__, uri)
+            return _propose_resource(type(access).__name__, uri)
         case UseTool(name):
             return Proposal((name,))
         case RunCommand():
-            return _for_line(access, prefix=False)
+            return _propose_line(access, prefix=False)
         case _:  # type: ignore[unreachable] # a kind of access this does not know must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
 
 
-def _for_resource(kind: str, uri: str) -> Proposal:
+def _propose_resource(kind: str, uri: str) -> Proposal:
     """Name the kind of access: a yes to reading a ticket is no yes to deleting it."""
     text = escape_uri(uri)
     if not uri.isprintable() or text != text.strip() or not text or not resource_pattern(text).allows(uri):
-        return Proposal(refusal=f"{shown(uri)} cannot be written as a rule")
+        return Proposal(refusal=f"{make_printable(uri)} cannot be written as a rule")
     return Proposal((f"{kind}({text})",))
 
 
@@ -101,7 +105,7 @@ def _path_text(path: str) -> str:
     return f"/{text}" if text.startswith("/") else f"./{text}"
 
 
-def _for_line(access: RunCommand, *, prefix: bool) -> Proposal:
+def _propose_line(access: RunCommand, *, prefix: bool) -> Proposal:
     from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
     plan = analyze(access.line, access.cwd)
@@ -111,29 +115,29 @@ def _for_line(access: RunCommand, *, prefix: bool) -> Proposal:
     for command in plan.commands:
         if command.verdict is Verdict.READ_ONLY:
             continue
-        part = PartOfLine(shell_call(access.line), access, plan, command)
-        found = _for_command(part, command, prefix=prefix)
+        part = PartOfLine(dry_run_line(access.line), access, plan, command)
+        found = _propose_command(part, command, prefix=prefix)
         if found.refusal:
             return found
         texts.extend(found.rules)
     return Proposal(tuple(dict.fromkeys(texts)))
 
 
-def _for_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> Proposal:
+def _propose_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) -> Proposal:
     outer = outermost(command)
     refusal = why_not_saved(outer, prefix=prefix) or why_not_saved(command.words, prefix=prefix)
     chosen = prefix_words(outer) if prefix and not refusal else outer
     if refusal or not chosen:
-        return Proposal(refusal=refusal or f"{shown(' '.join(outer))}: the rule would leave open what is run")
+        return Proposal(refusal=refusal or f"{make_printable(' '.join(outer))}: the rule would leave open what is run")
     text = " ".join(map(_word_text, chosen)) + (" *" if prefix else "")
     pattern = command_pattern(text)
     if pattern.exact is prefix or not covers(pattern, part):
-        return Proposal(refusal=f"{shown(' '.join(outer))} cannot be written as a rule")
+        return Proposal(refusal=f"{make_printable(' '.join(outer))} cannot be written as a rule")
     return Proposal((f"Bash({text})",))
 
 
 def _word_text(word: str) -> str:
-    text = escaped(word)
+    text = escape_wildcards(word)
     if not word or any(character in " '\"" for character in word):
         quote = "'" if "'" not in word else '"'
         return f"{quote}{text}{quote}"
@@ -154,7 +158,7 @@ class Grants(Policy):
 
     def grant(self, accesses: Iterable[Access], *, session: str) -> None:
         """Allow exactly these accesses for the rest of a session."""
-        self._exact.setdefault(session, set()).update(_plain(access) for access in accesses)
+        self._exact.setdefault(session, set()).update(_without_claims(access) for access in accesses)
 
     def grant_rules(
         self, texts: Iterable[str], *, session: str = "", written_in: str = "an answer"
@@ -185,9 +189,9 @@ class Grants(Policy):
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         whole = subject.access if isinstance(subject, PartOfLine) else access
-        if _plain(whole) in self._exact.get(subject.session_id, ()):
+        if _without_claims(whole) in self._exact.get(subject.session_id, ()):
             return _GRANTED
-        if isinstance(access, UseTool) and self._calls and _marked(subject) in self._calls:
+        if isinstance(access, UseTool) and self._calls and _digest_call(subject) in self._calls:
             return _GRANTED
         return self._rules.judge(access, subject)
 
@@ -195,11 +199,11 @@ class Grants(Policy):
 _GRANTED = Allow("a person allowed exactly this for the session", "answer for this session")
 
 
-def _marked(subject: Subject) -> str:
+def _digest_call(subject: Subject) -> str:
     return digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
 
 
-def _plain(access: Access) -> Access:
+def _without_claims(access: Access) -> Access:
     """A command's claim about itself is no part of what was allowed."""
     return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
 
@@ -209,13 +213,13 @@ def save_rules(file: str | Path, texts: Sequence[str]) -> None:
     path = Path(os.path.realpath(file))
     for text in texts:
         parse_rule("allow", text)
-    settings = _settings(path)
-    allowed = _allowed(settings, path)
+    settings = _read_settings(path)
+    allowed = _allow_list(settings, path)
     allowed.extend(text for text in dict.fromkeys(texts) if text not in allowed)
     _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
-def _allowed(settings: dict[str, Any], path: Path) -> list[object]:
+def _allow_list(settings: dict[str, Any], path: Path) -> list[object]:
     permissions: object = settings.setdefault("permissions", {})
     if isinstance(permissions, dict):
         allowed: object = cast("dict[str, object]", permissions).setdefault("allow", [])
@@ -224,7 +228,7 @@ def _allowed(settings: dict[str, Any], path: Path) -> list[object]:
     raise UsageError(f"permissions.allow in {path} is not a list; correct it by hand first")
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
         content: object = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:

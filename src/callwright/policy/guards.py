@@ -28,9 +28,9 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.paths import PathContext, Places
+from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.sensitive_paths import comparable, is_environment, is_protected, is_secret
-from callwright.policy.shell_line import PartOfLine, places_for, shown
+from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.system.paths import Workspace
@@ -63,38 +63,40 @@ class Fence(Policy):
     def _reads_freely(self, path: str, subject: Subject) -> bool:
         if path in _HARMLESS_DEVICES:
             return True
-        return self.workspace.reads == "anywhere" and places_for(path, subject, self.here).known
+        return self.workspace.reads == "anywhere" and paths_for_call(path, subject, self.here).known
 
     def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
-        places = places_for(path, subject, self.here)
+        places = paths_for_call(path, subject, self.here)
         if not places.known:
-            return Ask(f"would {verb} {shown(path)}, and where that leads cannot be told", "workspace fence")
+            return Ask(f"would {verb} {make_printable(path)}, and where that leads cannot be told", "workspace fence")
         for real in places.real:
             if not self.here.inside(real):
-                return self._refused(path, real, verb)
+                return self._object_to(path, real, verb)
         return None
 
-    def _refused(self, path: str, real: str, verb: str) -> Decision:
-        leads = shown(real) if path == real else f"{shown(path)}, which leads to {shown(real)},"
+    def _object_to(self, path: str, real: str, verb: str) -> Decision:
+        leads = (
+            make_printable(real) if path == real else f"{make_printable(path)}, which leads to {make_printable(real)},"
+        )
         reason = f"would {verb} {leads} outside the workspace {' and '.join(self.here.roots)}"
         return Deny(reason, "workspace fence") if self.workspace.outside == "refuse" else Ask(reason, "workspace fence")
 
 
-_NAMES_A_PROGRAM = re.compile(
+_PROGRAM_SETTING = re.compile(
     r"^\s*(external|textconv|command|clean|smudge|process)\s*=\s*\S.*", re.IGNORECASE | re.MULTILINE
 )
 _INCLUDES = re.compile(r"^\s*\[\s*include(?:if\b[^\]]*)?\s*\]", re.IGNORECASE | re.MULTILINE)
-_LARGEST = 1 << 20
+_LARGEST_CHARS = 1 << 20
 
 
-def program_in_settings(folder: str) -> str:
+def find_repository_program(folder: str) -> str:
     """The setting through which git, looking from this folder, would run a program; empty where there is none."""
     for start in (Path(folder), *Path(folder).parents):
         marker = start / ".git"
         if marker.exists():
-            return next((found for file in _settings_files(marker) if (found := _named_in(file))), "")
+            return next((found for file in _settings_files(marker) if (found := _find_program(file))), "")
         if (start / "HEAD").is_file() and (start / "config").is_file():  # a repository without a work tree
-            return _named_in(start / "config")
+            return _find_program(start / "config")
     return ""
 
 
@@ -111,13 +113,13 @@ def _settings_files(marker: Path) -> list[Path]:
     return [shared / "config", folder / "config", folder / "config.worktree"]
 
 
-def _named_in(file: Path) -> str:
+def _find_program(file: Path) -> str:
     if not file.is_file():
         return ""
     text = _read(file)
-    if len(text) >= _LARGEST:
+    if len(text) >= _LARGEST_CHARS:
         return f"more settings in {file} than anybody would write"
-    named = _NAMES_A_PROGRAM.search(text)
+    named = _PROGRAM_SETTING.search(text)
     if named is not None:
         return f"{named.group(0).strip()[:80]} in {file}"
     return f"another file included by {file}" if _INCLUDES.search(text) else ""
@@ -126,7 +128,7 @@ def _named_in(file: Path) -> str:
 def _read(file: Path) -> str:
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(_LARGEST)
+            return stream.read(_LARGEST_CHARS)
     except OSError:
         return "[include]"  # what cannot be read cannot be trusted either
 
@@ -148,7 +150,7 @@ class Guards(Policy):
 
     def __init__(self, here: PathContext) -> None:
         self.here = here
-        self._vital = _vital(here.home)
+        self._vital = _vital_folders(here.home)
         self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -156,12 +158,12 @@ class Guards(Policy):
             case RunCommand() if isinstance(subject, PartOfLine):
                 return self._judge_command(subject)
             case ReadPath(path):
-                return self._judge_read(places_for(path, subject, self.here))
+                return self._judge_read(paths_for_call(path, subject, self.here))
             case WritePath(path):
-                return self._judge_write(places_for(path, subject, self.here), subject)
+                return self._judge_write(paths_for_call(path, subject, self.here), subject)
             case DeletePath(path):
-                places = places_for(path, subject, self.here)
-                removal = None if _is_choosy(subject) else self._judge_removal(places, subject)
+                places = paths_for_call(path, subject, self.here)
+                removal = None if _selects_with_find(subject) else self._judge_removal(places, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
             case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
                 return _judge_resource(uri)
@@ -174,43 +176,55 @@ class Guards(Policy):
         if part.command is None:
             return None
         if part.verdict is Verdict.READ_ONLY and part.command.words[:1] == ("git",):
-            program = program_in_settings(part.command.cwd or self.here.cwd)
+            program = find_repository_program(part.command.cwd or self.here.cwd)
             if program:
                 return Ask(
-                    f"git would run a program the repository names: {shown(program)}", "guard repository", firm=True
+                    f"git would run a program the repository names: {make_printable(program)}",
+                    "guard repository",
+                    firm=True,
                 )
-        if part.verdict is Verdict.READ_ONLY and _is_told(part.command):
+        if part.verdict is Verdict.READ_ONLY and _lists_its_reads(part.command):
             return None
-        if unnamed := _removed_variable(part.command):
-            return Ask(f"would remove {shown(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
+        if unnamed := _find_removed_variable(part.command):
+            return Ask(f"would remove {make_printable(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
         named = next((word for word in part.command.words[1:] if _names_key(word)), "")
-        return Ask(f"is handed {shown(named)}, which may hold a private key", _SECRET, firm=True) if named else None
+        return (
+            Ask(f"is handed {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
+            if named
+            else None
+        )
 
-    def _judge_removal(self, places: Places, subject: Subject) -> Decision | None:
+    def _judge_removal(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         own = (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
         for place in places.all:
             whole = _whole_folder(place)
             if whole in self._vital or _is_top_level(whole):
                 return Deny(
-                    f"refused to remove {shown(place)}: the machine or the home folder depends on it",
+                    f"refused to remove {make_printable(place)}: the machine or the home folder depends on it",
                     _CRITICAL,
                 )
             if any(folder == whole or folder.startswith(whole + "/") for folder in own):
-                return Ask(f"would remove the folder the work is done in: {shown(place)}", _CRITICAL, firm=True)
+                return Ask(
+                    f"would remove the folder the work is done in: {make_printable(place)}", _CRITICAL, firm=True
+                )
         return None
 
-    def _judge_write(self, places: Places, subject: Subject) -> Decision | None:
+    def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         for place in places.all:
             if is_protected(self._below_root(place)):
-                return Ask(f"would change {shown(place)}, which configures other programs", _PROTECTED)
+                return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
-                return Deny(f"refused to change who may use all of {shown(place)}", _CRITICAL)
+                return Deny(f"refused to change who may use all of {make_printable(place)}", _CRITICAL)
         return None
 
-    def _judge_read(self, places: Places) -> Decision | None:
+    def _judge_read(self, places: PossiblePaths) -> Decision | None:
         for place in places.all:
             if is_secret(comparable(place)):
-                return Ask(f"would read {shown(place)}, which may hold a private key or a password", _SECRET, firm=True)
+                return Ask(
+                    f"would read {make_printable(place)}, which may hold a private key or a password",
+                    _SECRET,
+                    firm=True,
+                )
         return None
 
     def _below_root(self, place: str) -> str:
@@ -226,11 +240,11 @@ def _judge_resource(uri: str) -> Decision | None:
     from callwright.core.uri import uri_readings  # loaded when a tool declares a resource, which few do
 
     if any(reading.casefold().startswith("file:") for reading in uri_readings(uri) or (uri,)):
-        return Ask(f"names a file as a resource: {shown(uri)}", "guard file resource", firm=True)
+        return Ask(f"names a file as a resource: {make_printable(uri)}", "guard file resource", firm=True)
     return None
 
 
-def _is_told(command: SimpleCommand) -> bool:
+def _lists_its_reads(command: SimpleCommand) -> bool:
     """What a harmless command reads is listed with it, or it is known to look at names only."""
     return bool(command.accesses) or not command.words or command.words[0] in _LOOKS_AT_NAMES
 
@@ -243,14 +257,14 @@ def _names_key(word: str) -> bool:
     return is_secret(path) and not is_environment(path)
 
 
-def _removed_variable(command: SimpleCommand) -> str:
+def _find_removed_variable(command: SimpleCommand) -> str:
     """A word that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
     if not any(isinstance(access, DeletePath) for access in command.accesses):
         return ""
     return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
 
 
-def _is_choosy(subject: Subject) -> bool:
+def _selects_with_find(subject: Subject) -> bool:
     """`find . -name '*.pyc' -delete` names the folder it looks in, not what it removes."""
     if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
         return False
@@ -258,7 +272,7 @@ def _is_choosy(subject: Subject) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _vital(home: str) -> frozenset[str]:
+def _vital_folders(home: str) -> frozenset[str]:
     return frozenset({"/", *_HOMES, home, os.path.realpath(home), "/root"})
 
 

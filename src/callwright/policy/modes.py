@@ -31,7 +31,7 @@ from callwright.core.errors import UsageError
 from callwright.core.spec import Effect
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.guards import Fence
-from callwright.policy.shell_line import PartOfLine, shown
+from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.shell.plan import Verdict
 from callwright.system.paths import Workspace
 
@@ -113,7 +113,7 @@ class ByMode(Policy):
         """A `Fence` beside this policy knows the workspace; without one it is the folder a shell line runs in."""
 
     @property
-    def standing(self) -> str | None:
+    def cache_key(self) -> str | None:
         return self.switch.mode
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -124,7 +124,7 @@ class ByMode(Policy):
         if subject.spec.annotations.needs_approval:
             return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
-            return Ask(f"reads over the network: {_named(access, subject)}", source=f"mode {mode}")
+            return Ask(f"reads over the network: {_network_target(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ:
             return _ALLOWED[mode]
         if effect is Effect.WRITE and mode == "auto":
@@ -185,10 +185,10 @@ def _reads_network(access: Access, subject: Subject) -> bool:
     return isinstance(access, Reach)
 
 
-def _named(access: Access, subject: Subject) -> str:
+def _network_target(access: Access, subject: Subject) -> str:
     if isinstance(access, Reach):
-        return shown(access.url)
-    return shown(subject.command.text) if isinstance(subject, PartOfLine) and subject.command else ""
+        return make_printable(access.url)
+    return make_printable(subject.command.text) if isinstance(subject, PartOfLine) and subject.command else ""
 
 
 def _reason(access: Access, subject: Subject, effect: Effect) -> str:
@@ -196,11 +196,11 @@ def _reason(access: Access, subject: Subject, effect: Effect) -> str:
         case RunCommand() if isinstance(subject, PartOfLine) and subject.reason:
             return subject.reason
         case WritePath(target) | WriteResource(target):
-            return f"would write to {shown(target)}"
+            return f"would write to {make_printable(target)}"
         case DeletePath(target):
-            return f"would remove {shown(target)}"
+            return f"would remove {make_printable(target)}"
         case DeleteResource(target):
-            return f"would delete {shown(target)}"
+            return f"would delete {make_printable(target)}"
         case _:
             return _REASONS[effect]
 

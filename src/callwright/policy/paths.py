@@ -41,7 +41,7 @@ class PathContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PossiblePaths:
     """Every path an access may mean."""
 
     written: tuple[str, ...]
@@ -55,35 +55,35 @@ class Places:
         return tuple(dict.fromkeys((*self.written, *self.real)))
 
 
-def places_of(path: str, here: PathContext, *, shell: bool) -> Places:
+def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePaths:
     """Follow a path. From a shell line, an unresolved path stays unknown and a glob means what it matches now."""
     if "\0" in path:
-        return Places((path,), (path,), known=False)
+        return PossiblePaths((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
         path = here.home + path[1:]
     if shell and (not path.startswith("/") or not _UNRESOLVED.isdisjoint(path)):
-        return Places((path,), (), known=False)
+        return PossiblePaths((path,), (), known=False)
     written = os.path.normpath(os.path.join(here.cwd, path))  # noqa: PTH118 - pathlib would not remove ".."
     written = written.replace("//", "/", 1) if written.startswith("//") else written
     found, known = (written,), True
     if shell and not _GLOB.isdisjoint(path):
-        expanded = tuple(_expand(written))
-        known = len(expanded) < _MATCHES and _globs(written) <= _GLOB_COMPONENTS
+        expanded = tuple(_expand_glob(written))
+        known = len(expanded) < _MATCHES and _count_globs(written) <= _GLOB_COMPONENTS
         found = (written, *expanded)
-    return Places(found, tuple(os.path.realpath(each) for each in _raw(path, here, found)), known)
+    return PossiblePaths(found, tuple(os.path.realpath(each) for each in _unnormalized(path, here, found)), known)
 
 
-def _raw(path: str, here: PathContext, found: tuple[str, ...]) -> tuple[str, ...]:
+def _unnormalized(path: str, here: PathContext, found: tuple[str, ...]) -> tuple[str, ...]:
     """Keep `link/..` unnormalised for the resolver: it leads elsewhere than the text suggests."""
     return (os.path.join(here.cwd, path), *found[1:])  # noqa: PTH118 - realpath wants the raw text
 
 
-def _globs(pattern: str) -> int:
+def _count_globs(pattern: str) -> int:
     return sum(not _GLOB.isdisjoint(component) for component in pattern.split("/"))
 
 
-def _expand(pattern: str) -> Iterator[str]:
-    if _globs(pattern) > _GLOB_COMPONENTS:
+def _expand_glob(pattern: str) -> Iterator[str]:
+    if _count_globs(pattern) > _GLOB_COMPONENTS:
         return iter(())
     try:
         return islice(glob.iglob(pattern), _MATCHES)  # noqa: PTH207 - lazily, and with bash's idea of hidden files

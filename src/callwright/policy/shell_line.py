@@ -9,7 +9,7 @@ from callwright.core.access import Access, RunCommand, WritePath
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.policy.base import Subject
-from callwright.policy.paths import PathContext, Places, places_of
+from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict, worst
 
 
@@ -22,7 +22,9 @@ class PartOfLine:
     plan: ShellPlan
     command: SimpleCommand | None = None
     """None: the line as a whole, or a redirect that belongs to no command."""
-    followed: dict[tuple[str, PathContext], Places] = field(default_factory=dict[tuple[str, PathContext], Places])
+    resolved: dict[tuple[str, PathContext], PossiblePaths] = field(
+        default_factory=dict[tuple[str, PathContext], PossiblePaths]
+    )
     """Paths of the line that were followed already: every policy wants to know, and it takes system calls."""
 
     @property
@@ -56,7 +58,7 @@ class PartOfLine:
         """Why the verdict, naming the command it is about."""
         if self.command is None or not self.plan.proven:
             return self.plan.problem or self.plan.reason
-        return f"{shown(self.command.text)}: {self.command.reason}"
+        return f"{make_printable(self.command.text)}: {self.command.reason}"
 
 
 def _writes_somewhere(command: SimpleCommand) -> bool:
@@ -75,23 +77,23 @@ def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
     return analyze(shlex.join(words), cwd)
 
 
-def places_for(path: str, subject: Subject, here: PathContext) -> Places:
+def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePaths:
     """Follow a path of the call that is being judged, once for each line."""
     if not isinstance(subject, PartOfLine):
-        return places_of(path, here, shell=False)
-    found = subject.followed.get((path, here))
+        return possible_paths(path, here, shell=False)
+    found = subject.resolved.get((path, here))
     if found is None:
-        found = subject.followed[path, here] = places_of(path, here, shell=True)
+        found = subject.resolved[path, here] = possible_paths(path, here, shell=True)
     return found
 
 
-def shown(text: str, *, chars: int = 120) -> str:
+def make_printable(text: str, *, chars: int = 120) -> str:
     """Write a piece of a line so that nothing in it hides: control characters escaped, long text cut in its middle."""
     visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
     return visible if len(visible) <= chars else f"{visible[: chars // 2]} … {visible[-chars // 2 :]}"
 
 
-def parts_of(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
+def iterate_parts(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
     """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
     owned = set[Access]()
     whole = PartOfLine(subject, access, plan)

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from callwright.core.access import Decision, RunCommand
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
-from callwright.policy.dry_run import shell_call
+from callwright.policy.dry_run import dry_run_line
 from callwright.policy.guards import Fence, Guards
 from callwright.policy.modes import ByMode, ModeSwitch, NetworkReads
 from callwright.policy.paths import PathContext
@@ -48,4 +48,4 @@ def judge_command(
     space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
     rules = rules_of(allow=allow, ask=ask, deny=deny)
     policies = standard_policies(space, by_mode=ByMode(mode, network_reads=network_reads), rules=rules, cwd=cwd)
-    return policies.decide(RunCommand(line, fspath(cwd)), shell_call(line))
+    return policies.decide(RunCommand(line, fspath(cwd)), dry_run_line(line))

@@ -16,19 +16,19 @@ from callwright.core.spec import ELICITS, ToolSpec
 from callwright.hooks.shell.reply import HookReply
 
 
-def server_asking(spec: ToolSpec) -> str:
+def elicitation_server(spec: ToolSpec) -> str:
     """The server a tool puts questions for; empty for every other tool."""
     return str(spec.metadata.get("server", "unknown")) if spec.metadata.get(ELICITS) else ""
 
 
-def form_asked(server: str, arguments: JsonObject) -> dict[str, object]:
+def elicitation_fields(server: str, arguments: JsonObject) -> dict[str, object]:
     """What the Elicitation hooks are told: the question and the fields it wants filled in."""
     url = arguments.get("url")
     wanted = {"mode": "url", "url": url} if url else {"mode": "form", "requested_schema": arguments.get("fields", {})}
     return {"mcp_server_name": server, "message": arguments.get("message", ""), **wanted}
 
 
-def form_filled_in(outcome: Completed | Failed) -> dict[str, object]:
+def elicitation_result_fields(outcome: Completed | Failed) -> dict[str, object]:
     """What the ElicitationResult hooks are told."""
     if isinstance(outcome, Completed):
         given = cast("Mapping[str, Any]", outcome.output.structured or {})
@@ -36,9 +36,9 @@ def form_filled_in(outcome: Completed | Failed) -> dict[str, object]:
     return {"action": "decline" if isinstance(outcome.error, Denied) else "cancel"}
 
 
-def refilled(outcome: Completed | Failed, reply: HookReply) -> Completed | Failed:
+def apply_elicitation_reply(outcome: Completed | Failed, reply: HookReply) -> Completed | Failed:
     """The answer as the hooks want it to reach the server; a no cannot be made a yes."""
-    if reply.word == "deny" or reply.halt:
+    if reply.decision == "deny" or reply.halt:
         return Failed(outcome.call, Denied(reply.reason or "a hook declined the answer"))
     if isinstance(outcome, Failed) or reply.arguments is None:
         return outcome
@@ -46,7 +46,7 @@ def refilled(outcome: Completed | Failed, reply: HookReply) -> Completed | Faile
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCall:
+class CallView:
     """What a hook is shown of a call."""
 
     name: str
@@ -55,7 +55,7 @@ class ShownCall:
     """The `file_path` that was put in beside our `path`."""
 
     @classmethod
-    def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "ShownCall":
+    def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "CallView":
         """Show a call that is made in a folder."""
         name = next((alias for alias in spec.aliases if alias[:1].isupper()), spec.name)
         path = arguments.get("path")
@@ -64,7 +64,7 @@ class ShownCall:
         added = str(Path(folder, path).expanduser())
         return cls(name, {**arguments, "file_path": added}, added)
 
-    def ours(self, arguments: JsonObject) -> JsonObject:
+    def restore_arguments(self, arguments: JsonObject) -> JsonObject:
         """Arguments a hook gave back, in our words again."""
         given = dict(arguments)
         if self.added and "file_path" in given:

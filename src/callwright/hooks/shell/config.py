@@ -17,7 +17,7 @@ DEFAULT_SECONDS = 600.0
 class EventKind:
     """What is particular about the hooks of one event."""
 
-    matched: str = ""
+    matcher_field: str = ""
     """The field a matcher is compared with; empty: hooks are heard whatever their matcher."""
     blocks: bool = False
     """Whether a no (exit code 2, or `onError: "block"`) stops something; else it is only shown to the person."""
@@ -28,18 +28,18 @@ class EventKind:
     seconds: float = DEFAULT_SECONDS
 
 
-_CALL = EventKind("tool_name", blocks=True, tool=True)
+_CALL_EVENT = EventKind("tool_name", blocks=True, tool=True)
 
 EVENTS: Mapping[str, EventKind] = {
     "SessionStart": EventKind("source", text_is_context=True),
     "InstructionsLoaded": EventKind("load_reason"),
     "ConfigChange": EventKind("source"),
     "UserPromptSubmit": EventKind(blocks=True, text_is_context=True, seconds=30.0),
-    "PreToolUse": _CALL,
-    "PermissionRequest": _CALL,
+    "PreToolUse": _CALL_EVENT,
+    "PermissionRequest": _CALL_EVENT,
     "PermissionDenied": EventKind("tool_name", tool=True),
-    "PostToolUse": _CALL,
-    "PostToolUseFailure": _CALL,
+    "PostToolUse": _CALL_EVENT,
+    "PostToolUseFailure": _CALL_EVENT,
     "PostToolBatch": EventKind(blocks=True),
     "CwdChanged": EventKind(),
     "Elicitation": EventKind("mcp_server_name", blocks=True),
@@ -55,7 +55,7 @@ EVENTS: Mapping[str, EventKind] = {
 }
 """The events that happen here."""
 
-NEVER: Mapping[str, str] = {
+UNSUPPORTED_EVENTS: Mapping[str, str] = {
     "Setup": "there is no set-up run apart from the first session",
     "UserPromptExpansion": "a skill called by name becomes an ordinary prompt, which UserPromptSubmit sees",
     "MessageDisplay": "what the model says is shown as it comes, and hooks have no part in it",
@@ -72,7 +72,7 @@ NEVER: Mapping[str, str] = {
 
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _FIELDS = ("type", "command", "timeout", "if", "async", "onError", "statusMessage")
-Path: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
 
@@ -99,12 +99,12 @@ class ShellHook:
         """Whether it is for something known by any of these names; without a matcher it is for all."""
         if self.matcher.strip() in ("", "*"):
             return True
-        if isinstance(self._wanted, re.Pattern):
-            return any(self._wanted.search(name) for name in names)
-        return not self._wanted.isdisjoint(name.casefold() for name in names)
+        if isinstance(self._matcher_names, re.Pattern):
+            return any(self._matcher_names.search(name) for name in names)
+        return not self._matcher_names.isdisjoint(name.casefold() for name in names)
 
     @cached_property
-    def _wanted(self) -> "frozenset[str] | re.Pattern[str]":
+    def _matcher_names(self) -> "frozenset[str] | re.Pattern[str]":
         if _LIST_OF_NAMES.fullmatch(self.matcher):
             return frozenset(name.strip().casefold() for name in re.split(r"[|,]", self.matcher))
         return re.compile(self.matcher)
@@ -120,55 +120,55 @@ def parse_shell_hooks(
     hooks: list[ShellHook] = []
     problems: list[str] = []
     for event in events:
-        if fault := _unknown_event(event):
-            problems.append(f"{_place(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
-    for event, group, path in _groups(events):
-        if fault := _unread(group, ("matcher", "hooks")):
-            problems.append(f"{_place(written_in, path, line_of) or 'hooks'}: {event}: {fault}")
-    for event, matcher, entry, path in _entries(events):
-        place = _place(written_in, path, line_of)
-        hook = _hook(event, matcher, entry, place)
-        for fault in _faults(entry, hook):
+        if fault := _check_event_name(event):
+            problems.append(f"{_locate(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
+    for event, group, path in _iterate_groups(events):
+        if fault := _find_unread_key(group, ("matcher", "hooks")):
+            problems.append(f"{_locate(written_in, path, line_of) or 'hooks'}: {event}: {fault}")
+    for event, matcher, entry, path in _iterate_entries(events):
+        place = _locate(written_in, path, line_of)
+        hook = _parse_hook(event, matcher, entry, place)
+        for fault in _find_faults(entry, hook):
             problems.append(f"{place or 'hooks'}: {event}: {fault}")
-        if hook is not None and not _bad_pattern(hook):
+        if hook is not None and not _check_matcher(hook):
             hooks.append(hook)
     return tuple(dict.fromkeys(hooks)), tuple(problems)
 
 
-def _place(written_in: str, path: Path, line_of: LineOf | None) -> str:
+def _locate(written_in: str, path: KeyPath, line_of: LineOf | None) -> str:
     return written_in if line_of is None else f"{written_in}:{line_of(path)}"
 
 
-def _unknown_event(event: str) -> str:
+def _check_event_name(event: str) -> str:
     if event in EVENTS:
         return ""
-    if event in NEVER:
-        return f"hooks at this event are never run: {NEVER[event]}"
-    near = get_close_matches(event, (*EVENTS, *NEVER), n=1)
+    if event in UNSUPPORTED_EVENTS:
+        return f"hooks at this event are never run: {UNSUPPORTED_EVENTS[event]}"
+    near = get_close_matches(event, (*EVENTS, *UNSUPPORTED_EVENTS), n=1)
     meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
     return f"there is no such event, so nothing runs; {meant}"
 
 
-def _groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], Path]]:
+def _iterate_groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], KeyPath]]:
     for event in filter(EVENTS.__contains__, events):
         for place, group in enumerate(cast("Sequence[Mapping[str, Any]]", events[event])):
             yield event, group, (event, place)
 
 
-def _entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], Path]]:
-    for event, group, path in _groups(events):
+def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], KeyPath]]:
+    for event, group, path in _iterate_groups(events):
         for place, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
             yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
 
 
-def _unread(given: Mapping[str, Any], known: Sequence[str]) -> str:
+def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
     """Name the first key nobody reads: a misspelt onError would be a guard that lets things pass."""
     key = next((key for key in given if key not in known), "")
     near = get_close_matches(key, known, n=1)
     return f"{key!r} is not read" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
 
 
-def _hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
+def _parse_hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
     if entry.get("type", "command") != "command" or not entry.get("command"):
         return None
     return ShellHook(
@@ -183,16 +183,16 @@ def _hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> She
     )
 
 
-def _faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
+def _find_faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
     if hook is None:
         yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; only a command can"
         return
     kind = EVENTS[hook.event]
-    if unread := _unread(entry, _FIELDS):
+    if unread := _find_unread_key(entry, _FIELDS):
         yield f"{hook.command!r}: {unread}"
-    if bad := _bad_pattern(hook):
+    if bad := _check_matcher(hook):
         yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
-    if hook.matcher.strip() not in ("", "*") and not kind.matched:
+    if hook.matcher.strip() not in ("", "*") and not kind.matcher_field:
         yield f"{hook.command!r}: this event knows no matcher, so it runs every time"
     if hook.condition and not kind.tool:
         yield f"{hook.command!r}: conditions are for events of calls, so the hook never runs"
@@ -200,7 +200,7 @@ def _faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
         yield f'{hook.command!r}: nobody waits for an async hook, so onError "block" stops nothing'
 
 
-def _bad_pattern(hook: ShellHook) -> str:
+def _check_matcher(hook: ShellHook) -> str:
     try:
         hook.matches(("",))
     except re.error as error:

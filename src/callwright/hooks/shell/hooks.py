@@ -12,21 +12,26 @@ from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolC
 from callwright.core.errors import Cancelled, Halted
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.hooks.base import Deny, Halt, Hook, InnerAgent, PendingCall, Rewrite, Verdict
-from callwright.hooks.shell.compat import ShownCall, form_filled_in, refilled, server_asking
+from callwright.hooks.shell.compat import (
+    CallView,
+    apply_elicitation_reply,
+    elicitation_result_fields,
+    elicitation_server,
+)
 from callwright.hooks.shell.config import ShellHook
-from callwright.hooks.shell.dispatch import Firing, Setting
-from callwright.hooks.shell.reply import HookReply, followed
+from callwright.hooks.shell.dispatch import HookContext, HookDispatcher
+from callwright.hooks.shell.reply import HookReply, apply_reply
 
-Entry: TypeAlias = dict[str, object]
+BatchEntry: TypeAlias = dict[str, object]
 
 
 @dataclass(slots=True)
 class _Batch:
     waiting: set[int]
-    ended: list[Entry] = field(default_factory=list[Entry])
+    ended: list[BatchEntry] = field(default_factory=list[BatchEntry])
 
 
-class Batches:
+class BatchTracker:
     """The turns whose calls are under way; told of them as an observer."""
 
     def __init__(self) -> None:
@@ -42,7 +47,7 @@ class Batches:
             if batch is not None:
                 batch.waiting.discard(id(event.outcome.call))
 
-    def ended(self, call: ToolCall, entry: Entry) -> list[Entry] | None:
+    def record_end(self, call: ToolCall, entry: BatchEntry) -> list[BatchEntry] | None:
         """Note a call's end; the calls that were made together, if this was the last of them."""
         batch = self._of_call.get(id(call))
         if batch is None:
@@ -52,84 +57,86 @@ class Batches:
         return None if batch.waiting else batch.ended
 
 
-_AROUND_CALLS = (
+_CALL_EVENTS = (
     *("PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied", "PostToolBatch"),
     *("CwdChanged", "SubagentStart", "SubagentStop", "ElicitationResult"),
 )
-_IN_A_ROW = 4
+_EVENTS_PER_CALL = 4
 """How many events one call may cause one after the other."""
 _SPARE_SECONDS = 5.0
 
 
-class ShellHooks(Firing):
+class ShellHooks(HookDispatcher):
     """Runs the hooks of an event side by side and makes one reply of theirs."""
 
-    def __init__(self, hooks: Iterable[ShellHook], setting: Setting | None = None) -> None:
-        super().__init__(hooks, setting)
-        self.allowed: set[str] = set()
+    def __init__(self, hooks: Iterable[ShellHook], context: HookContext | None = None) -> None:
+        super().__init__(hooks, context)
+        self.allowed_calls: set[str] = set()
         """Marks of calls a hook allowed, which spares them the mode's question but no rule's."""
-        self.granted: set[str] = set()
+        self.approved_calls: set[str] = set()
         """Marks of calls a hook said yes to when it was asked in a person's place; worth the same."""
-        self.batches = Batches()
-        self._heard: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
+        self.batches = BatchTracker()
+        self._replies: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
         """What was said about calls under way: one that is admitted again after an answer is not asked about again."""
-        self._folder = self.setting.folder()
+        self._folder = self.context.folder()
 
     def call_hooks(self) -> tuple[Hook, ...]:
         """What an executor is given; two, because a call can be rewritten and asked about at once."""
-        if not self.listens(*_AROUND_CALLS):
+        if not self.has_hooks_for(*_CALL_EVENTS):
             return ()
-        seconds = max(hook.seconds for hook in self.hooks) * _IN_A_ROW + _SPARE_SECONDS
-        return _Rewriting(self, seconds), _Deciding(self, seconds)
+        seconds = max(hook.seconds for hook in self.hooks) * _EVENTS_PER_CALL + _SPARE_SECONDS
+        return _RewritingHook(self, seconds), _DecidingHook(self, seconds)
 
-    def shown(self, pending: PendingCall) -> ShownCall:
+    def view_call(self, pending: PendingCall) -> CallView:
         """A call as hooks are told of it."""
-        folder = self.setting.cwd or self.setting.project
-        return ShownCall.of(pending.spec, pending.arguments, folder)
+        folder = self.context.cwd or self.context.project
+        return CallView.of(pending.spec, pending.arguments, folder)
 
     async def before(self, pending: PendingCall) -> Verdict | None:
         """Ask the PreToolUse hooks about a call."""
-        if server_asking(pending.spec):
+        if elicitation_server(pending.spec):
             return None  # a server's question to a person has events of its own
-        key, mark = _key(pending), mark_of(pending)
-        if self._heard.get(key, ("", None))[0] != mark:
-            self._heard[key] = mark, await self._asked(pending)
-        reply = self._heard[key][1]
+        key, digest = _call_key(pending), digest_call(pending)
+        if self._replies.get(key, ("", None))[0] != digest:
+            self._replies[key] = digest, await self._fire_before(pending)
+        reply = self._replies[key][1]
         if reply.halt:
             return Halt(reply.halt)
-        if reply.word == "deny":
+        if reply.decision == "deny":
             return Deny(reply.reason or "a hook said no")
-        return None if reply.arguments is None else Rewrite(self.shown(pending).ours(reply.arguments))
+        return None if reply.arguments is None else Rewrite(self.view_call(pending).restore_arguments(reply.arguments))
 
-    async def _asked(self, pending: PendingCall) -> HookReply:
-        return await self.fire("PreToolUse", self.about(pending), pending=pending, session_id=pending.session_id)
+    async def _fire_before(self, pending: PendingCall) -> HookReply:
+        return await self.fire("PreToolUse", self.call_fields(pending), pending=pending, session_id=pending.session_id)
 
     def decide(self, pending: PendingCall) -> Verdict | None:
         """Pass on what the hooks said about the call as it is now."""
-        _, reply = self._heard.get(_key(pending), ("", HookReply()))
-        mark = mark_of(pending)
-        self.allowed.discard(mark)
-        if reply.word == "allow":
-            self.allowed.add(mark)
-        return Ask(reply.reason or "a hook wants a person to decide", "hook") if reply.word == "ask" else None
+        _, reply = self._replies.get(_call_key(pending), ("", HookReply()))
+        digest = digest_call(pending)
+        self.allowed_calls.discard(digest)
+        if reply.decision == "allow":
+            self.allowed_calls.add(digest)
+        return Ask(reply.reason or "a hook wants a person to decide", "hook") if reply.decision == "ask" else None
 
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
         """Let the hooks see what came of a call; they may add to it or replace it."""
-        self._heard.pop(_key(pending), None)
-        mark = mark_of(pending)
-        self.allowed.discard(mark)
-        self.granted.discard(mark)
+        self._replies.pop(_call_key(pending), None)
+        digest = digest_call(pending)
+        self.allowed_calls.discard(digest)
+        self.approved_calls.discard(digest)
         if isinstance(outcome, Interrupted):
             return None
-        seen = await self._seen(pending, outcome)
-        await self._moved(pending)
-        return await self._all_ended(pending, seen)
+        seen = await self._fire_after(pending, outcome)
+        await self._report_folder(pending)
+        return await self._fire_batch(pending, seen)
 
-    async def _seen(self, pending: PendingCall, outcome: Completed | Failed) -> Completed | Failed:
-        if server := server_asking(pending.spec):
-            form = {"mcp_server_name": server, **form_filled_in(outcome)}
-            return refilled(outcome, await self.fire("ElicitationResult", form, session_id=pending.session_id))
-        fields = self.about(pending) | {"duration_ms": round(outcome.seconds * 1000)}
+    async def _fire_after(self, pending: PendingCall, outcome: Completed | Failed) -> Completed | Failed:
+        if server := elicitation_server(pending.spec):
+            form = {"mcp_server_name": server, **elicitation_result_fields(outcome)}
+            return apply_elicitation_reply(
+                outcome, await self.fire("ElicitationResult", form, session_id=pending.session_id)
+            )
+        fields = self.call_fields(pending) | {"duration_ms": round(outcome.seconds * 1000)}
         if isinstance(outcome, Completed):
             event, fields = "PostToolUse", fields | {"tool_response": outcome.text}
         elif outcome.started:
@@ -140,42 +147,42 @@ class ShellHooks(Firing):
         else:
             return outcome
         reply = await self.fire(event, fields, pending=pending, session_id=pending.session_id)
-        return followed(outcome, reply)
+        return apply_reply(outcome, reply)
 
-    async def _moved(self, pending: PendingCall) -> None:
+    async def _report_folder(self, pending: PendingCall) -> None:
         """Tell of a shell that is in another folder than before."""
-        folder = self.setting.folder()
+        folder = self.context.folder()
         if pending.spec.group == "shell" and folder != self._folder:
             fields = {"old_cwd": self._folder, "new_cwd": folder}
             self._folder = folder
             await self.fire("CwdChanged", fields, session_id=pending.session_id)
 
-    async def _all_ended(self, pending: PendingCall, outcome: Completed | Failed) -> Outcome:
-        entry: Entry = {**self.about(pending), "tool_response": outcome.text}
-        ended = self.batches.ended(pending.call, entry)
+    async def _fire_batch(self, pending: PendingCall, outcome: Completed | Failed) -> Outcome:
+        entry: BatchEntry = {**self.call_fields(pending), "tool_response": outcome.text}
+        ended = self.batches.record_end(pending.call, entry)
         if ended is None:
             return outcome
         reply = await self.fire("PostToolBatch", {"tool_calls": ended}, session_id=pending.session_id)
-        if reply.word == "deny":
+        if reply.decision == "deny":
             reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
-        return followed(outcome, reply)
+        return apply_reply(outcome, reply)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         """Let the SubagentStop hooks see an answer; what they object to is added to it."""
-        fields = _agent(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
+        fields = _agent_fields(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
         reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
         if reply.halt:
             raise Halted(reply.halt)
-        notes = (reply.reason if reply.word == "deny" else "", reply.context)
+        notes = (reply.reason if reply.decision == "deny" else "", reply.context)
         return "\n".join((answer, *(f"[hook] {note}" for note in notes if note)))
 
-    def about(self, pending: PendingCall) -> dict[str, object]:
+    def call_fields(self, pending: PendingCall) -> dict[str, object]:
         """The fields every event of a call has."""
-        shown = self.shown(pending)
+        shown = self.view_call(pending)
         return {"tool_name": shown.name, "tool_input": shown.arguments, "tool_use_id": pending.call.id}
 
 
-class _Rewriting(Hook):
+class _RewritingHook(Hook):
     def __init__(self, hooks: ShellHooks, seconds: float) -> None:
         self.seconds = seconds
         self._hooks = hooks
@@ -187,13 +194,13 @@ class _Rewriting(Hook):
         return await self._hooks.after(pending, outcome)
 
     async def agent_began(self, agent: InnerAgent) -> None:
-        await self._hooks.fire("SubagentStart", _agent(agent), session_id=agent.session_id)
+        await self._hooks.fire("SubagentStart", _agent_fields(agent), session_id=agent.session_id)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
         return await self._hooks.agent_ended(agent, answer)
 
 
-class _Deciding(Hook):
+class _DecidingHook(Hook):
     def __init__(self, hooks: ShellHooks, seconds: float) -> None:
         self.seconds = seconds
         self._hooks = hooks
@@ -202,14 +209,14 @@ class _Deciding(Hook):
         return self._hooks.decide(pending)
 
 
-def mark_of(pending: PendingCall) -> str:
+def digest_call(pending: PendingCall) -> str:
     """Names a call by what it would do."""
     return digest_of(pending.spec.name, pending.arguments, (), session_id=pending.session_id)
 
 
-def _key(pending: PendingCall) -> tuple[str, str, str]:
+def _call_key(pending: PendingCall) -> tuple[str, str, str]:
     return pending.session_id, pending.turn_id, pending.call.id
 
 
-def _agent(agent: InnerAgent) -> dict[str, object]:
+def _agent_fields(agent: InnerAgent) -> dict[str, object]:
     return {"agent_id": agent.call_id, "agent_type": agent.name}

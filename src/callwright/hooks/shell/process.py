@@ -16,7 +16,7 @@ from callwright.hooks.shell.config import ShellHook
 
 _OUTPUT_BYTES = 1 << 20
 _LINGER_SECONDS = 0.3
-_NOT_RUN = {126: "it cannot be executed", 127: "there is no such command"}
+_NOT_STARTED = {126: "it cannot be executed", 127: "there is no such command"}
 _BLOCK = 2
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z|k)?sh|perl|ruby|node|deno|bun")
 _NOT_OPENED = re.compile(r"(\S*(python|pypy|sh)[\d.]*: )?(0: )?can(no|')t open .*no such file.*", re.IGNORECASE)
@@ -24,7 +24,7 @@ _SHELL_WORDS = frozenset({"exec", "command", "env", "nohup", "uv", "run"})
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class HookRun:
     """What came of a hook's process."""
 
     exit_code: int = 0
@@ -34,8 +34,8 @@ class Ran:
     """Why this is no decision: it could not start, or did not end in time."""
 
 
-async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str) -> Ran:
-    """Run a hook to its end; whatever goes wrong is told as a problem, never as a decision."""
+async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str) -> HookRun:
+    """Run a hook to its end; whatever goes wrong is outputs as a problem, never as a decision."""
     environment = {**os.environ, "CLAUDE_PROJECT_DIR": project, "CALLWRIGHT_PROJECT_DIR": project}
     try:
         process = await asyncio.create_subprocess_exec(
@@ -48,24 +48,24 @@ async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd:
             start_new_session=True,
         )
     except OSError as error:
-        return Ran(problem=f"could not start: {error}")
+        return HookRun(problem=f"could not start: {error}")
     try:
         async with asyncio.timeout(hook.seconds):
-            ran = await _talked(process, json.dumps(payload).encode() + b"\n")
+            run = await _exchange(process, json.dumps(payload).encode() + b"\n")
     except TimeoutError:
-        return Ran(problem=f"did not end within {hook.seconds:g} s and was stopped")
+        return HookRun(problem=f"did not end within {hook.seconds:g} s and was stopped")
     finally:
         await _end(process)
-    problem = await _why_not_run(hook.command, ran, cwd, environment)
-    return Ran(ran.exit_code, ran.stdout, ran.stderr, problem)
+    problem = await _explain_no_start(hook.command, run, cwd, environment)
+    return HookRun(run.exit_code, run.stdout, run.stderr, problem)
 
 
-async def _talked(process: asyncio.subprocess.Process, given: bytes) -> Ran:
+async def _exchange(process: asyncio.subprocess.Process, given: bytes) -> HookRun:
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
-        return Ran(problem="could not start: no pipes")
+        return HookRun(problem="could not start: no pipes")
     readers = [asyncio.ensure_future(_read(stream)) for stream in (stdout, stderr)]
-    with suppress(ConnectionError):  # a hook need not read what it is told
+    with suppress(ConnectionError):  # a hook need not read what it is outputs
         stdin.write(given)
         await stdin.drain()
         stdin.close()
@@ -75,8 +75,8 @@ async def _talked(process: asyncio.subprocess.Process, given: bytes) -> Ran:
     finally:
         for reader in readers:
             reader.cancel()
-    told = [reader.result() if reader.done() and not reader.cancelled() else b"" for reader in readers]
-    return Ran(exit_code, *(text.decode(errors="replace").strip() for text in told))
+    outputs = [reader.result() if reader.done() and not reader.cancelled() else b"" for reader in readers]
+    return HookRun(exit_code, *(text.decode(errors="replace").strip() for text in outputs))
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:
@@ -94,15 +94,15 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     cast("Any", process)._transport.close()  # noqa: SLF001 - pipes that others hold open are closed in no other way
 
 
-async def _why_not_run(command: str, ran: Ran, cwd: str, environment: Mapping[str, str]) -> str:
+async def _explain_no_start(command: str, run: HookRun, cwd: str, environment: Mapping[str, str]) -> str:
     """Tell a hook that said something from one that never came to speak: shells and interpreters exit with 2 too."""
-    if ran.exit_code in _NOT_RUN:
-        return f"could not start: {_NOT_RUN[ran.exit_code]} (exit code {ran.exit_code})"
-    if ran.exit_code != _BLOCK:
+    if run.exit_code in _NOT_STARTED:
+        return f"could not start: {_NOT_STARTED[run.exit_code]} (exit code {run.exit_code})"
+    if run.exit_code != _BLOCK:
         return ""
-    missing = missing_script(command, cwd, environment)
+    missing = find_missing_script(command, cwd, environment)
     # a guess at which word is the script must not cost a no: the interpreter has to have said so itself
-    if missing and _NOT_OPENED.fullmatch(ran.stderr) and missing in ran.stderr:
+    if missing and _NOT_OPENED.fullmatch(run.stderr) and missing in run.stderr:
         return f"could not start: there is no file {missing}"
     check = await asyncio.create_subprocess_exec(
         "bash", "-n", "-c", command, stderr=asyncio.subprocess.DEVNULL, stdin=asyncio.subprocess.DEVNULL
@@ -110,7 +110,7 @@ async def _why_not_run(command: str, ran: Ran, cwd: str, environment: Mapping[st
     return "could not start: its command is not valid shell" if await check.wait() else ""
 
 
-def missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> str:
+def find_missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> str:
     """Name the script an interpreter was to run and that is not there; empty where the command is another kind."""
     try:
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
@@ -126,7 +126,7 @@ def missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> st
     given = next((word for word in lexer[1:] if not word.startswith("-")), "")
     if not given or any(word in ("-c", "-e", "-m", "-") for word in lexer[1 : lexer.index(given)]):
         return ""
-    script = _expanded(given, environment)
+    script = _expand_variables(given, environment)
     return "" if "$" in script or Path(cwd, script).exists() else script
 
 
@@ -134,6 +134,6 @@ def _last_part(command: str) -> list[str]:
     return shlex.split(re.split(r"&&|\|\||[;|&]", command)[-1])
 
 
-def _expanded(word: str, environment: Mapping[str, str]) -> str:
+def _expand_variables(word: str, environment: Mapping[str, str]) -> str:
     filled = re.sub(r"\$\{?(\w+)\}?", lambda found: environment.get(found[1], found[0]), word)
     return str(Path(filled).expanduser())

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from callwright.core.access import DeletePath
-from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, joined
-from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_more
+from callwright.policy.rules.patterns import INNER_SPACE, CommandPattern, join_words
+from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_other_program
 from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
@@ -20,7 +20,7 @@ _LAUNCHERS = words(
     " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
     " source ."
 )
-_LOOKS = frozenset({Verdict.READ_ONLY, Verdict.READS_NETWORK})
+_READING = frozenset({Verdict.READ_ONLY, Verdict.READS_NETWORK})
 _SHELLS = words("bash sh zsh dash ksh mksh ash fish rbash csh tcsh")
 _EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
 
@@ -34,7 +34,7 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
         return False
     if not all(is_harmless_variable(name, value) for name, value in command.assignments):
         return False  # a variable may turn a program into another one
-    return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _allowed_layers(command))
+    return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _layers_to_allow(command))
 
 
 def outermost(command: SimpleCommand) -> tuple[str, ...]:
@@ -42,17 +42,17 @@ def outermost(command: SimpleCommand) -> tuple[str, ...]:
     return command.wrapped[0] if command.wrappers and command.wrapped else command.words
 
 
-def _allowed_layers(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _layers_to_allow(command: SimpleCommand) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield the words from outside in, each with what it launches, until a wrapper is not transparent."""
     layers = (*command.wrapped[: len(command.wrappers)], command.words)
     for place, layer in enumerate(layers):
         inner = layers[place + 1] if place + 1 < len(layers) else ()
         yield layer, inner
-        if inner and not _transparent(command.wrappers[place : place + 1], layer, inner):
+        if inner and not _is_transparent(command.wrappers[place : place + 1], layer, inner):
             return
 
 
-def _transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+def _is_transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
     if not wrapper:
         return False
     return wrapper[0] in _TRANSPARENT or (wrapper[0] == "xargs" and layer[1:] == inner)
@@ -61,7 +61,7 @@ def _transparent(wrapper: tuple[str, ...], layer: tuple[str, ...], inner: tuple[
 def _covers_layer(
     pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...], command: SimpleCommand
 ) -> bool:
-    if not layer or not pattern.matches(joined(layer)):
+    if not layer or not pattern.matches(join_words(layer)):
         return False
     if pattern.exact:
         return True
@@ -69,26 +69,26 @@ def _covers_layer(
         return False  # `scripts/*` is a place, and the way up leads out of it
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
         return _names_launched(pattern, layer, inner)
-    return _foreseeable(pattern.spelled, command)
+    return _is_foreseeable(pattern.literal_prefix, command)
 
 
 def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
     """`npx eslint *` names what npx runs; `npx *` would let the wildcard choose the program."""
     if not inner or layer[0] in _LAUNCHERS or layer[-len(inner) :] != inner:
         return False
-    named = joined(layer[: len(layer) - len(inner) + 1])
-    return f"{pattern.spelled} ".startswith(f"{named} ")
+    named = join_words(layer[: len(layer) - len(inner) + 1])
+    return f"{pattern.literal_prefix} ".startswith(f"{named} ")
 
 
-def _foreseeable(spelled: str, command: SimpleCommand) -> bool:
+def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
     """Whether a rule's wildcard adds only arguments: no destruction, no program, nothing unknown to a mere look."""
-    if runs_more(command.words, spelled):
+    if runs_other_program(command.words, spelled):
         return False
     match _verdict(shlex.join(command.words)) if command.wrappers else command.verdict:
         case Verdict.DESTRUCTIVE:
             return _spells_destruction(spelled)
         case Verdict.UNKNOWN:
-            return not any(_verdict(plain) in _LOOKS for plain in _plain_forms(spelled, command.words))
+            return not any(_verdict(plain) in _READING for plain in _plain_forms(spelled, command.words))
         case _:
             return True
 
@@ -120,7 +120,7 @@ def _spells_destruction(spelled: str) -> bool:
     )
 
 
-def _runs_what_it_is_fed(program: str, arguments: tuple[str, ...]) -> bool:
+def _runs_its_input(program: str, arguments: tuple[str, ...]) -> bool:
     if program == "alias":
         return any("=" in argument for argument in arguments)
     operands = [argument for argument in arguments if not argument.startswith(("-", "+"))]
@@ -129,17 +129,17 @@ def _runs_what_it_is_fed(program: str, arguments: tuple[str, ...]) -> bool:
 
 def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
     """Whether a deny or ask rule's pattern is found at any layer of a command, however it is spelled."""
-    loose = pattern.loosened()
-    return any(loose.matches(text) for text in _feared_texts(command))
+    loose = pattern.loosen()
+    return any(loose.matches(text) for text in _texts_to_deny(command))
 
 
 @lru_cache(maxsize=4096)
-def _feared_texts(command: SimpleCommand) -> tuple[str, ...]:
-    texts = (text for layer in _feared_layers(command) for text in _spellings(layer))
+def _texts_to_deny(command: SimpleCommand) -> tuple[str, ...]:
+    texts = (text for layer in _layers_to_deny(command) for text in _spellings(layer))
     return tuple(dict.fromkeys(each for text in texts for each in (text, text.replace(INNER_SPACE, " "))))
 
 
-def _feared_layers(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
+def _layers_to_deny(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
     settings = tuple(f"{name}={'' if value is None else value}" for name, value in command.assignments)
     for layer in (*command.wrapped, command.words):
         yield layer
@@ -152,10 +152,10 @@ def _feared_layers(command: SimpleCommand) -> Iterator[tuple[str, ...]]:
 def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
     if not layer:
         return
-    yield joined(layer).casefold()
+    yield join_words(layer).casefold()
     name = layer[0].rpartition("/")[2].removesuffix(".exe")
     if name != layer[0]:
-        yield joined((name, *layer[1:])).casefold()
+        yield join_words((name, *layer[1:])).casefold()
 
 
 def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
@@ -163,11 +163,11 @@ def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
     if not command.words:
         return False
     program = command.words[0].rpartition("/")[2].casefold()
-    if _runs_what_it_is_fed(program, command.words[1:]):
+    if _runs_its_input(program, command.words[1:]):
         return True
     if command.literal:
         return False
     if not _EXPANDS.isdisjoint(program):
         return True
-    wanted = pattern.spelled.casefold().partition(" ")[0]
+    wanted = pattern.literal_prefix.casefold().partition(" ")[0]
     return not wanted or program.startswith(wanted) or wanted == program

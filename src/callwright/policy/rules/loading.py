@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, cast
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
 from callwright.policy.decide import Policies
-from callwright.policy.dry_run import JudgedCall, call_of
+from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import CommandPattern, command_pattern
@@ -21,17 +21,17 @@ from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import why_too_broad
 from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, is_known, names_tool
 
-ProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
+RuleProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
 _PRIMARY_FIELDS = ("command:", "file_path:", "path:", "url:")
 _SEPARATORS = re.compile(r"&&|\|\||[;|\n]|(?<![<>&\d])&(?![&>])|(?<!-)>|<")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleProblem:
     """Something a person should know about one of their rules."""
 
-    kind: ProblemKind
+    kind: RuleProblemKind
     rule: Rule
     text: str
 
@@ -39,38 +39,38 @@ class Problem:
         return f"{self.rule.source}: {self.kind}: {self.text}"
 
 
-def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[Problem, ...]:
+def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[RuleProblem, ...]:
     """Look at rules together; `tools` are the names that exist beside the usual ones."""
     known = frozenset(canonical(name) for name in tools)
     found = (_first_problem(rule, rules, known) for rule in rules)
     return tuple(problem for problem in found if problem is not None)
 
 
-def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> Problem | None:
-    checks: tuple[tuple[ProblemKind, str], ...] = (
-        ("unknown tool", _unknown(rule, known)),
-        ("never matches", _never(rule)),
-        ("unreachable", _unreachable(rule, rules)),
-        ("too broad", _too_broad(rule)),
+def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> RuleProblem | None:
+    checks: tuple[tuple[RuleProblemKind, str], ...] = (
+        ("unknown tool", _why_unknown(rule, known)),
+        ("never matches", _why_never_matches(rule)),
+        ("unreachable", _why_unreachable(rule, rules)),
+        ("too broad", _why_broad(rule)),
     )
-    return next((Problem(kind, rule, text) for kind, text in checks if text), None)
+    return next((RuleProblem(kind, rule, text) for kind, text in checks if text), None)
 
 
-def _unknown(rule: Rule, known: frozenset[str]) -> str:
-    if not rule.wide or is_known(rule.tool) or rule.tool in known:
+def _why_unknown(rule: Rule, known: frozenset[str]) -> str:
+    if not rule.restricts or is_known(rule.tool) or rule.tool in known:
         return ""
     return f"there is no tool {rule.text.partition('(')[0]}, so it protects nothing"
 
 
-def _never(rule: Rule) -> str:
+def _why_never_matches(rule: Rule) -> str:
     specifier = rule.specifier or ""
-    if not rule.wide and "*" in rule.tool and not re.match(r"mcp__[^*]+?__", rule.tool):
+    if not rule.restricts and "*" in rule.tool and not re.match(r"mcp__[^*]+?__", rule.tool):
         return "an allow rule may use * in a tool's name only after mcp__server__"
     if specifier.startswith(_PRIMARY_FIELDS) and rule.tool in (*FILE_FAMILIES, "bash", "webfetch"):
         return f"write what it may be without {specifier.partition(':')[0]}:"
     if rule.tool == "bash" and specifier:
-        return _never_command(rule, specifier)
-    if rule.tool == "webfetch" and specifier and not rule.wide and not specifier.startswith("domain:"):
+        return _why_command_never_matches(rule, specifier)
+    if rule.tool == "webfetch" and specifier and not rule.restricts and not specifier.startswith("domain:"):
         return "write WebFetch(domain:example.com)"
     if rule.tool in FILE_FAMILIES | RESOURCE_FAMILIES and specifier.startswith("!"):
         return "patterns cannot be negated; write a rule of the other kind"
@@ -79,18 +79,22 @@ def _never(rule: Rule) -> str:
     return ""
 
 
-def _never_command(rule: Rule, specifier: str) -> str:
+def _why_command_never_matches(rule: Rule, specifier: str) -> str:
     if _SEPARATORS.search(_QUOTED.sub("", specifier)):
         return "a line is judged command by command, and redirects by Edit rules; write one rule for each command"
     if ":*" in specifier[:-2] and "\\:*" not in specifier:
         return "`:*` means `anything` only at the end; write a space and * instead"
     pattern = command_pattern(specifier)
-    if not rule.wide and not pattern.exact and re.match(r"(env|watch|setsid|ionice|flock|find\b.*-exec)\b", specifier):
+    if (
+        not rule.restricts
+        and not pattern.exact
+        and re.match(r"(env|watch|setsid|ionice|flock|find\b.*-exec)\b", specifier)
+    ):
         return "what it runs would be the wildcard's choice; only a rule without * covers it"
     return ""
 
 
-def _unreachable(rule: Rule, rules: Sequence[Rule]) -> str:
+def _why_unreachable(rule: Rule, rules: Sequence[Rule]) -> str:
     stricter = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}[rule.kind]
     for other in rules:
         if other.kind in stricter and not other.session and _includes(other, rule):
@@ -118,8 +122,8 @@ def _includes_command(wide: CommandPattern, narrow: str) -> bool:
     return all(wide.matches(sample) for sample in samples)
 
 
-def _too_broad(rule: Rule) -> str:
-    if rule.wide:
+def _why_broad(rule: Rule) -> str:
+    if rule.restricts:
         return ""
     if rule.tool == "bash":
         return why_too_broad(command_pattern(rule.specifier or "*"))
@@ -140,11 +144,11 @@ class LoadedRules:
     """Rules and what a person should know about them."""
 
     rules: tuple[Rule, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[RuleProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _RuleEntry:
     rule: Rule
     match: tuple[str, ...] = ()
     not_match: tuple[str, ...] = ()
@@ -162,12 +166,12 @@ def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | 
     failed = [
         problem
         for entry in entries
-        for problem in failed_examples(entry.rule, here, match=entry.match, not_match=entry.not_match)
+        for problem in check_examples(entry.rule, here, match=entry.match, not_match=entry.not_match)
     ]
     return LoadedRules(rules, (*check_rules(rules, tools), *failed))
 
 
-def _entries(file: Path) -> Iterable[_Entry]:
+def _entries(file: Path) -> Iterable[_RuleEntry]:
     try:
         content: object = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -189,15 +193,15 @@ def _mapping(value: object, file: Path) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value)
 
 
-def _entry(kind: RuleKind, item: object, file: Path, base: str) -> _Entry:
+def _entry(kind: RuleKind, item: object, file: Path, base: str) -> _RuleEntry:
     if isinstance(item, str):
-        return _Entry(parse_rule(kind, item, written_in=str(file), base=base))
+        return _RuleEntry(parse_rule(kind, item, written_in=str(file), base=base))
     fields = _mapping(item, file)
     text = fields.get("rule")
     if not isinstance(text, str):
         raise UsageError(f"an entry of {kind} in {file} has no rule: {item!r}")
     rule = parse_rule(kind, text, written_in=str(file), base=base)
-    return _Entry(rule, _texts(fields.get("match", ()), file), _texts(fields.get("not_match", ()), file))
+    return _RuleEntry(rule, _texts(fields.get("match", ()), file), _texts(fields.get("not_match", ()), file))
 
 
 def _texts(value: object, file: Path) -> tuple[str, ...]:
@@ -208,24 +212,24 @@ def _texts(value: object, file: Path) -> tuple[str, ...]:
     return tuple(cast("Sequence[str]", value))
 
 
-def failed_examples(
+def check_examples(
     rule: Rule, here: PathContext, *, match: Iterable[str], not_match: Iterable[str]
-) -> Iterator[Problem]:
+) -> Iterator[RuleProblem]:
     """Try a rule on what its author says it matches and does not match."""
     for example in match:
         if not _applies(rule, example, here):
-            yield Problem("example fails", rule, f"it does not match {example!r}")
+            yield RuleProblem("example fails", rule, f"it does not match {example!r}")
     for example in not_match:
         if _applies(rule, example, here):
-            yield Problem("example fails", rule, f"it matches {example!r}")
+            yield RuleProblem("example fails", rule, f"it matches {example!r}")
 
 
 def _applies(rule: Rule, example: str, here: PathContext) -> bool:
-    access, call = call_of(rule.tool, example, here.cwd)
+    access, call = dry_run_call(rule.tool, example, here.cwd)
     return concerns(rule, (access,), call, here)
 
 
-def concerns(rule: Rule, accesses: Iterable[Access], call: JudgedCall, here: PathContext) -> bool:
+def concerns(rule: Rule, accesses: Iterable[Access], call: DryRunCall, here: PathContext) -> bool:
     """Whether a rule, alone in the world, has a say about anything a call touches."""
     alone = Policies(Rules([rule], here))
     return any(rule.source in alone.decide(access, call).source for access in accesses)

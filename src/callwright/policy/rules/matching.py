@@ -29,12 +29,12 @@ from callwright.core.access import (
 from callwright.core.json import JsonObject
 from callwright.core.uri import uri_readings
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.paths import PathContext, Places, places_of
+from callwright.policy.paths import PathContext, PossiblePaths, possible_paths
 from callwright.policy.rules.command_patterns import covers, may_name, names_command
 from callwright.policy.rules.patterns import PathPattern, command_pattern, domain_matches, path_pattern, wildcard
 from callwright.policy.rules.resource_patterns import resource_pattern
 from callwright.policy.rules.rule import Rule
-from callwright.policy.shell_line import PartOfLine, places_for, plan_without_redirects
+from callwright.policy.shell_line import PartOfLine, paths_for_call, plan_without_redirects
 from callwright.policy.tool_names import (
     FILE_FAMILIES,
     RESOURCE_FAMILIES,
@@ -67,16 +67,16 @@ class Match(IntEnum):
 
 def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """Compare a rule with one access of a call. Reads links and globs, changes nothing."""
-    if "*" in rule.tool and not rule.wide and not _named_server(rule.tool):
+    if "*" in rule.tool and not rule.restricts and not _names_one_server(rule.tool):
         return Match.NO
     if rule.specifier is None:
-        return _sure(_names_whole_tool(rule, access, subject))
+        return _match_if(_names_whole_tool(rule, access, subject))
     found = _by_argument(rule, access, subject)
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
-            found = max(found, _by_path(rule, access, places_for(path, subject, here), here))
+            found = max(found, _by_path(rule, access, paths_for_call(path, subject, here), here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
             found = max(found, _by_domain(rule, url))
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri) if names_tool(
@@ -92,24 +92,27 @@ def hides(rule: Rule, path: str, here: PathContext) -> bool:
     """Whether a deny rule is about reading a path, whichever tool would read it."""
     if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
         return False
-    return rule.specifier is None or _by_path(rule, ReadPath(path), places_of(path, here, shell=False), here) > Match.NO
+    return (
+        rule.specifier is None
+        or _by_path(rule, ReadPath(path), possible_paths(path, here, shell=False), here) > Match.NO
+    )
 
 
-def _sure(claim: bool) -> Match:
+def _match_if(claim: bool) -> Match:
     return Match.YES if claim else Match.NO
 
 
-def _named_server(tool: str) -> bool:
+def _names_one_server(tool: str) -> bool:
     server = tool.removeprefix("mcp__").partition("__")
     return tool.startswith("mcp__") and bool(server[1]) and "*" not in server[0]
 
 
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
     names = families_of(access)
-    if rule.wide or not isinstance(subject, PartOfLine):
+    if rule.restricts or not isinstance(subject, PartOfLine):
         # what a line touches is not the shell's to allow: `Bash` never stands for a redirect's target
         names |= identities(subject.spec)
-    grouped = rule.wide or family_of(access) in _NAMED_BY_GROUP
+    grouped = rule.restricts or family_of(access) in _NAMED_BY_GROUP
     return names_tool(rule.tool, names, subject.spec.group if grouped else "")
 
 
@@ -119,15 +122,15 @@ def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
     families = {family_of(access)}
     if rule.kind == "deny" and not isinstance(access, ReadPath):
         families.add("read")  # who may not see a file may not replace it either
-    if isinstance(access, ReadPath) and (rule.wide or canonical(subject.spec.name) in FILE_FAMILIES):
-        families |= FILE_FAMILIES - {"read", "edit"} if rule.wide else {canonical(subject.spec.name)}
+    if isinstance(access, ReadPath) and (rule.restricts or canonical(subject.spec.name) in FILE_FAMILIES):
+        families |= FILE_FAMILIES - {"read", "edit"} if rule.restricts else {canonical(subject.spec.name)}
     return names_tool(rule.tool, families, "")
 
 
-def _by_path(rule: Rule, access: Access, places: Places, here: PathContext) -> Match:
+def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContext) -> Match:
     pattern = _pattern(rule, here)
-    if not rule.wide:
-        return _sure(places.known and all(pattern.matches(place) for place in places.all))
+    if not rule.restricts:
+        return _match_if(places.known and all(pattern.matches(place) for place in places.all))
     if any(pattern.matches(place) for place in places.all):
         return Match.YES
     if isinstance(access, DeletePath) and any(pattern.below(place) for place in places.all):
@@ -137,27 +140,27 @@ def _by_path(rule: Rule, access: Access, places: Places, here: PathContext) -> M
 
 def _pattern(rule: Rule, here: PathContext) -> PathPattern:
     base = rule.base or here.cwd
-    return path_pattern(rule.specifier or "**", base=base, cwd=here.cwd, home=here.home, wide=rule.wide)
+    return path_pattern(rule.specifier or "**", base=base, cwd=here.cwd, home=here.home, wide=rule.restricts)
 
 
 def _by_domain(rule: Rule, url: str) -> Match:
     try:
         host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
     except ValueError:
-        return Match.MAYBE if rule.wide else Match.NO
+        return Match.MAYBE if rule.restricts else Match.NO
     if not host:
-        return Match.MAYBE if rule.wide else Match.NO
+        return Match.MAYBE if rule.restricts else Match.NO
     wanted = rule.specifier or ""
     domain = wanted.removeprefix("domain:")
-    if domain == wanted and not rule.wide:
+    if domain == wanted and not rule.restricts:
         return Match.NO
-    return _sure(domain_matches(domain, host))
+    return _match_if(domain_matches(domain, host))
 
 
 def _by_resource(rule: Rule, access: Access, uri: str) -> Match:
     pattern = resource_pattern(rule.specifier or "**")
-    if not rule.wide:
-        return _sure(pattern.allows(uri))
+    if not rule.restricts:
+        return _match_if(pattern.allows(uri))
     if rule.specifier == "*" or pattern.catches(uri):
         return Match.YES
     if isinstance(access, DeleteResource) and pattern.may_lie_below(uri):
@@ -169,8 +172,8 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
     if not isinstance(subject, PartOfLine):
         return Match.MAYBE
     pattern = command_pattern(rule.specifier or "*")
-    if not rule.wide:
-        return _sure(covers(pattern, subject))
+    if not rule.restricts:
+        return _match_if(covers(pattern, subject))
     if pattern.anything:
         return Match.YES
     if subject.command is None:
@@ -182,7 +185,11 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
 
 def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
-    if rule.wide or not isinstance(access, (WritePath, DeletePath, Reach)) or not names_tool(rule.tool, ("bash",), ""):
+    if (
+        rule.restricts
+        or not isinstance(access, (WritePath, DeletePath, Reach))
+        or not names_tool(rule.tool, ("bash",), "")
+    ):
         return Match.NO
     if not isinstance(subject, PartOfLine) or subject.command is None:
         return Match.NO
@@ -192,8 +199,8 @@ def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -
         return Match.NO
     if isinstance(access, Reach):
         return Match.YES
-    places = places_for(access.path, subject, here)
-    return _sure(places.known and all(here.inside(real) for real in places.real))
+    places = paths_for_call(access.path, subject, here)
+    return _match_if(places.known and all(here.inside(real) for real in places.real))
 
 
 def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
@@ -201,17 +208,17 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
         return Match.NO
     if not names_tool(rule.tool, identities(subject.spec), subject.spec.group):
         return Match.NO
-    if not rule.wide and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
+    if not rule.restricts and (rule.tool in RESOURCE_FAMILIES or not isinstance(access, UseTool)):
         return Match.NO
-    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _named_arguments(rule, subject.arguments)):
-        return _sure(all(_equals(value, subject.arguments[key]) for key, value in named))
+    if _ARGUMENTS.fullmatch(rule.specifier or "") and (named := _parse_named_arguments(rule, subject.arguments)):
+        return _match_if(all(_equals(value, subject.arguments[key]) for key, value in named))
     primary = _PRIMARY.get(canonical(subject.spec.name), ())
-    if rule.wide and not primary and not isinstance(access, UseTool):
+    if rule.restricts and not primary and not isinstance(access, UseTool):
         return Match.NO
-    return _sure(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))
+    return _match_if(any(_equals(rule.specifier or "", given) for given in _strings(subject.arguments, primary, rule)))
 
 
-def _named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
+def _parse_named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
     """Read `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
     pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
     named = [(key.strip(), value) for key, _, value in pieces]
@@ -221,7 +228,7 @@ def _named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]
 def _strings(arguments: JsonObject, primary: tuple[str, ...], rule: Rule) -> Iterable[object]:
     if primary:
         return (arguments[name] for name in primary if name in arguments)
-    return (value for value in arguments.values() if isinstance(value, str)) if rule.wide else ()
+    return (value for value in arguments.values() if isinstance(value, str)) if rule.restricts else ()
 
 
 def _equals(wanted: str, given: object) -> bool:

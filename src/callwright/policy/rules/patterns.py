@@ -131,7 +131,7 @@ class Wildcard:
             place = found + len(piece)
         return True
 
-    def folded(self) -> "Wildcard":
+    def fold_case(self) -> "Wildcard":
         """The same without regard to case."""
         return Wildcard(tuple(piece.casefold() for piece in self.pieces))
 
@@ -150,7 +150,7 @@ def wildcard(text: str) -> Wildcard:
     return Wildcard(tuple(pieces))
 
 
-def escaped(text: str) -> str:
+def escape_wildcards(text: str) -> str:
     """Write text so that a rule takes it literally."""
     return text.replace("\\", "\\\\").replace("*", "\\*")
 
@@ -172,14 +172,14 @@ class CommandPattern:
         return all(form.exact for form in self.forms) and not self.bounded
 
     @property
-    def spelled(self) -> str:
+    def literal_prefix(self) -> str:
         """What stands before the first wildcard: all the pattern really commits to."""
         return self.forms[0].pieces[0].strip()
 
     @lru_cache(maxsize=4096)  # noqa: B019 - patterns are few and live as long as their rules
-    def loosened(self) -> "CommandPattern":
+    def loosen(self) -> "CommandPattern":
         """The same whatever the case, and with quoted spaces counted as spaces too: quoting must not evade a deny."""
-        folded = tuple(form.folded() for form in self.forms)
+        folded = tuple(form.fold_case() for form in self.forms)
         plain = (Wildcard(tuple(piece.replace(INNER_SPACE, " ") for piece in form.pieces)) for form in folded)
         return CommandPattern(tuple(dict.fromkeys((*folded, *plain))), self.anything, self.bounded)
 
@@ -200,12 +200,12 @@ def command_pattern(text: str) -> CommandPattern:
     bounded = body.endswith((":*", " *")) and not body.endswith("\\:*")
     if bounded:
         body = body[:-2].rstrip()
-    forms = tuple(dict.fromkeys((wildcard(body), wildcard(_unquoted(body)))))
+    forms = tuple(dict.fromkeys((wildcard(body), wildcard(_unquote(body)))))
     empty = not any(forms[0].pieces)
     return CommandPattern(forms, anything=empty, bounded=bounded)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Take shell quotes off, keeping quoted spaces apart from the ones between words."""
     written, quote = list[str](), ""
     for character in text.strip():
@@ -219,7 +219,7 @@ def _unquoted(text: str) -> str:
     return "".join(written) if not quote else text
 
 
-def joined(words: tuple[str, ...]) -> str:
+def join_words(words: tuple[str, ...]) -> str:
     """Join words the way command patterns read them."""
     return " ".join(word.replace(" ", INNER_SPACE) if " " in word else word for word in words)
 

@@ -33,7 +33,7 @@ class Rule:
         return f"{self.kind} rule {self.text}" + (f" in {self.written_in}" if self.written_in else "")
 
     @property
-    def wide(self) -> bool:
+    def restricts(self) -> bool:
         """It restricts, so where there is doubt it applies."""
         return self.kind != "allow"
 

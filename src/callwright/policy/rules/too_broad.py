@@ -35,7 +35,7 @@ def why_too_broad(pattern: CommandPattern) -> str:
     """Say why an allow rule with this pattern lets nearly anything through; empty when it does not."""
     if pattern.anything:
         return "it allows every command"
-    spelled = pattern.spelled.split()
+    spelled = pattern.literal_prefix.split()
     if not spelled:
         return "it starts with a wildcard, so it allows any program"
     program = program_of(spelled[0])
@@ -87,7 +87,7 @@ def prefix_words(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _INLINE_CODE = words("-c -e -E -r -p -i -pe -ne --eval --print --command --execute --interactive")
-_RUNNING: Mapping[str, frozenset[str]] = {
+_RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "git": words(
         "-c -C --config-env --exec-path --git-dir --work-tree --namespace --super-prefix --upload-pack --receive-pack"
         " --exec --open-files-in-pager -O --ext-diff --textconv --output --template --server-option --tool --extcmd"
@@ -123,16 +123,16 @@ _RUNNING: Mapping[str, frozenset[str]] = {
 }
 
 
-def runs_more(command: Sequence[str], spelled: str) -> bool:
+def runs_other_program(command: Sequence[str], spelled: str) -> bool:
     """Whether a word makes a command run more than its program, and the rule does not spell that word out."""
-    known = _RUNNING.get(command[0].rpartition("/")[2])
+    known = _RUNNING_OPTIONS.get(command[0].rpartition("/")[2])
     if known is None:
         return False
     named = frozenset(spelled.split())
-    return any(word not in named and _means_running(word, known) for word in command[1:])
+    return any(word not in named and _runs_program(word, known) for word in command[1:])
 
 
-def _means_running(word: str, known: frozenset[str]) -> bool:
+def _runs_program(word: str, known: frozenset[str]) -> bool:
     name = word.partition("=")[0]
     if name in known:
         return True
