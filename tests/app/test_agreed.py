@@ -31,14 +31,16 @@ def test_a_server_is_shown_with_all_it_would_start_reach_and_send(
     tmp_path: Path, entry: dict[str, object], words: tuple[str, ...]
 ) -> None:
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"time": entry}}))
-    (wish,) = Trust(Locations.of(tmp_path, home=tmp_path / "home")).wanted
+    (wish,) = Trust(Locations.of(tmp_path, home=tmp_path / "home")).requests
     assert all(word in wish for word in words), wish
 
 
 def test_a_variable_is_shown_with_its_value(tmp_path: Path) -> None:
     (tmp_path / ".callwright").mkdir()
     (tmp_path / ".callwright" / "settings.json").write_text(json.dumps({"env": {"PATH": "./bin:/usr/bin"}}))
-    assert Trust(Locations.of(tmp_path, home=tmp_path / "home")).wanted == ("environment variable PATH=./bin:/usr/bin",)
+    assert Trust(Locations.of(tmp_path, home=tmp_path / "home")).requests == (
+        "environment variable PATH=./bin:/usr/bin",
+    )
 
 
 @pytest.mark.parametrize("kind", [None, "stdio", "http"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from callwright.app.settings_file import parse_layer
-from callwright.hooks.shell.config import EVENTS, NEVER
+from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
@@ -24,4 +24,4 @@ def test_the_page_on_hooks_names_every_event_and_says_which_never_happen() -> No
     served, _, never = (PAGES / "hooks.md").read_text(encoding="utf-8").partition("events that cannot happen here")
     table = served.partition("## Events")[2]
     assert [event for event in EVENTS if f"`{event}`" not in table] == []
-    assert [event for event in NEVER if f"`{event}`" not in never] == []
+    assert [event for event in UNSUPPORTED_EVENTS if f"`{event}`" not in never] == []

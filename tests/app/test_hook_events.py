@@ -10,10 +10,11 @@ import pytest
 from callwright import Annotations, Answers, Completed, Effect, Failed, Question, SchemaTool, ToolCall, ToolSpec, Turn
 from callwright.agent.compaction import Compaction
 from callwright.agent.results import AgentEvent, Done, Paused, Stopped
-from callwright.app.app import App, RunOptions, assemble
+from callwright.app.app import App, assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
-from callwright.app.permissions import Conditions, faulty_condition
+from callwright.app.permissions import Conditions, condition_fault
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.core.errors import ApprovalRequired
 from callwright.core.json import JsonObject
@@ -29,7 +30,7 @@ TOUCH = ToolCall("1", "bash", {"command": "touch a"})
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Locations:
+def locations(tmp_path: Path) -> Locations:
     (tmp_path / "project").mkdir()
     (tmp_path / "home").mkdir()
     found = Locations.of(tmp_path / "project", home=tmp_path / "home")
@@ -37,11 +38,11 @@ def places(tmp_path: Path) -> Locations:
 
 
 def app_with(
-    places: Locations, hooks: dict[str, Any], *replies: Any, wishes: RunOptions | None = None, **more: Any
+    locations: Locations, hooks: dict[str, Any], *replies: Any, wishes: RunOptions | None = None, **more: Any
 ) -> App:
     content = {"hooks": {event: [{"hooks": _hooks(given)}] for event, given in hooks.items()}, **more}
-    settings = load_settings(places, trusted=False, given=[json.dumps(content)])
-    return assemble(ScriptedProvider(*replies), settings, places, wishes or RunOptions(keep=False))
+    settings = load_settings(locations, trusted=False, given=[json.dumps(content)])
+    return assemble(ScriptedProvider(*replies), settings, locations, wishes or RunOptions(keep=False))
 
 
 def _hooks(given: Any) -> list[Any]:
@@ -56,8 +57,8 @@ def answering(behavior: str, **more: object) -> str:
     return says({"hookSpecificOutput": {"decision": {"behavior": behavior, **more}}})
 
 
-def heard(places: Locations) -> list[dict[str, Any]]:
-    file = places.cwd / "heard.jsonl"
+def heard(locations: Locations) -> list[dict[str, Any]]:
+    file = locations.cwd / "heard.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -77,49 +78,51 @@ async def said(app: App, prompt: str = "go", **more: Any) -> list[AgentEvent]:
         ("echo git push", False),
     ],
 )
-def test_a_condition_is_looked_for_in_everything_that_might_run(places: Locations, line: str, expected: bool) -> None:
-    app = app_with(places, {})
+def test_a_condition_is_looked_for_in_everything_that_might_run(
+    locations: Locations, line: str, expected: bool
+) -> None:
+    app = app_with(locations, {})
     tool = app.registry.get("bash")
     assert tool is not None
     pending = PendingCall(ToolCall("1", "bash"), tool.spec, {"command": line})
-    assert Conditions(app.registry, PathContext.of(places.cwd))("Bash(git push *)", pending) is expected
+    assert Conditions(app.registry, PathContext.of(locations.cwd))("Bash(git push *)", pending) is expected
 
 
-def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(places: Locations) -> None:
-    app = app_with(places, {})
+def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(locations: Locations) -> None:
+    app = app_with(locations, {})
     tool = app.registry.get("bash")
     assert tool is not None
     pending = PendingCall(ToolCall("1", "bash"), tool.spec, {"comand": "ls"})
-    assert Conditions(app.registry, PathContext.of(places.cwd))("Bash(git *)", pending)
+    assert Conditions(app.registry, PathContext.of(locations.cwd))("Bash(git *)", pending)
 
 
-async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(places: Locations) -> None:
+async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(locations: Locations) -> None:
     refuse = {"command": "echo no >&2; exit 2", "if": "Edit(*.py)"}
-    executor = app_with(places, {"PreToolUse": refuse}, wishes=RunOptions(mode="auto", keep=False)).executor
+    executor = app_with(locations, {"PreToolUse": refuse}, wishes=RunOptions(mode="auto", keep=False)).executor
     assert isinstance(await executor.run("write", {"path": "a.txt", "content": "x"}), Completed)
     assert isinstance(await executor.run("write", {"path": "a.py", "content": "x"}), Failed)
-    app = app_with(places, {"PreToolUse": {**refuse, "if": "Bash(git"}})
-    assert "runs every time" in app.problems[-1] and "--settings:1" in app.problems[-1]
+    app = app_with(locations, {"PreToolUse": {**refuse, "if": "Bash(git"}})
+    assert "runs for every call" in app.problems[-1] and "--settings:1" in app.problems[-1]
     assert isinstance(await app.executor.run("read", {"path": "a.txt"}), Failed)
-    assert faulty_condition(ShellHook("PreToolUse", "x", condition="Bash(git *)")) == ""
+    assert condition_fault(ShellHook("PreToolUse", "x", condition="Bash(git *)")) == ""
 
 
-async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(places: Locations) -> None:
+async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(locations: Locations) -> None:
     copy = 'python3 -c \'import json,shutil,sys; shutil.copy(json.load(sys.stdin)["transcript_path"], "copied")\''
-    app = app_with(places, {"Stop": copy}, "hello yourself", wishes=RunOptions())
+    app = app_with(locations, {"Stop": copy}, "hello yourself", wishes=RunOptions())
     assert isinstance((await said(app, "hello"))[-1], Done)
     app.close()
-    kinds = [json.loads(line)["kind"] for line in (places.cwd / "copied").read_text().splitlines()]
+    kinds = [json.loads(line)["kind"] for line in (locations.cwd / "copied").read_text().splitlines()]
     assert kinds == ["user", "assistant"]
-    passing = app_with(places, {"Stop": NOTE}, "hi")
+    passing = app_with(locations, {"Stop": NOTE}, "hi")
     await said(passing)
-    assert "transcript_path" not in heard(places)[-1]
+    assert "transcript_path" not in heard(locations)[-1]
 
 
-async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_say_no(places: Locations) -> None:
-    app = app_with(places, {"PermissionRequest": answering("allow")}, TOUCH, "done")
-    assert isinstance((await said(app))[-1], Done) and (places.cwd / "a").exists()
-    app = app_with(places, {"PermissionRequest": answering("deny", message="not today")}, TOUCH, "a pity")
+async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_say_no(locations: Locations) -> None:
+    app = app_with(locations, {"PermissionRequest": answering("allow")}, TOUCH, "done")
+    assert isinstance((await said(app))[-1], Done) and (locations.cwd / "a").exists()
+    app = app_with(locations, {"PermissionRequest": answering("deny", message="not today")}, TOUCH, "a pity")
     events = await said(app)
     assert isinstance(events[-1], Done)
     (_, _, outcomes, _) = await app.agent.messages("s")
@@ -131,35 +134,35 @@ async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_s
     [("touch a", {"ask": ["Bash(touch *)"]}), ("cat ~/.ssh/id_rsa", {}), ("touch .git/config", {})],
 )
 async def test_a_hooks_yes_to_a_question_never_beats_an_ask_rule_or_a_guard(
-    places: Locations, line: str, permissions: object
+    locations: Locations, line: str, permissions: object
 ) -> None:
     call = ToolCall("1", "bash", {"command": line})
     hooks = {"PermissionRequest": answering("allow"), "Notification": NOTE}
-    app = app_with(places, hooks, call, "done", permissions=permissions)
+    app = app_with(locations, hooks, call, "done", permissions=permissions)
     assert isinstance((await said(app))[-1], Paused)
-    assert heard(places)[-1]["notification_type"] == "permission_prompt"
+    assert heard(locations)[-1]["notification_type"] == "permission_prompt"
 
 
-async def test_a_yes_to_other_arguments_is_judged_by_those(places: Locations) -> None:
+async def test_a_yes_to_other_arguments_is_judged_by_those(locations: Locations) -> None:
     other = answering("allow", updatedInput={"command": "touch b"})
-    app = app_with(places, {"PermissionRequest": other}, TOUCH, "done")
+    app = app_with(locations, {"PermissionRequest": other}, TOUCH, "done")
     await said(app)
-    assert (places.cwd / "b").exists() and not (places.cwd / "a").exists()
+    assert (locations.cwd / "b").exists() and not (locations.cwd / "a").exists()
     hostile = answering("allow", updatedInput={"command": "cat ~/.ssh/id_rsa"})
-    app = app_with(places, {"PermissionRequest": hostile}, TOUCH, "done")
+    app = app_with(locations, {"PermissionRequest": hostile}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_yes_does_not_answer_what_another_hook_asked(places: Locations) -> None:
+async def test_a_yes_does_not_answer_what_another_hook_asked(locations: Locations) -> None:
     wondering = says({"hookSpecificOutput": {"permissionDecision": "ask"}})
-    app = app_with(places, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")
+    app = app_with(locations, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_person_is_asked_what_hooks_leave_open(places: Locations) -> None:
+async def test_a_person_is_asked_what_hooks_leave_open(locations: Locations) -> None:
     calls = [ToolCall(name, "bash", {"command": f"touch {name}"}) for name in "ab"]
     hook = {"command": answering("allow"), "if": "Bash(touch a)"}
-    app = app_with(places, {"PermissionRequest": hook}, calls, "done")
+    app = app_with(locations, {"PermissionRequest": hook}, calls, "done")
     asked: list[str] = []
 
     async def person(questions: Sequence[Question]) -> Answers:
@@ -168,7 +171,7 @@ async def test_a_person_is_asked_what_hooks_leave_open(places: Locations) -> Non
 
     app.agent.ask = person
     assert isinstance((await said(app))[-1], Done)
-    assert asked == ["Allow bash: touch b?"] and (places.cwd / "a").exists()
+    assert asked == ["Allow bash: touch b?"] and (locations.cwd / "a").exists()
 
 
 class Form(SchemaTool):
@@ -181,10 +184,10 @@ class Form(SchemaTool):
         return bound
 
 
-async def test_a_servers_form_can_be_filled_in_by_a_hook(places: Locations) -> None:
+async def test_a_servers_form_can_be_filled_in_by_a_hook(locations: Locations) -> None:
     fill = says({"hookSpecificOutput": {"action": "accept", "content": {"name": "Ann"}}})
     asking = {"Elicitation": f"{NOTE}; {fill}", "ElicitationResult": NOTE, "PreToolUse": "exit 2"}
-    app = app_with(places, asking)
+    app = app_with(locations, asking)
     schema: JsonObject = {"type": "object"}
     reads, marked = Annotations(Effect.READ), {"elicits": True, "server": "x"}
     spec = ToolSpec("mcp__x__answer", "Asks.", schema, annotations=reads, metadata=marked)
@@ -199,61 +202,61 @@ async def test_a_servers_form_can_be_filled_in_by_a_hook(places: Locations) -> N
         raise AssertionError("the hook has answered")
 
     app.agent.ask = person
-    conversation._listen()  # pyright: ignore[reportPrivateUsage] - a call without a model, as a server's is
+    conversation._install_hooks()  # pyright: ignore[reportPrivateUsage] - a call without a model, as a server's is
     fields: JsonObject = {"message": "who?", "fields": {"type": "object", "properties": {"name": {"type": "string"}}}}
     turn = Turn(session_id="s", ask=app.agent.ask)
     outcome = await app.executor.run("mcp__x__answer", fields, turn=turn)
     assert isinstance(outcome, Completed) and outcome.output.structured == {"answer": {"name": "Ann"}}
-    asked, answered = heard(places)
+    asked, answered = heard(locations)
     assert (asked["mcp_server_name"], asked["message"], asked["mode"]) == ("x", "who?", "form")
     assert (answered["action"], answered["content"]) == ("accept", {"name": "Ann"})
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-async def test_compaction_is_told_of_and_can_be_refused(places: Locations, blocked: bool) -> None:
+async def test_compaction_is_told_of_and_can_be_refused(locations: Locations, blocked: bool) -> None:
     hooks = {
         "PreCompact": f"{NOTE}; {'exit 2' if blocked else 'true'}",
         "PostCompact": NOTE,
         "SessionStart": "grep -q '\"source\": \"compact\"' && echo 'read the plan again'; true",
     }
     long = "x" * 4000
-    app = app_with(places, hooks, long, *([] if blocked else ["the summary"]), "second", "third")
+    app = app_with(locations, hooks, long, *([] if blocked else ["the summary"]), "second", "third")
     app.agent.compaction = Compaction(at_tokens=500, keep_tokens=10)
     conversation = Conversation(app, "s")
     for prompt in ("one", "two", "three"):
         async for event in conversation.say(prompt):
             if prompt == "two" and isinstance(event, Done):
                 app.agent.compaction = Compaction()
-    events = [(entry["hook_event_name"], entry["trigger"]) for entry in heard(places)]
+    events = [(entry["hook_event_name"], entry["trigger"]) for entry in heard(locations)]
     assert events == [("PreCompact", "auto")] + ([] if blocked else [("PostCompact", "auto")])
     messages = await app.agent.messages("s")
     texts = " ".join(str(getattr(message, "content", "")) for message in messages)
     assert ("the summary" in texts) is not blocked and ("read the plan again" in texts) is not blocked
     if not blocked:
-        assert heard(places)[-1]["compact_summary"] == "the summary"
+        assert heard(locations)[-1]["compact_summary"] == "the summary"
 
 
-async def test_what_happens_around_a_conversation_is_told(places: Locations) -> None:
-    (places.project / "AGENTS.md").write_text("be kind, see @more.md and `@code.md`")
+async def test_what_happens_around_a_conversation_is_told(locations: Locations) -> None:
+    (locations.project / "AGENTS.md").write_text("be kind, see @more.md and `@code.md`")
     for name in ("more.md", "code.md"):
-        (places.project / name).write_text("and brief")
+        (locations.project / name).write_text("and brief")
     events = ("InstructionsLoaded", "SessionStart", "ConfigChange", "UserPromptSubmit", "SessionEnd", "StopFailure")
-    app = app_with(places, dict.fromkeys(events, NOTE), "hello")
+    app = app_with(locations, dict.fromkeys(events, NOTE), "hello")
     conversation = Conversation(app, "s", "resume")
     async for _ in conversation.say("one"):
         pass
-    places.user_settings.write_text("{}")
+    locations.user_settings.write_text("{}")
     result = [event async for event in conversation.say("two")][-1]
     await conversation.end("clear")
     assert isinstance(result, Stopped) and result.kind == "provider"  # the script is at its end
-    told = [(entry["hook_event_name"], entry) for entry in heard(places)]
+    told = [(entry["hook_event_name"], entry) for entry in heard(locations)]
     assert [name for name, _ in told] == [
         *("InstructionsLoaded", "InstructionsLoaded", "SessionStart", "UserPromptSubmit"),
         *("ConfigChange", "UserPromptSubmit", "StopFailure", "SessionEnd"),
     ]
     by_name = dict(told)
     assert by_name["InstructionsLoaded"]["load_reason"] == "include"
-    assert by_name["InstructionsLoaded"]["file_path"] == str(places.project / "more.md")
+    assert by_name["InstructionsLoaded"]["file_path"] == str(locations.project / "more.md")
     assert by_name["SessionStart"]["source"] == "resume"
     assert by_name["ConfigChange"]["source"] == "user_settings"
     assert by_name["SessionEnd"]["reason"] == "clear" and by_name["StopFailure"]["error"] == "unknown"
@@ -262,23 +265,23 @@ async def test_what_happens_around_a_conversation_is_told(places: Locations) -> 
 @pytest.mark.parametrize(
     ("stop", "texts"),
     [
-        ({"decision": "block"}, ["a hook wants you to go on"]),
+        ({"decision": "block"}, ["a Stop hook asks you to continue"]),
         ({"decision": "block", "continue": False, "reason": "more"}, []),
         ({"decision": "approve"}, []),
     ],
 )
 async def test_a_stop_hook_sends_back_with_or_without_a_reason_unless_it_ends_the_run(
-    places: Locations, stop: object, texts: list[str]
+    locations: Locations, stop: object, texts: list[str]
 ) -> None:
     once = f"grep -q '\"stop_hook_active\": true' && exit 0; echo '{json.dumps(stop)}'"
-    app = app_with(places, {"Stop": once}, "one", "two")
+    app = app_with(locations, {"Stop": once}, "one", "two")
     assert isinstance((await said(app))[-1], Done)
     contents = [getattr(message, "content", None) for message in await app.agent.messages("s")]
     assert [text for text in contents if text] == ["go", *texts]
 
 
-async def test_hooks_can_be_turned_off_but_not_those_of_the_administrator(places: Locations) -> None:
-    places.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
-    app = app_with(places, {"Stop": "touch own"}, "hi", disableAllHooks=True)
+async def test_hooks_can_be_turned_off_but_not_those_of_the_administrator(locations: Locations) -> None:
+    locations.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
+    app = app_with(locations, {"Stop": "touch own"}, "hi", disableAllHooks=True)
     await said(app)
-    assert (places.cwd / "managed").exists() and not (places.cwd / "own").exists()
+    assert (locations.cwd / "managed").exists() and not (locations.cwd / "own").exists()

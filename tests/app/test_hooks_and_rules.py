@@ -7,10 +7,11 @@ import pytest
 
 from callwright import Completed, Failed, Interrupted
 from callwright.agent.results import Done, Stopped
-from callwright.app.app import App, RunOptions, assemble
+from callwright.app.app import App, assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.models import choose_model, local_server
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
@@ -20,24 +21,24 @@ ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Locations:
+def locations(tmp_path: Path) -> Locations:
     (tmp_path / "project").mkdir()
     return Locations.of(tmp_path / "project", home=tmp_path / "home")
 
 
-def app_with(places: Locations, content: object, *replies: str, wishes: RunOptions | None = None) -> App:
-    settings = load_settings(places, trusted=False, given=[json.dumps(content)])
-    return assemble(ScriptedProvider(*replies), settings, places, wishes or RunOptions(keep=False))
+def app_with(locations: Locations, content: object, *replies: str, wishes: RunOptions | None = None) -> App:
+    settings = load_settings(locations, trusted=False, given=[json.dumps(content)])
+    return assemble(ScriptedProvider(*replies), settings, locations, wishes or RunOptions(keep=False))
 
 
 def hooks(event: str, command: str) -> dict[str, object]:
     return {"hooks": {event: [{"hooks": [{"command": command}]}]}}
 
 
-async def test_a_hook_that_allows_spares_the_question_of_the_mode(places: Locations) -> None:
-    asked = app_with(places, {})
+async def test_a_hook_that_allows_spares_the_question_of_the_mode(locations: Locations) -> None:
+    asked = app_with(locations, {})
     assert isinstance(await asked.executor.run("bash", {"command": "touch a"}), Interrupted)
-    spared = app_with(places, hooks("PreToolUse", f"echo '{ALLOW}'"))
+    spared = app_with(locations, hooks("PreToolUse", f"echo '{ALLOW}'"))
     assert isinstance(await spared.executor.run("bash", {"command": "touch a"}), Completed)
 
 
@@ -46,48 +47,48 @@ async def test_a_hook_that_allows_spares_the_question_of_the_mode(places: Locati
     [({"deny": ["Bash(touch *)"]}, Failed), ({"ask": ["Bash(touch *)"]}, Interrupted)],
 )
 async def test_a_hook_that_allows_never_beats_a_deny_or_ask_rule(
-    places: Locations, permissions: object, ending: type
+    locations: Locations, permissions: object, ending: type
 ) -> None:
     content = {**hooks("PreToolUse", f"echo '{ALLOW}'"), "permissions": permissions}
-    assert isinstance(await app_with(places, content).executor.run("bash", {"command": "touch a"}), ending)
-    assert not (places.cwd / "a").exists()
+    assert isinstance(await app_with(locations, content).executor.run("bash", {"command": "touch a"}), ending)
+    assert not (locations.cwd / "a").exists()
 
 
-async def test_a_hook_that_allows_never_beats_plan_mode_or_a_guard(places: Locations) -> None:
+async def test_a_hook_that_allows_never_beats_plan_mode_or_a_guard(locations: Locations) -> None:
     content = hooks("PreToolUse", f"echo '{ALLOW}'")
-    planning = app_with(places, content, wishes=RunOptions(mode="plan", keep=False))
+    planning = app_with(locations, content, wishes=RunOptions(mode="plan", keep=False))
     assert isinstance(await planning.executor.run("bash", {"command": "touch a"}), Failed)
-    guarded = app_with(places, content)
+    guarded = app_with(locations, content)
     assert isinstance(await guarded.executor.run("write", {"path": ".git/hooks/x", "content": "x"}), Interrupted)
 
 
-async def test_rewritten_arguments_are_judged_by_the_rules(places: Locations) -> None:
+async def test_rewritten_arguments_are_judged_by_the_rules(locations: Locations) -> None:
     rewrite = json.dumps(
         {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "make install"}}}
     )
     content = {**hooks("PreToolUse", f"echo '{rewrite}'"), "permissions": {"deny": ["Bash(make *)"]}}
-    outcome = await app_with(places, content).executor.run("bash", {"command": "ls"})
+    outcome = await app_with(locations, content).executor.run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and "Bash(make *)" in outcome.text
 
 
-async def test_a_prompt_can_be_refused_or_added_to(places: Locations) -> None:
-    refusing = app_with(places, hooks("UserPromptSubmit", "echo 'no secrets' >&2; exit 2"))
+async def test_a_prompt_can_be_refused_or_added_to(locations: Locations) -> None:
+    refusing = app_with(locations, hooks("UserPromptSubmit", "echo 'no secrets' >&2; exit 2"))
     events = [event async for event in Conversation(refusing, "s").say("my password is")]
     assert events == [Stopped("no secrets", "halted", session_id="s")]
-    adding = app_with(places, hooks("UserPromptSubmit", "echo 'it is Monday'"), "ok")
+    adding = app_with(locations, hooks("UserPromptSubmit", "echo 'it is Monday'"), "ok")
     async for _ in Conversation(adding, "s").say("which day?"):
         pass
     (said, _) = await adding.agent.messages("s")
     assert said == UserMessage("which day?\n\n[hook] it is Monday")
 
 
-async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(places: Locations) -> None:
+async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(locations: Locations) -> None:
     once = "grep -q '\"stop_hook_active\": true' && exit 0; echo 'run the tests' >&2; exit 2"
-    app = app_with(places, hooks("Stop", once), "done", "tests pass")
+    app = app_with(locations, hooks("Stop", once), "done", "tests pass")
     events = [event async for event in Conversation(app, "s").say("go")]
     results = [event for event in events if isinstance(event, Done)]
     assert [result.text for result in results] == ["tests pass"]
-    stubborn = app_with(places, hooks("Stop", "echo more >&2; exit 2"), *(["x"] * 9))
+    stubborn = app_with(locations, hooks("Stop", "echo more >&2; exit 2"), *(["x"] * 9))
     events = [event async for event in Conversation(stubborn, "s").say("go")]
     assert isinstance(events[-1], Done)
 
@@ -122,11 +123,11 @@ async def test_a_model_server_on_this_machine_is_found() -> None:
     assert found.name == f"http://127.0.0.1:{port}/v1#tiny" and "Ollama" in found.why
 
 
-async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(places: Locations) -> None:
-    (places.cwd / "secrets").mkdir()
-    (places.cwd / "secrets" / "key.txt").write_text("needle\n")
-    (places.cwd / "open.txt").write_text("needle\n")
-    app = app_with(places, {"permissions": {"deny": ["Read(secrets/**)"]}})
+async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(locations: Locations) -> None:
+    (locations.cwd / "secrets").mkdir()
+    (locations.cwd / "secrets" / "key.txt").write_text("needle\n")
+    (locations.cwd / "open.txt").write_text("needle\n")
+    app = app_with(locations, {"permissions": {"deny": ["Read(secrets/**)"]}})
     calls = (("glob", {"pattern": "**/*.txt"}), ("grep", {"pattern": "needle"}), ("list", {"path": "secrets"}))
     for name, arguments in calls:
         outcome = await app.executor.run(name, arguments)
@@ -134,13 +135,13 @@ async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(plac
         assert name == "list" or "open.txt" in outcome.text
 
 
-def test_a_barred_mode_cannot_be_begun_in_or_switched_to_by_an_untrusted_folder_too(places: Locations) -> None:
-    (places.project / ".callwright").mkdir()
+def test_a_barred_mode_cannot_be_begun_in_or_switched_to_by_an_untrusted_folder_too(locations: Locations) -> None:
+    (locations.project / ".callwright").mkdir()
     barred = json.dumps({"permissions": {"disableBypassPermissionsMode": "disable"}})
-    (places.project / ".callwright" / "settings.json").write_text(barred, encoding="utf-8")
+    (locations.project / ".callwright" / "settings.json").write_text(barred, encoding="utf-8")
     with pytest.raises(UsageError, match="the mode bypass is switched off by the settings"):
-        app_with(places, {}, wishes=RunOptions(mode="bypassPermissions", keep=False))
-    switch = app_with(places, {}).switch
+        app_with(locations, {}, wishes=RunOptions(mode="bypassPermissions", keep=False))
+    switch = app_with(locations, {}).switch
     with pytest.raises(UsageError, match="switched off"):
         switch.mode = "bypass"
     switch.mode = "auto"

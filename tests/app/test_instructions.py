@@ -9,38 +9,38 @@ from callwright.app.prompts import instruction_files, instructions_for
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Locations:
+def locations(tmp_path: Path) -> Locations:
     (tmp_path / "project").mkdir()
     return Locations.of(tmp_path / "project", home=tmp_path / "home")
 
 
-def names(places: Locations) -> list[str]:
-    return [file.name for file, _, _ in instruction_files(places)]
+def names(locations: Locations) -> list[str]:
+    return [file.name for file, _, _ in instruction_files(locations)]
 
 
-def test_files_that_all_name_each_other_are_read_once(places: Locations) -> None:
+def test_files_that_all_name_each_other_are_read_once(locations: Locations) -> None:
     every = [f"{number}.md" for number in range(40)]
     for name in ("AGENTS.md", *every):  # followed along every path this would be millions of them
-        (places.project / name).write_text(" ".join(f"@{other}" for other in every))
-    assert names(places) == ["AGENTS.md", *every]
+        (locations.project / name).write_text(" ".join(f"@{other}" for other in every))
+    assert names(locations) == ["AGENTS.md", *every]
 
 
-def test_files_are_followed_four_deep_and_no_further(places: Locations) -> None:
+def test_files_are_followed_four_deep_and_no_further(locations: Locations) -> None:
     for number in range(6):
-        (places.project / f"{number}.md").write_text(f"@{number + 1}.md")
-    (places.project / "AGENTS.md").write_text("@0.md")
-    assert names(places) == ["AGENTS.md", "0.md", "1.md", "2.md", "3.md"]
+        (locations.project / f"{number}.md").write_text(f"@{number + 1}.md")
+    (locations.project / "AGENTS.md").write_text("@0.md")
+    assert names(locations) == ["AGENTS.md", "0.md", "1.md", "2.md", "3.md"]
 
 
-def test_more_files_than_anybody_reads_are_left_out(places: Locations) -> None:
+def test_more_files_than_anybody_reads_are_left_out(locations: Locations) -> None:
     every = [f"{number}.md" for number in range(500)]
     for name in ("AGENTS.md", *every):
-        (places.project / name).write_text(" ".join(f"@{other}" for other in every))
-    assert len(names(places)) < 100
+        (locations.project / name).write_text(" ".join(f"@{other}" for other in every))
+    assert len(names(locations)) < 100
 
 
-def test_of_an_endless_file_only_the_beginning_is_read(places: Locations) -> None:
-    with (places.project / "AGENTS.md").open("wb") as file:
+def test_of_an_endless_file_only_the_beginning_is_read(locations: Locations) -> None:
+    with (locations.project / "AGENTS.md").open("wb") as file:
         file.write(b"Be brief.")
         file.truncate(1 << 40)
-    assert "Be brief." in instructions_for(places)
+    assert "Be brief." in instructions_for(locations)

@@ -7,7 +7,7 @@ import pytest
 
 from callwright.app.locations import Locations
 from callwright.app.permissions import ProjectGrants
-from callwright.app.skills.grants import ActiveSkills, asking_skills
+from callwright.app.skills.grants import ActiveSkills, requesting_skills
 from callwright.app.trust import Trust
 from callwright.core.access import RunCommand
 from callwright.core.calls import Approve, Question
@@ -16,48 +16,50 @@ from callwright.skills import Skills
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Locations:
+def locations(tmp_path: Path) -> Locations:
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     return Locations.of(project, home=tmp_path / "home")
 
 
-def always(places: Locations) -> None:
-    accesses = (RunCommand("npm test", str(places.cwd)),)
+def always(locations: Locations) -> None:
+    accesses = (RunCommand("npm test", str(locations.cwd)),)
     question = Question("c1", "bash", {"command": "npm test"}, "digest", "Allow it?", accesses=accesses)
-    ProjectGrants(PathContext.of(places.cwd), places).remember(question, Approve(scope="always"), session="s")
+    ProjectGrants(PathContext.of(locations.cwd), locations).remember(question, Approve(scope="always"), session="s")
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(places: Locations, folder: bool) -> None:
-    places.home.mkdir()
+def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(
+    locations: Locations, folder: bool
+) -> None:
+    locations.home.mkdir()
     if folder:
-        (places.project / ".callwright").symlink_to(places.home)
+        (locations.project / ".callwright").symlink_to(locations.home)
     else:
-        (places.project / ".callwright").mkdir()
-        places.local_settings.symlink_to(places.user_settings)
-    always(places)
-    assert not places.user_settings.exists() and not (places.home / "settings.local.json").exists()
+        (locations.project / ".callwright").mkdir()
+        locations.local_settings.symlink_to(locations.user_settings)
+    always(locations)
+    assert not locations.user_settings.exists() and not (locations.home / "settings.local.json").exists()
 
 
-def test_always_is_kept_where_settings_lead_inside_the_project(places: Locations) -> None:
-    (places.project / "config").mkdir()
-    (places.project / ".callwright").symlink_to(places.project / "config")
-    always(places)
-    kept = json.loads((places.project / "config" / "settings.local.json").read_text())
-    assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(places).given
+def test_always_is_kept_where_settings_lead_inside_the_project(locations: Locations) -> None:
+    (locations.project / "config").mkdir()
+    (locations.project / ".callwright").symlink_to(locations.project / "config")
+    always(locations)
+    kept = json.loads((locations.project / "config" / "settings.local.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(locations).given
 
 
-def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(places: Locations) -> None:
-    skill = places.project / ".callwright" / "skills" / "tidy"
+def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(locations: Locations) -> None:
+    skill = locations.project / ".callwright" / "skills" / "tidy"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\ndescription: Tidy.\nallowed-tools: Edit(/docs/**)\n---\nTidy up.\n")
-    deeper = places.project / "vendored" / ".callwright" / "skills"
+    deeper = locations.project / "vendored" / ".callwright" / "skills"
     deeper.mkdir(parents=True)
     (deeper / "other").symlink_to(skill)
-    skills = Skills(places.project)
-    (found,) = skills.visit(places.project / "vendored" / "file")
-    active = ActiveSkills(PathContext.of(places.cwd), asking_skills(places))
+    skills = Skills(locations.project)
+    (found,) = skills.visit(locations.project / "vendored" / "file")
+    active = ActiveSkills(PathContext.of(locations.cwd), requesting_skills(locations))
     trusted = skills.get("tidy")
     assert trusted is not None and active.trusts(trusted)
     assert found.file == trusted.file and not active.trusts(found)

@@ -1,4 +1,4 @@
-"""Settings: four places, one meaning, and complaints that point at a line."""
+"""Settings: four locations, one meaning, and complaints that point at a line."""
 
 import json
 from pathlib import Path
@@ -9,19 +9,20 @@ import jsonschema_rs
 import pytest
 from hypothesis import given, settings as settings_of_hypothesis, strategies as st
 
-from callwright.app.app import RunOptions, assemble
+from callwright.app.app import assemble
 from callwright.app.locations import Locations
-from callwright.app.permissions import rules_in
+from callwright.app.permissions import load_rules
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.app.settings_file import SCHEMA_FILE, line_of, parse_layer
 from callwright.core.errors import UsageError
-from callwright.hooks.shell.config import EVENTS, NEVER
+from callwright.hooks.shell.config import EVENTS, UNSUPPORTED_EVENTS
 from callwright.policy.paths import PathContext
 from callwright.testing.fakes import ScriptedProvider
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Locations:
+def locations(tmp_path: Path) -> Locations:
     project = tmp_path / "project"
     (project / ".callwright").mkdir(parents=True)
     (tmp_path / "home").mkdir()
@@ -32,21 +33,21 @@ def write(file: Path, content: object) -> None:
     file.write_text(json.dumps(content))
 
 
-def test_the_last_word_counts_and_nearer_places_speak_later(places: Locations) -> None:
-    write(places.user_settings, {"model": "user", "sandbox": "prefer"})
-    write(places.project_settings, {"model": "project", "permissions": {"defaultMode": "plan"}})
-    write(places.local_settings, {"model": "local"})
-    settings = load_settings(places, trusted=True)
+def test_the_last_word_counts_and_nearer_places_speak_later(locations: Locations) -> None:
+    write(locations.user_settings, {"model": "user", "sandbox": "prefer"})
+    write(locations.project_settings, {"model": "project", "permissions": {"defaultMode": "plan"}})
+    write(locations.local_settings, {"model": "local"})
+    settings = load_settings(locations, trusted=True)
     assert (settings.last("model"), settings.last("sandbox")) == ("local", "prefer")
     assert settings.last("permissions", "defaultMode") == "plan"
-    given_too = load_settings(places, trusted=True, given=['{"model": "option"}'])
+    given_too = load_settings(locations, trusted=True, given=['{"model": "option"}'])
     assert given_too.last("model") == "option"
 
 
-def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(places: Locations) -> None:
-    write(places.user_settings, {"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "y"}}})
-    write(places.project_servers, {"mcpServers": {"a": {"command": "z"}}})
-    servers = load_settings(places, trusted=True).merged("mcpServers")
+def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(locations: Locations) -> None:
+    write(locations.user_settings, {"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "y"}}})
+    write(locations.project_servers, {"mcpServers": {"a": {"command": "z"}}})
+    servers = load_settings(locations, trusted=True).merged("mcpServers")
     assert servers == {"a": {"command": "z"}, "b": {"command": "y"}}
 
 
@@ -61,16 +62,16 @@ def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(places: Lo
         ("[]", ":1: the settings: "),
     ],
 )
-def test_a_complaint_names_the_file_and_the_line(places: Locations, text: str, complaint: str) -> None:
-    places.user_settings.write_text(text)
+def test_a_complaint_names_the_file_and_the_line(locations: Locations, text: str, complaint: str) -> None:
+    locations.user_settings.write_text(text)
     with pytest.raises(UsageError) as raised:
-        load_settings(places, trusted=False)
-    assert str(raised.value).startswith(f"{places.user_settings}{complaint}")
+        load_settings(locations, trusted=False)
+    assert str(raised.value).startswith(f"{locations.user_settings}{complaint}")
 
 
-def test_settings_of_the_command_line_that_are_not_there_are_named(places: Locations) -> None:
+def test_settings_of_the_command_line_that_are_not_there_are_named(locations: Locations) -> None:
     with pytest.raises(UsageError, match=r"--settings nowhere\.json"):
-        load_settings(places, trusted=True, given=["nowhere.json"])
+        load_settings(locations, trusted=True, given=["nowhere.json"])
 
 
 def test_a_key_nobody_reads_is_told_with_the_one_that_was_meant() -> None:
@@ -79,32 +80,32 @@ def test_a_key_nobody_reads_is_told_with_the_one_that_was_meant() -> None:
     assert layer.problems[1].startswith("settings.json:3: 'statusLine'")
 
 
-def test_a_file_with_a_byte_order_mark_is_read(places: Locations) -> None:
-    places.user_settings.write_bytes(b'\xef\xbb\xbf{"model": "x"}')
-    assert load_settings(places, trusted=False).last("model") == "x"
+def test_a_file_with_a_byte_order_mark_is_read(locations: Locations) -> None:
+    locations.user_settings.write_bytes(b'\xef\xbb\xbf{"model": "x"}')
+    assert load_settings(locations, trusted=False).last("model") == "x"
 
 
-def test_folders_are_read_from_where_they_were_written(places: Locations) -> None:
-    write(places.project_settings, {"permissions": {"additionalDirectories": ["../shared", "/absolute"]}})
-    assert load_settings(places, trusted=True).directories() == (
-        places.project / "../shared",
+def test_folders_are_read_from_where_they_were_written(locations: Locations) -> None:
+    write(locations.project_settings, {"permissions": {"additionalDirectories": ["../shared", "/absolute"]}})
+    assert load_settings(locations, trusted=True).directories() == (
+        locations.project / "../shared",
         Path("/absolute"),
     )
 
 
-def test_the_project_is_the_repository_wherever_inside_one_stands(places: Locations) -> None:
-    (places.project / ".git").mkdir()
-    inner = places.project / "a" / "b"
+def test_the_project_is_the_repository_wherever_inside_one_stands(locations: Locations) -> None:
+    (locations.project / ".git").mkdir()
+    inner = locations.project / "a" / "b"
     inner.mkdir(parents=True)
-    assert Locations.of(inner, home=places.home).project == places.project
+    assert Locations.of(inner, home=locations.home).project == locations.project
 
 
-def test_nobodys_word_counts_after_the_administrators(places: Locations, tmp_path: Path) -> None:
-    managed = Locations(places.home, places.project, places.cwd, tmp_path / "managed.json")
+def test_nobodys_word_counts_after_the_administrators(locations: Locations, tmp_path: Path) -> None:
+    managed = Locations(locations.home, locations.project, locations.cwd, tmp_path / "managed.json")
     write(managed.managed, {"sandbox": "require", "permissions": {"deny": ["Bash(curl *)"]}})
     settings = load_settings(managed, trusted=True, given=['{"sandbox": "off", "permissions": {"deny": []}}'])
     assert settings.last("sandbox") == "require" and settings.place("sandbox") == f"{managed.managed}:1"
-    rules = rules_in(settings, PathContext.of(places.cwd)).rules
+    rules = load_rules(settings, PathContext.of(locations.cwd)).rules
     assert [(rule.text, rule.written_in) for rule in rules] == [("Bash(curl *)", f"{managed.managed}:1")]
     managed.managed.write_text("{")
     with pytest.raises(UsageError, match=r"managed\.json:1: not valid JSON"):
@@ -112,7 +113,7 @@ def test_nobodys_word_counts_after_the_administrators(places: Locations, tmp_pat
 
 
 def test_a_key_that_is_given_twice_loses_no_rule_in_silence() -> None:
-    with pytest.raises(UsageError, match=r"x: 'permissions' is given twice"):
+    with pytest.raises(UsageError, match=r"x: duplicate key 'permissions'"):
         parse_layer("user", "x", '{"permissions": {"deny": ["Bash"]}, "permissions": {}}')
 
 
@@ -125,13 +126,13 @@ def test_keys_nobody_reads_are_told_inside_sections_too() -> None:
 def test_a_rule_that_cannot_be_read_is_named_with_its_line() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [\n"Read(a)",\n"Bash(rm"]}}')
     with pytest.raises(UsageError, match=r"/x:3: the deny rule 'Bash\(rm'"):
-        rules_in(Settings((layer,)), PathContext.of("/"))
+        load_rules(Settings((layer,)), PathContext.of("/"))
 
 
 def test_a_misspelt_example_of_a_rule_is_told() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [{"rule": "Bash(rm *)", "matches": ["ls"]}]}}')
-    (problem,) = rules_in(Settings((layer,)), PathContext.of("/")).problems
-    assert "'matches' is not read" in str(problem) and "in /x:1" in str(problem)
+    (problem,) = load_rules(Settings((layer,)), PathContext.of("/")).problems
+    assert "unknown field 'matches'" in str(problem) and "in /x:1" in str(problem)
 
 
 COPIED = {
@@ -172,10 +173,10 @@ COPIED = {
 }
 
 
-def test_settings_of_another_agent_can_be_copied_over(places: Locations) -> None:
-    places.user_settings.write_text(json.dumps(COPIED, indent=2))
-    settings = load_settings(places, trusted=False)
-    app = assemble(ScriptedProvider(), settings, places, RunOptions(keep=False))
+def test_settings_of_another_agent_can_be_copied_over(locations: Locations) -> None:
+    locations.user_settings.write_text(json.dumps(COPIED, indent=2))
+    settings = load_settings(locations, trusted=False)
+    app = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False))
     assert [hook.command for hook in app.hooks.hooks] == ['"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "audit"]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
     assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
@@ -183,7 +184,7 @@ def test_settings_of_another_agent_can_be_copied_over(places: Locations) -> None
     told = "\n".join(app.problems)
     for word in ("apiKeyHelper", "statusLine", "'http'", "'prompt'", "FileChanged"):
         assert word in told, word
-    assert all(f"{places.user_settings}:" in problem for problem in app.problems)
+    assert all(f"{locations.user_settings}:" in problem for problem in app.problems)
 
 
 def test_the_published_schema_is_a_schema() -> None:
@@ -223,7 +224,7 @@ FITTING: st.SearchStrategy[Any] = st.fixed_dictionaries(
             },
         ),
         "hooks": st.dictionaries(
-            st.sampled_from([*EVENTS, *NEVER]),
+            st.sampled_from([*EVENTS, *UNSUPPORTED_EVENTS]),
             st.lists(st.fixed_dictionaries({"hooks": st.lists(HOOK, max_size=2)}), max_size=2),
             max_size=2,
         ),
@@ -238,8 +239,8 @@ def test_what_fits_the_schema_can_be_read_and_becomes_an_agent(content: Any) -> 
     layer = parse_layer("command line", "--settings", json.dumps(content))
     assert layer.problems == ()
     with TemporaryDirectory() as folder:
-        places = Locations.of(folder, home=Path(folder, "home"))
-        app = assemble(ScriptedProvider(), Settings((layer,)), places, RunOptions(keep=False))
+        locations = Locations.of(folder, home=Path(folder, "home"))
+        app = assemble(ScriptedProvider(), Settings((layer,)), locations, RunOptions(keep=False))
     counted = [entry for groups in content.get("hooks", {}).values() for group in groups for entry in group["hooks"]]
     assert len(app.hooks.hooks) <= len(counted)
     written = content.get("permissions", {})

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from callwright.app.hook_transcripts import WrittenSessions
+from callwright.app.hook_transcripts import TranscriptFiles
 from callwright.core.messages import UserMessage
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said
@@ -10,7 +10,7 @@ from callwright.sessions.records import Said
 
 async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "sessions.db") as store:
-        written = WrittenSessions(store)
+        written = TranscriptFiles(store)
         file = Path(await written("../odd id", whole=True))
         assert file.read_text() == "" and file.parent.stat().st_mode & 0o077 == 0
         hold = await store.hold("../odd id")
@@ -24,4 +24,4 @@ async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None
 
 
 async def test_nothing_is_written_where_no_record_is_kept() -> None:
-    assert await WrittenSessions(MemoryStore())("s", whole=True) == ""
+    assert await TranscriptFiles(MemoryStore())("s", whole=True) == ""

@@ -69,7 +69,7 @@ def test_a_no_is_told_to_the_model_with_its_reason_and_shows_in_the_exit_code(ma
     assert [denied["reason"] for denied in ended.document["permission_denials"]] == ["declined: use b.txt"]
 
 
-@pytest.mark.parametrize(("given", "told"), [('{"other": "allow"}', "what waits is"), ("maybe", "'maybe' is neither")])
+@pytest.mark.parametrize(("given", "told"), [('{"other": "allow"}', "pending calls: "), ("maybe", "got 'maybe'")])
 def test_answers_to_a_call_that_does_not_wait_and_to_none_are_a_mistake(
     machine: Any, calls: Call, given: str, told: str
 ) -> None:
@@ -81,7 +81,7 @@ def test_answers_to_a_call_that_does_not_wait_and_to_none_are_a_mistake(
 def test_answers_for_a_session_that_waits_for_none_are_a_mistake(machine: Any) -> None:
     machine("-p", "hi", machine.says("hello"), "--session-id", "s1")
     ended = machine("-p", "--resume", "s1", "--answers", "allow", machine.says())
-    assert ended.code == 2 and "waits for no answer" in ended.err
+    assert ended.code == 2 and "has no pending question" in ended.err
 
 
 def test_where_nobody_is_asked_denials_are_listed_and_counted(machine: Any, calls: Call) -> None:
@@ -152,7 +152,7 @@ def piped(machine: Any, *arguments: str, stdin: str) -> "subprocess.CompletedPro
 
 def test_nothing_to_say_is_a_mistake(machine: Any) -> None:
     ended = machine("-p", machine.says("x"))
-    assert ended.code == 2 and "nothing to say" in ended.err
+    assert ended.code == 2 and "no prompt" in ended.err
 
 
 def test_messages_on_stdin_are_said_one_after_the_other(machine: Any) -> None:
@@ -201,7 +201,7 @@ def test_no_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.M
     monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
     ended = machine("-p", "hi")
     assert ended.code == 2
-    assert "There is no model to talk to" in ended.err and len(ended.err.splitlines()) == 5
+    assert "No model found" in ended.err and len(ended.err.splitlines()) == 5
 
 
 def test_an_interrupt_ends_the_run_with_its_own_code_and_the_session_stays_whole(machine: Any, calls: Call) -> None:

@@ -103,17 +103,17 @@ def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(mac
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
     ended = machine("-p", "go", machine.says("done"))
     assert (ended.code, ended.out) == (0, "done\n")
-    assert "nothing is traced: there is no exporter" in ended.err and "pip install" in ended.err
+    assert "tracing is off: no exporter" in ended.err and "pip install" in ended.err
 
 
 def test_sessions_and_stats_say_what_was_spent_at_each_models_prices(machine: "Machine") -> None:
     machine.user_settings({"prices": {"own": {"input": 3, "output": 0}}})
-    places = Locations.of()
-    places.record.mkdir(parents=True)
+    locations = Locations.of()
+    locations.record.mkdir(parents=True)
     spoke = (("gpt-5-2026-01-01", 1_000_000), ("own", 1_000_000), ("nobody-knows", 500))
 
     async def talk() -> None:
-        async with SqliteStore(places.sessions) as store:
+        async with SqliteStore(locations.sessions) as store:
             hold = await store.hold("s")
             said = [AssistantMessage((Text("hi"),), usage=Usage(count), model=model) for model, count in spoke]
             await hold.append(Said(UserMessage("go")), *map(Said, said), Compacted((UserMessage("short"),), Usage(70)))

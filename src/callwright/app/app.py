@@ -1,204 +1,81 @@
-"""From settings to an agent that can be talked to.
-
-The tools of the command: everything a coding agent needs, over one workspace.
-
-What one run asks for on top of the settings, and what it may take by both.
-
-Where an agent works and what it may do there: folders, rules, mode and shell.
-"""
+"""Builds an agent with its tools, rules, hooks and skills from settings and command-line options."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from callwright.agent import Agent, RunLimits
-from callwright.app.costs import prices_in
-from callwright.app.hook_transcripts import WrittenSessions
+from callwright.app.hook_transcripts import TranscriptFiles
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import configured_servers, servers_into
+from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.app.models import Models
-from callwright.app.observability import Watching, watching
-from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, faulty_condition, rules_in
+from callwright.app.observability import Observability, open_observability
+from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, condition_fault
 from callwright.app.prompts import system_prompt
+from callwright.app.run_context import RunOptions, WorkspaceContext, agent_tools, run_limits, workspace_context
 from callwright.app.settings import Settings
-from callwright.app.settings_file import Layer
+from callwright.app.settings_file import SettingsLayer
 from callwright.app.skills.grants import ActiveSkills
-from callwright.app.skills.service import Skilled, SkilledAgent
+from callwright.app.skills.service import AppAgent, SkillService
 from callwright.clip import Outputs
-from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import TurnLimits
 from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
-from callwright.hooks.shell.dispatch import Setting
+from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy import ByMode, LoadedRules, Policies, Policy, Rules, standard_policies
 from callwright.policy.modes import ModeSwitch
-from callwright.policy.paths import PathContext
-from callwright.policy.plan_tools import plan_tools
 from callwright.providers.base import Provider
 from callwright.providers.clients import close_provider
 from callwright.registry import Deferred, Registry, Toolset, filtered
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
-from callwright.system.paths import Workspace
-from callwright.system.sandbox.sandbox import Wish
-from callwright.tool.base import Tool
-from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
 
-Hidden = Callable[[Path], bool]
-
-
-def shell_tool(workspace: Workspace, wish: Wish) -> Bash:
-    """Return the shell, confined as was wished for."""
-    return Bash(workspace, sandbox=wish, protected=(".git/hooks", ".git/config", ".callwright"))
-
-
-def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
-    """Return them; what `hidden` names is left out of listings and searches."""
-    tools = [
-        Read(workspace),
-        Write(workspace),
-        Edit(workspace),
-        bash,
-        BashOutput(),
-        BashKill(),
-        Glob(workspace, hidden=hidden),
-        Grep(workspace, hidden=hidden),
-        List(workspace, hidden=hidden),
-        Delete(workspace),
-        Move(workspace),
-        WebFetch(),
-        *plan_tools(switch),
-    ]
-    return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The options of the command line."""
-
-    mode: str = ""
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    directories: tuple[str, ...] = ()
-    servers: tuple[str, ...] = ()
-    """MCP configuration, each a file's name or JSON."""
-    turns: int | None = None
-    usd: float | None = None
-    system: str = ""
-    """Instead of our own prompt."""
-    more_system: str = ""
-    keep: bool = True
-    """Sessions are written to disk."""
-    log: str = ""
-    """Where the structured log goes; `-` for stderr."""
-
-
-def budget(settings: Settings, wishes: RunOptions, model: str) -> RunLimits:
-    """What one run may take, by options first and settings second."""
-    limits = settings.merged("limits")
-    prices = prices_in(settings, model)
-    money = wishes.usd if wishes.usd is not None else limits.get("usd")
-    if money is not None and prices is None:
-        raise UsageError(
-            f"a limit in money needs the price of {model}: add"
-            f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD for a million tokens'
-        )
-    return RunLimits(
-        turns=wishes.turns or limits.get("turns") or RunLimits().turns,
-        tokens=limits.get("tokens"),
-        seconds=limits.get("seconds"),
-        money=money,
-        prices=prices,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceContext:
-    """What tools, hooks and policies of one app stand on together."""
-
-    workspace: Workspace
-    here: PathContext
-    loaded: LoadedRules
-    """The rules with what is wrong with them."""
-    rules: Rules
-    switch: ModeSwitch
-    bash: Bash
-
-    @property
-    def confined(self) -> bool:
-        """Whether a sandbox keeps commands inside; a wall with holes answers no question."""
-        sandbox = self.bash.sandbox
-        return sandbox.kind != "none" and not sandbox.gaps
-
-    def folder(self) -> str:
-        """The folder the next command would run in."""
-        return str(self.bash.bind({"command": "true"}).folder)
-
-
-def ground_for(settings: Settings, places: Locations, wishes: RunOptions) -> WorkspaceContext:
-    """Read it from the settings and from what this run asks for."""
-    workspace = Workspace(places.cwd, *_directories(settings, wishes), reads="anywhere", outside="ask")
-    here = PathContext.within(workspace, places.cwd)
-    loaded = rules_in(settings, here, allow=wishes.allow, ask=wishes.ask, deny=wishes.deny)
-    barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
-    switch = ModeSwitch(wishes.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
-    bash = shell_tool(workspace, settings.last("sandbox") or "off")
-    return WorkspaceContext(workspace, here, loaded, Rules(loaded.rules, here), switch, bash)
-
-
-def _directories(settings: Settings, wishes: RunOptions) -> list[Path]:
-    asked = [Path(folder).expanduser().absolute() for folder in wishes.directories]
-    for folder in asked:
-        if not folder.is_dir():
-            raise UsageError(f"--add-dir {folder} is not a folder")
-    return [*settings.directories(), *asked]
-
 
 _PROMPT_TOKENS = 20_000
-"""What the definitions of tools may take of a prompt; what is above is found by tool_search."""
-_NO_WISHES = RunOptions()
+"""The most that tool definitions may add to a prompt; the model finds the other tools with tool_search."""
+_DEFAULT_OPTIONS = RunOptions()
 
 
-def _silent(_: str) -> None:
+def _ignore_message(_: str) -> None:
     return None
 
 
 @dataclass(slots=True)
 class App:
-    """An agent and everything around it. Inside `async with` its MCP servers are connected."""
+    """An agent with its settings, registry, executor, hooks and skills.
 
-    places: Locations
+    MCP servers are connected inside `async with`.
+    """
+
+    locations: Locations
     settings: Settings
-    agent: Agent
+    agent: AppAgent
     registry: Registry
     executor: Executor
     switch: ModeSwitch
     hooks: ShellHooks
-    skilled: Skilled
+    skill_service: SkillService
     rules: LoadedRules
     problems: list[str]
-    """What a person should know before the first prompt."""
+    """Shown to the user before the first prompt."""
     connect: Callable[["App"], "McpServers | None"]
-    watching: Watching
+    observability: Observability
     servers: "McpServers | None" = None
     _open: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
     def skills(self) -> Skills:
-        """The skills found here."""
-        return self.skilled.skills
+        """The skills of the user and the project."""
+        return self.skill_service.skills
 
     async def __aenter__(self) -> "App":
         self.servers = self.connect(self)
@@ -217,12 +94,12 @@ class App:
         await self._open.aclose()
         await self.hooks.aclose()
         await close_provider(self.agent.provider)
-        await self.skilled.models.aclose()
+        await self.skill_service.models.aclose()
         self.close()
 
     def close(self) -> None:
-        """Close the session file, and send off what observers have left."""
-        self.watching.close()
+        """Close the session file and flush the observers."""
+        self.observability.close()
         if isinstance(self.agent.sessions, SqliteStore):
             self.agent.sessions.close()
 
@@ -230,95 +107,128 @@ class App:
 def assemble(
     provider: Provider,
     settings: Settings,
-    places: Locations,
-    wishes: RunOptions = _NO_WISHES,
+    locations: Locations,
+    options: RunOptions = _DEFAULT_OPTIONS,
     *,
-    report: Callable[[str], None] = _silent,
+    report: Callable[[str], None] = _ignore_message,
     observe: Callable[[Event], None] | None = None,
     models: Models | None = None,
 ) -> App:
-    """Make the agent these settings describe. Starts nothing: MCP servers are connected on entering the app.
+    """Build the app that these settings describe.
 
-    `report` is told what hooks have to say to people, `observe` what happens to calls, at the moment it does.
-    `models` are those skills may ask for; its main one must be the model that `provider` speaks for.
+    Nothing is started: MCP servers are connected when the app is entered.
+
+    Args:
+        provider: The model of the conversation.
+        settings: The merged settings.
+        locations: The files and folders of the user and the project.
+        options: What the command line asks for.
+        report: Receives messages of hooks and skills for the user.
+        observe: Receives the events of calls as they happen.
+        models: The models that skills may ask for; its main model must be the one of `provider`.
+
+    Raises:
+        UsageError: A rule, folder or limit in the settings or options is not valid.
     """
     if models is None:
         models = Models(provider, switching=False)
         provider = models.main
-    ground = ground_for(settings, places, wishes)
-    active = ActiveSkills(ground.here, settings.skills)
-    skilled = Skilled(Skills(places.cwd), places, active, models, report)
-    registry = _registry(ground)
-    toolset = _toolset(registry, ground.rules, crowded=bool(wishes.servers or settings.merged("mcpServers")))
-    store = _store(places) if wishes.keep else MemoryStore()
-    hooks, hook_problems = _hooks(settings, _setting(ground, places, report, toolset, store))
-    watched = watching(settings, wishes.log)
-    watchers = [watcher for watcher in (*watched.observers, observe, _watching(hooks)) if watcher is not None]
-    policies = _policies(ground, places, (ProjectGrants(ground.here, places), HookAllows(hooks), active))
-    call_hooks = (*hooks.call_hooks(), skilled.attach(registry))
-    executor = _executor(toolset, registry, call_hooks, watchers, policies)
-    agent = SkilledAgent(
+    context = workspace_context(settings, locations, options)
+    active = ActiveSkills(context.here, settings.skills)
+    skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
+    registry = _registry(context)
+    toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
+    store = _store(locations) if options.keep else MemoryStore()
+    hooks, hook_problems = _hooks(settings, _setting(context, locations, report, toolset, store))
+    observability = open_observability(settings, options.log)
+    observers = [each for each in (*observability.observers, observe, _batch_observer(hooks)) if each is not None]
+    policies = _policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
+    call_hooks = (*hooks.call_hooks(), skill_service.attach(registry))
+    executor = _executor(toolset, registry, call_hooks, observers, policies)
+    agent = AppAgent(
         provider,
         toolset,
         executor=executor,
         sessions=store,
-        system=wishes.system or system_prompt(places, settings, skilled.skills, more=wishes.more_system),
-        limits=budget(settings, wishes, provider.model),
+        system=options.system or system_prompt(locations, settings, skill_service.skills, more=options.more_system),
+        limits=run_limits(settings, options, provider.model),
     )
-    agent.serve(skilled)
-    rules, switch, connect = ground.loaded, ground.switch, partial(_connect, wishes.servers)
-    problems = [*settings.problems, *map(str, rules.problems), *hook_problems, *skilled.problems, *watched.problems]
-    return App(places, settings, agent, registry, executor, switch, hooks, skilled, rules, problems, connect, watched)
+    agent.use_skills(skill_service)
+    return App(
+        locations,
+        settings,
+        agent,
+        registry,
+        executor,
+        context.switch,
+        hooks,
+        skill_service,
+        context.loaded,
+        [
+            *settings.problems,
+            *map(str, context.loaded.problems),
+            *hook_problems,
+            *skill_service.problems,
+            *observability.problems,
+        ],
+        partial(_connect, options.servers),
+        observability,
+    )
 
 
-def _registry(ground: WorkspaceContext) -> Registry:
-    rules = ground.rules
+def _registry(context: WorkspaceContext) -> Registry:
+    rules = context.rules
+    # without a deny rule nothing can be hidden, and listings skip the check of every path
     hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
-    return Registry(*agent_tools(ground.workspace, ground.switch, bash=ground.bash, hidden=hides))
+    return Registry(*agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides))
 
 
 def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
-    def kept(spec: ToolSpec) -> bool:
+    def is_permitted(spec: ToolSpec) -> bool:
         return not rules.forbids_tool(spec.name, spec.group)
 
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
-    toolset: Toolset = filtered(registry, kept) if forbidding else registry
+    toolset: Toolset = filtered(registry, is_permitted) if forbidding else registry
     return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
 
 
 def _setting(
-    ground: WorkspaceContext, places: Locations, report: Callable[[str], None], toolset: Toolset, store: SessionStore
-) -> Setting:
-    return Setting(
-        str(places.project),
-        str(places.cwd),
-        lambda: ground.switch.mode,
+    context: WorkspaceContext,
+    locations: Locations,
+    report: Callable[[str], None],
+    toolset: Toolset,
+    store: SessionStore,
+) -> HookContext:
+    return HookContext(
+        str(locations.project),
+        str(locations.cwd),
+        lambda: context.switch.mode,
         report,
-        Conditions(toolset, ground.here),
-        ground.folder,
-        WrittenSessions(store),
+        Conditions(toolset, context.here),
+        context.folder,
+        TranscriptFiles(store),
     )
 
 
-def _hooks(settings: Settings, setting: Setting) -> tuple[ShellHooks, list[str]]:
-    heard = settings.layers
+def _hooks(settings: Settings, setting: HookContext) -> tuple[ShellHooks, list[str]]:
+    layers = settings.layers
     if settings.last("disableAllHooks"):
-        heard = tuple(layer for layer in heard if layer.scope == "managed")
+        layers = tuple(layer for layer in layers if layer.scope == "managed")
     found = [
         parse_shell_hooks(layer.section("hooks"), written_in=layer.source, line_of=partial(_hook_line, layer))
-        for layer in heard
+        for layer in layers
     ]
     hooks = ShellHooks((hook for hooks, _ in found for hook in hooks), setting)
-    faults = [fault for hook in hooks.hooks if (fault := faulty_condition(hook))]
+    faults = [fault for hook in hooks.hooks if (fault := condition_fault(hook))]
     return hooks, [*(problem for _, problems in found for problem in problems), *faults]
 
 
-def _hook_line(layer: Layer, path: Sequence[str | int]) -> int:
+def _hook_line(layer: SettingsLayer, path: Sequence[str | int]) -> int:
     return layer.line(("hooks", *path))
 
 
-def _watching(hooks: ShellHooks) -> Callable[[Event], None] | None:
-    return hooks.batches.observe if hooks.listens("PostToolBatch") else None
+def _batch_observer(hooks: ShellHooks) -> Callable[[Event], None] | None:
+    return hooks.batches.observe if hooks.has_hooks_for("PostToolBatch") else None
 
 
 def _executor(
@@ -330,21 +240,23 @@ def _executor(
 ) -> Executor:
     outputs = Outputs()
     registry.add(outputs.reader())
-    bounds = TurnLimits(question_seconds=None)  # a paused session may be taken up on another day
-    return Executor(toolset, policies, hooks=hooks, outputs=outputs, bounds=bounds, observe=observe)
+    limits = TurnLimits(question_seconds=None)  # a paused session may be resumed days later
+    return Executor(toolset, policies, hooks=hooks, outputs=outputs, limits=limits, observe=observe)
 
 
-def _policies(ground: WorkspaceContext, places: Locations, more: Iterable[Policy]) -> Policies:
-    by_mode = ByMode(ground.switch, sandboxed=ground.confined)
-    return standard_policies(ground.workspace, by_mode=by_mode, rules=ground.loaded.rules, cwd=places.cwd, more=more)
+def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:
+    by_mode = ByMode(context.switch, sandboxed=context.sandboxed)
+    return standard_policies(
+        context.workspace, by_mode=by_mode, rules=context.loaded.rules, cwd=locations.cwd, more=more
+    )
 
 
-def _store(places: Locations) -> SessionStore:
-    places.record.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return SqliteStore(places.sessions)
+def _store(locations: Locations) -> SessionStore:
+    locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return SqliteStore(locations.sessions)
 
 
-def _connect(given: Sequence[str], app: App) -> "McpServers | None":
-    if not given and not app.settings.merged("mcpServers"):
+def _connect(sources: Sequence[str], app: App) -> "McpServers | None":
+    if not sources and not app.settings.merged("mcpServers"):
         return None
-    return servers_into(app.registry, configured_servers(app.settings, given, app.problems), app.places)
+    return prepare_servers(app.registry, load_servers(app.settings, sources, app.problems), app.locations)

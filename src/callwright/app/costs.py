@@ -1,4 +1,4 @@
-"""What sessions have cost: each message at the prices of the model that gave it."""
+"""Costs of sessions: the tokens of each message at the prices of its model."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from callwright.sessions.records import Compacted, Record, Said
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars, as far as prices are known."""
+    """An amount in USD, and the tokens whose price is unknown."""
 
     usd: float = 0.0
     unpriced_tokens: int = 0
-    """What models took whose prices are not known; it is not in the sum."""
+    """Tokens of models without a known price; not part of `usd`."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.usd + other.usd, self.unpriced_tokens + other.unpriced_tokens)
@@ -29,25 +29,30 @@ class Cost:
 
 
 def prices_in(settings: Settings, model: str) -> Prices | None:
-    """What a model's tokens cost: as the settings say, else as far as is known."""
+    """Return the prices of a model, from the settings or the built-in table; None if unknown."""
     given: Mapping[str, float] | None = settings.merged("prices").get(model)
     if not given:
         return prices_for(model)
     return Prices(given["input"], given["output"], given.get("cacheRead"), given.get("cacheWrite"))
 
 
-def known_prices(places: Locations) -> Callable[[str], Prices | None]:
-    """The prices by model that hold in a project."""
-    return partial(prices_in, load_settings(places, trusted=Trust(places).given))
+def price_lookup(locations: Locations) -> Callable[[str], Prices | None]:
+    """Return a function that finds the prices of a model by the settings of a project."""
+    return partial(prices_in, load_settings(locations, trusted=Trust(locations).given))
 
 
 def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices | None]) -> Cost:
-    """Add up a session; a summary was made by the model that spoke last before it."""
+    """Add up the costs of a session.
+
+    Args:
+        records: The records of the session.
+        prices_of: Returns the prices of a model by name.
+    """
     total, model = Cost(), ""
     for record in records:
         usage = Usage()
         if isinstance(record, Compacted):
-            usage = record.usage
+            usage = record.usage  # the record does not name its model: it was the last one before
         elif isinstance(record, Said) and isinstance(record.message, AssistantMessage):
             usage, model = record.message.usage, record.message.model or model
         prices = prices_of(model) if usage.total else None

@@ -1,4 +1,4 @@
-"""Which files belong to a user and which to a project."""
+"""Paths of settings, trust, sessions and tokens, for the user and for a project."""
 
 import os
 from dataclasses import dataclass
@@ -11,24 +11,32 @@ _MANAGED = Path("/etc/callwright/settings.json")
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """The folders one run reads its settings from and keeps its record in."""
+    """The files and folders of one run.
+
+    Create it with `Locations.of`.
+    """
 
     home: Path
-    """What belongs to the user: settings, trust, sessions. No repository can put anything here."""
+    """The user's folder: settings, trust, sessions. A repository cannot place files here."""
     project: Path
-    """The repository's root, or the working folder where there is none."""
+    """The root of the repository, or the working folder outside of one."""
     cwd: Path
     managed: Path = _MANAGED
-    """What the machine's administrator says; nobody's word counts after it."""
+    """Settings of the machine's administrator, which override all others."""
 
     @classmethod
     def of(
         cls, cwd: str | os.PathLike[str] | None = None, *, home: str | os.PathLike[str] | None = None
     ) -> "Locations":
-        """Find them from the working folder; `CALLWRIGHT_HOME` moves the user's own folder."""
+        """Find the locations for a working folder.
+
+        Args:
+            cwd: The working folder; by default that of the process.
+            home: The user's folder; by default `CALLWRIGHT_HOME` or `~/.callwright`.
+        """
         here = Path(os.path.realpath(cwd or Path.cwd()))
         own = home or os.environ.get("CALLWRIGHT_HOME") or Path("~", FOLDER).expanduser()
-        return cls(Path(own).absolute(), _project(here), here)
+        return cls(Path(own).absolute(), _find_project(here), here)
 
     @property
     def user_settings(self) -> Path:
@@ -52,9 +60,9 @@ class Locations:
 
     @property
     def record(self) -> Path:
-        """The folder this project's sessions are kept in; two projects of one name do not share it."""
-        mark = sha256(os.fsencode(self.project)).hexdigest()[:12]
-        return self.home / "projects" / f"{self.project.name or 'root'}-{mark}"
+        """The folder of this project's sessions; projects of the same name have different ones."""
+        digest = sha256(os.fsencode(self.project)).hexdigest()[:12]
+        return self.home / "projects" / f"{self.project.name or 'root'}-{digest}"
 
     @property
     def sessions(self) -> Path:
@@ -62,16 +70,16 @@ class Locations:
 
     @property
     def seen_tools(self) -> Path:
-        """What MCP servers were last seen to offer here."""
+        """The tool definitions of MCP servers as the user last accepted them."""
         return self.record / "mcp-tools.json"
 
     @property
     def tokens(self) -> Path:
-        """The folder sign-ins to MCP servers are kept in."""
+        """The folder with OAuth tokens of MCP servers."""
         return self.home / "mcp-tokens"
 
 
-def _project(here: Path) -> Path:
+def _find_project(here: Path) -> Path:
     for folder in (here, *here.parents):
         if (folder / ".git").exists():
             return folder

@@ -1,4 +1,4 @@
-"""The MCP servers of every layer and of the command line."""
+"""MCP servers from the settings and from `--mcp-config`."""
 
 import json
 from collections.abc import Iterable
@@ -16,28 +16,45 @@ if TYPE_CHECKING:
     from callwright.mcp import McpServers
 
 
-def servers_into(registry: Registry, configs: Iterable[ServerConfig], places: Locations) -> "McpServers":
-    """Make the servers ready to be connected: their tools go to the registry, sign-ins and what was seen to disk."""
-    from callwright.mcp import McpServers, PinnedToolsFile, token_files  # takes longer to import than all the rest
+def prepare_servers(registry: Registry, configs: Iterable[ServerConfig], locations: Locations) -> "McpServers":
+    """Return the servers, not yet connected.
 
-    return McpServers(configs, registry, seen=PinnedToolsFile(places.seen_tools), tokens=token_files(places.tokens))
+    Args:
+        registry: Receives the tools of the servers.
+        configs: The servers to connect to.
+        locations: Where OAuth tokens and accepted tool definitions are stored.
+    """
+    from callwright.mcp import McpServers, PinnedToolsFile, token_files  # slower to import than the rest of the app
+
+    return McpServers(
+        configs, registry, pinned=PinnedToolsFile(locations.seen_tools), tokens=token_files(locations.tokens)
+    )
 
 
-def configured_servers(settings: Settings, given: Iterable[str], problems: list[str]) -> list[ServerConfig]:
-    """Return them, the last word on a name counting whole; what is wrong with entries goes to `problems`."""
-    sources: list[tuple[str, Any]] = [("settings", {"mcpServers": thaw(settings.merged("mcpServers"))})]
-    sources += [_given(text) for text in given]
+def load_servers(settings: Settings, sources: Iterable[str], problems: list[str]) -> list[ServerConfig]:
+    """Return the configured servers; a later entry replaces an earlier one of the same name.
+
+    Args:
+        settings: The merged settings.
+        sources: Values of `--mcp-config`, each a file name or JSON.
+        problems: Receives a message for every entry that cannot be used.
+
+    Raises:
+        UsageError: A source cannot be read.
+    """
+    entries: list[tuple[str, Any]] = [("settings", {"mcpServers": thaw(settings.merged("mcpServers"))})]
+    entries += [_read_source(text) for text in sources]
     found: dict[str, ServerConfig] = {}
-    for source, content in sources:
+    for source, content in entries:
         loaded = servers_of(content, written_in=source)
         found |= {server.name: server for server in loaded.servers}
         problems += loaded.problems
     return list(found.values())
 
 
-def _given(text: str) -> tuple[str, Any]:
+def _read_source(text: str) -> tuple[str, Any]:
     source = "--mcp-config" if text.lstrip().startswith("{") else text
     try:
         return source, json.loads(text if source == "--mcp-config" else Path(text).expanduser().read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--mcp-config {source}: {plainly(error)}; give a file, or the JSON itself") from None
+        raise UsageError(f"--mcp-config {source}: {plainly(error)}; give a file name or the JSON itself") from None

@@ -1,9 +1,4 @@
-"""Which model to talk to: what is configured, what a key offers, what answers on this machine.
-
-`local:FILE`: a model file run in this process, by llama.cpp behind its own server on loopback.
-
-The model of the conversation, and the others that skills ask for.
-"""
+"""Chooses and opens models: configured names, API keys, local servers, model files, and models for skills."""
 
 import json
 import os
@@ -25,21 +20,26 @@ from callwright.providers.clients import close_provider
 from callwright.providers.resolve import provider_for
 
 _CONTEXT_TOKENS = 16_384
-_running: list[object] = []
-"""Servers in use: one that nobody holds ends, and its model with it."""
+_servers: list[object] = []
+"""Keeps servers alive: one that is garbage collected stops, and unloads its model."""
 
 
 def local_provider(file: str) -> Provider:
-    """Load a GGUF file and talk to it; raises `UsageError` that says what is missing."""
+    """Load a GGUF file in this process and return a provider for it.
+
+    Raises:
+        UsageError: The file or the package `xllamacpp` is missing, or the model cannot be loaded.
+    """
     path = Path(file).expanduser()
     if not path.is_file():
-        raise UsageError(f"--model local:{file}: there is no such file; give a model in GGUF format")
+        raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:
         raise UsageError("a local model needs the package xllamacpp: pip install 'callwright[local,openai]'")
-    return provider_for(f"{_served(path)}/v1#{path.stem}")
+    return provider_for(f"{_start_server(path)}/v1#{path.stem}")
 
 
-def _served(path: Path) -> str:
+def _start_server(path: Path) -> str:
+    """Start llama.cpp's server on loopback and return its address."""
     import xllamacpp  # type: ignore[import-not-found, unused-ignore] - optional
 
     library: Any = xllamacpp
@@ -47,27 +47,27 @@ def _served(path: Path) -> str:
     parameters.model.path = str(path)
     parameters.n_ctx, parameters.n_parallel, parameters.warmup, parameters.verbosity = _CONTEXT_TOKENS, 1, False, -1
     try:
-        with _quiet():
+        with _silence_stderr():
             server = library.Server(parameters)
     except Exception as error:
-        raise UsageError(f"--model local:{path}: the model cannot be loaded: {error}") from error
-    _running.append(server)
+        raise UsageError(f"--model local:{path}: cannot load the model: {error}") from error
+    _servers.append(server)
     return str(server.listening_address)
 
 
 @contextmanager
-def _quiet() -> Generator[None, None, None]:
-    """Keep what the library prints while loading off stderr, which belongs to what we have to say."""
+def _silence_stderr() -> Generator[None, None, None]:
+    """Discard what the library prints to stderr while it loads: it writes to the descriptor, not to `sys.stderr`."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    saved = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
+        os.dup2(null, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
 
 
 _KEYS = (
@@ -81,11 +81,11 @@ _PROBE_SECONDS = 0.4
 _MOST_BYTES = 1 << 20
 
 NO_MODEL = """\
-There is no model to talk to. Do one of these, then run callwright again:
-  export ANTHROPIC_API_KEY=…           a key for a hosted model (also OPENAI_API_KEY, GEMINI_API_KEY)
-  ollama serve                         or any model server on this machine (llama.cpp, LM Studio, vLLM)
-  callwright --model local:FILE.gguf   a model file, with: pip install 'callwright[local,openai]'
-  callwright demo                      needs no model: see what it does"""
+No model found. Do one of these, then run callwright again:
+  export ANTHROPIC_API_KEY=…           use a hosted model (also OPENAI_API_KEY, GEMINI_API_KEY)
+  ollama serve                         start a model server on this machine (or llama.cpp, LM Studio, vLLM)
+  callwright --model local:FILE.gguf   use a model file, after: pip install 'callwright[local,openai]'
+  callwright demo                      try it without a model"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +100,33 @@ class ModelChoice:
 def choose_model(
     settings: Settings, *, asked: str = "", environment: Mapping[str, str] | None = None
 ) -> ModelChoice | None:
-    """Take what is configured, else what a key in the environment offers, else a server on this machine."""
-    around = os.environ if environment is None else environment
+    """Choose a model: a configured name, else one for an API key in the environment, else a server on this machine.
+
+    Args:
+        settings: The merged settings.
+        asked: The value of `--model`.
+        environment: By default that of the process.
+
+    Returns:
+        The choice, or None if there is no model.
+    """
+    variables = os.environ if environment is None else environment
     base_url = settings.last("baseUrl") or ""
     for name, why in (
         (asked, "--model"),
-        (around.get("CALLWRIGHT_MODEL", ""), "CALLWRIGHT_MODEL"),
+        (variables.get("CALLWRIGHT_MODEL", ""), "CALLWRIGHT_MODEL"),
         (settings.last("model") or "", "the settings"),
     ):
         if name:
             return ModelChoice(name, f"configured by {why}", base_url)
     for key, name in _KEYS:
-        if around.get(key):
+        if variables.get(key):
             return ModelChoice(name, f"{key} is set", base_url)
     return local_server()
 
 
 def open_model(choice: ModelChoice) -> Provider:
-    """Make the provider of a model: all that `provider_for` knows, a file of this machine, an address of one's own."""
+    """Open the provider of a chosen model: a named one, a model file, or one behind a configured base URL."""
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
         return local_provider(rest)
@@ -131,11 +140,11 @@ def open_model(choice: ModelChoice) -> Provider:
 
 
 def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice | None:
-    """Ask the usual ports of this machine, all at once, which models they serve; the first in order wins."""
-    known = list(servers)
-    with ThreadPoolExecutor(len(known)) as pool:
-        served = pool.map(_first_model, [port for _, port in known])
-        for (program, port), model in zip(known, served, strict=True):
+    """Query the usual ports of this machine in parallel; return the first server, in order, that serves a model."""
+    candidates = list(servers)
+    with ThreadPoolExecutor(len(candidates)) as pool:
+        models = pool.map(_first_model, [port for _, port in candidates])
+        for (program, port), model in zip(candidates, models, strict=True):
             if model:
                 address = f"http://127.0.0.1:{port}/v1"
                 return ModelChoice(f"{address}#{model}", f"{program} answers on this machine")
@@ -145,7 +154,7 @@ def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice |
 def _first_model(port: int) -> str:
     with suppress(OSError, HTTPException, ValueError, LookupError, TypeError):
         with closing(socket.create_connection(("127.0.0.1", port), timeout=_PROBE_SECONDS)):
-            pass  # most ports are closed, which shows sooner this way
+            pass  # most ports are closed, and a bare connect fails faster than a request
         with closing(HTTPConnection("127.0.0.1", port, timeout=_PROBE_SECONDS)) as connection:
             connection.request("GET", "/v1/models")
             response = connection.getresponse()
@@ -155,48 +164,55 @@ def _first_model(port: int) -> str:
 
 
 OpenModel: TypeAlias = Callable[[str], Provider]
-"""Makes the provider of a model by its name; raises `UsageError`."""
+"""Opens the provider of a model by name; raises `UsageError` if there is none."""
 
 
-def named_model(name: str) -> Provider:
-    """Make the provider of a model by the name it has in settings."""
+def open_named_model(name: str) -> Provider:
+    """Open the provider of a model by the name used in settings."""
     from callwright.providers.resolve import provider_for  # few skills ask for a model
 
     return provider_for(name)
 
 
 class Models:
-    """The conversation's own model and others by name, each opened once."""
+    """The model of the conversation, and others by name that skills ask for; each is opened once."""
 
-    def __init__(self, own: Provider, open_model: OpenModel = named_model, *, switching: bool = True) -> None:
-        """Without `switching` only agents inside the conversation may have another model: its own is being watched."""
+    def __init__(self, own: Provider, open_model: OpenModel = open_named_model, *, switching: bool = True) -> None:
+        """Start with the model of the conversation.
+
+        Args:
+            own: The model of the conversation.
+            open_model: Opens other models by name.
+            switching: Whether the conversation itself may change its model. False if the caller wraps `own`, as a
+                wrapper around one model would miss the events of another.
+        """
         self.own = own
         self.switching = switching
-        self.main = SwitchedModel(own)
-        """The model the conversation is led with: its own, or the one it was switched to."""
+        self.main = ModelSwitcher(own)
+        """The model in use: the conversation's own, or the one it was switched to."""
         self._open = open_model
         self._opened: dict[str, Provider] = {}
 
     def get(self, name: str) -> Provider:
-        """The provider of a model; raises `UsageError`."""
+        """Return the provider of a model; raises `UsageError` if there is none."""
         if name not in self._opened:
             self._opened[name] = self._open(name)
         return self._opened[name]
 
     def switch(self, name: str = "") -> None:
-        """Go on with another model, or without a name with the conversation's own."""
+        """Use another model, or without a name the conversation's own."""
         if name and not self.switching:
-            raise UsageError("only a skill that runs as an agent of its own can have another model here: context: fork")
+            raise UsageError("only a skill with context: fork can use another model here")
         self.main.current = self.get(name) if name else self.own
 
     async def aclose(self) -> None:
-        """Close what was opened here; the conversation's own model is closed with its agent."""
+        """Close the models opened here; the conversation's own is closed with its agent."""
         while self._opened:
             await close_provider(self._opened.popitem()[1])
 
 
-class SwitchedModel:
-    """A provider another one can stand in for."""
+class ModelSwitcher:
+    """A provider that forwards to the model in use."""
 
     def __init__(self, own: Provider) -> None:
         self._own = own
@@ -207,7 +223,7 @@ class SwitchedModel:
         return self.current.model
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask whichever model is in force."""
+        """Stream from the model in use."""
         events = self.current.stream(request)
         try:
             async for event in events:
@@ -221,6 +237,6 @@ class SwitchedModel:
         await close_provider(self._own)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_own", "current"):  # not there yet, as while being copied
+        if name in ("_own", "current"):  # not set yet, as while being copied: looking them up would recurse
             raise AttributeError(name)
         return getattr(self.current, name)

@@ -1,7 +1,4 @@
-"""Where a command's spans and metrics go: by the standard `OTEL_…` variables, as other programs' do.
-
-The observers that settings and environment ask for: a structured log, and OpenTelemetry.
-"""
+"""Observers from settings and environment: a structured log, and OpenTelemetry by the standard `OTEL_…` variables."""
 
 import os
 import sys
@@ -20,19 +17,22 @@ _INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
 _PROTOCOLS = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 
 
-def exporting(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
-    """Make an observer and the way to send off what it has left; raises `UsageError` where a part is missing.
+def open_telemetry(variables: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
+    """Return an OpenTelemetry observer and a function that flushes it.
 
-    A program that has set OpenTelemetry up already, as `opentelemetry-instrument` does, is left alone.
+    If the program has already configured OpenTelemetry, as `opentelemetry-instrument` does, that configuration is used.
+
+    Raises:
+        UsageError: The SDK or an exporter is not installed.
     """
     from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
     if not isinstance(get_tracer_provider(), ProxyTracerProvider):
         return Telemetry(content=content), lambda: None
-    return _own_export(around, content=content)
+    return _configure_export(variables, content=content)
 
 
-def _own_export(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
+def _configure_export(variables: Mapping[str, str], *, content: bool) -> tuple[Telemetry, Callable[[], object]]:
     try:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -40,10 +40,10 @@ def _own_export(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry,
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        raise UsageError(f"there is no OpenTelemetry SDK here: {_INSTALL}") from None
-    named = "OTEL_SERVICE_NAME" in around or "service.name=" in around.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        raise UsageError(f"the OpenTelemetry SDK is not installed: {_INSTALL}") from None
+    named = "OTEL_SERVICE_NAME" in variables or "service.name=" in variables.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "callwright"})
-    span_exporters, metric_exporters = _exporters("traces", around), _exporters("metrics", around)
+    span_exporters, metric_exporters = _exporters("traces", variables), _exporters("metrics", variables)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     for exporter in span_exporters:
         tracers.add_span_processor(BatchSpanProcessor(exporter))
@@ -57,26 +57,26 @@ def _own_export(around: Mapping[str, str], *, content: bool) -> tuple[Telemetry,
     return Telemetry(tracer_provider=tracers, meter_provider=meters, content=content), close
 
 
-def _exporters(signal: str, around: Mapping[str, str]) -> list[Any]:
-    """The exporters of one signal, found as the SDK's own set-up finds them."""
+def _exporters(signal: str, variables: Mapping[str, str]) -> list[Any]:
+    """Return the exporters of one signal, chosen as the SDK's own configurator does."""
     upper = signal.upper()
-    asked = around.get(f"OTEL_{upper}_EXPORTER") or "otlp"
+    asked = variables.get(f"OTEL_{upper}_EXPORTER") or "otlp"
     names = [name.strip() for name in asked.split(",") if name.strip() not in ("", "none")]
-    return [_exporter(signal, _full_name(name, upper, around)) for name in names]
+    return [_exporter(signal, _full_name(name, upper, variables)) for name in names]
 
 
-def _full_name(name: str, upper: str, around: Mapping[str, str]) -> str:
+def _full_name(name: str, upper: str, variables: Mapping[str, str]) -> str:
     if name != "otlp":
         return name
-    protocol = around.get(f"OTEL_EXPORTER_OTLP_{upper}_PROTOCOL") or around.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = variables.get(f"OTEL_EXPORTER_OTLP_{upper}_PROTOCOL") or variables.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     return _PROTOCOLS.get(protocol or "http/protobuf", name)
 
 
 def _exporter(signal: str, name: str) -> Any:
     for found in entry_points(group=f"opentelemetry_{signal}_exporter", name=name):
         made = found.load()
-        return made(out=sys.stderr) if name == "console" else made()  # stdout is for what the command has to say
-    raise UsageError(f"there is no exporter {name!r} for {signal}: {_INSTALL}, or set OTEL_{signal.upper()}_EXPORTER")
+        return made(out=sys.stderr) if name == "console" else made()  # stdout is for the output of the command
+    raise UsageError(f"no exporter {name!r} for {signal}: {_INSTALL}, or set OTEL_{signal.upper()}_EXPORTER")
 
 
 LOG, TELEMETRY = "CALLWRIGHT_LOG", "CALLWRIGHT_TELEMETRY"
@@ -85,39 +85,47 @@ _YES = ("1", "true", "on", "yes")
 
 
 @dataclass(slots=True)
-class Watching:
-    """What operators asked to be told, and what of it cannot be had."""
+class Observability:
+    """The configured observers, and why others could not be opened."""
 
     observers: list[Observer] = field(default_factory=list[Observer])
     problems: list[str] = field(default_factory=list[str])
     _closing: list[Callable[[], object]] = field(default_factory=list[Callable[[], object]])
 
     def add(self, observer: Observer, close: Callable[[], object]) -> None:
-        """Watch with another one, to be closed at the end."""
+        """Add an observer and the function that closes it."""
         self.observers.append(observer)
         self._closing.append(close)
 
     def close(self) -> None:
-        """Send what is still to be sent."""
+        """Flush and close every observer."""
         while self._closing:
             self._closing.pop()()
 
 
-def watching(settings: Settings, log: str = "", environment: Mapping[str, str] | None = None) -> Watching:
-    """Find out who is to be told: by the option first, then by the environment, then by the settings."""
-    around = os.environ if environment is None else environment
-    made = Watching()
-    target = log or around.get(LOG) or settings.last("log")
+def open_observability(
+    settings: Settings, log: str = "", environment: Mapping[str, str] | None = None
+) -> Observability:
+    """Open the configured observers: the option takes precedence, then the environment, then the settings.
+
+    Args:
+        settings: The merged settings.
+        log: The value of `--log`: a file, or `-` for stderr.
+        environment: By default that of the process.
+    """
+    variables = os.environ if environment is None else environment
+    made = Observability()
+    target = log or variables.get(LOG) or settings.last("log")
     if target:
-        _log(made, str(target))
-    wish = around.get(TELEMETRY, "").lower() or settings.last("telemetry")
-    if wish is True or wish in (*_YES, "content"):
-        content = wish == "content" or around.get(_CAPTURE, "").lower() in _YES
-        _trace(made, around, content=content)
+        _add_log(made, str(target))
+    choice = variables.get(TELEMETRY, "").lower() or settings.last("telemetry")
+    if choice is True or choice in (*_YES, "content"):
+        content = choice == "content" or variables.get(_CAPTURE, "").lower() in _YES
+        _add_telemetry(made, variables, content=content)
     return made
 
 
-def _log(made: Watching, target: str) -> None:
+def _add_log(made: Observability, target: str) -> None:
     from callwright.telemetry import log_to
 
     try:
@@ -128,10 +136,10 @@ def _log(made: Watching, target: str) -> None:
         made.add(log, log.close)
 
 
-def _trace(made: Watching, around: Mapping[str, str], *, content: bool) -> None:
+def _add_telemetry(made: Observability, variables: Mapping[str, str], *, content: bool) -> None:
     try:
-        telemetry, close = exporting(around, content=content)
+        telemetry, close = open_telemetry(variables, content=content)
     except (UsageError, ImportError) as error:
-        made.problems.append(f"nothing is traced: {error}")
+        made.problems.append(f"tracing is off: {error}")
     else:
         made.add(telemetry, close)

@@ -1,9 +1,4 @@
-"""Whether a hook's condition, written like a permission rule, is about a call.
-
-Where a person's lasting yes goes, and what a hook's yes is worth.
-
-The rules of every layer, with what is wrong with them.
-"""
+"""Rules from the settings, conditions of hooks, and the policies for remembered approvals and for hooks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +8,7 @@ from typing import Any
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings, repository_layers
-from callwright.app.settings_file import Layer
+from callwright.app.settings_file import SettingsLayer
 from callwright.app.trust import Trust
 from callwright.core.access import Access, Allow, Decision
 from callwright.core.calls import Approve, Question, digest_of
@@ -22,43 +17,48 @@ from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.policy.base import Policy, Subject, Tier
-from callwright.policy.dry_run import JudgedCall, judged_by
+from callwright.policy.dry_run import DryRunCall, accesses_to_judge
 from callwright.policy.grants import Grants
 from callwright.policy.paths import PathContext
-from callwright.policy.rules.loading import LoadedRules, Problem, check_rules, concerns, failed_examples
+from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_rules, concerns, check_examples
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
 from callwright.registry import Toolset
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Matches the way deny rules do, through quotes, wrappers and links: in doubt the hook runs, because it guards."""
+    """Decides whether a hook's `if` condition, written like a permission rule, applies to a call.
+
+    It matches as deny rules do, through quotes, wrappers and links. In doubt the hook runs, because it may be a guard.
+    """
 
     toolset: Toolset
     here: PathContext
 
     def __call__(self, condition: str, pending: PendingCall) -> bool:
-        rule = _rule(condition)
+        rule = _condition_rule(condition)
         if rule is None:
             return True
         tool = self.toolset.snapshot().get(pending.call.name)
         try:
             accesses = () if tool is None else tool.bind(pending.arguments).accesses()
         except (CallwrightError, ValueError, LookupError):
-            return True  # what it would touch cannot be told
-        call = JudgedCall(pending.spec, pending.arguments, pending.session_id)
-        return concerns(rule, judged_by(pending.spec, accesses), call, self.here)
+            return True  # the accesses are unknown
+        call = DryRunCall(pending.spec, pending.arguments, pending.session_id)
+        return concerns(rule, accesses_to_judge(pending.spec, accesses), call, self.here)
 
 
-def faulty_condition(hook: ShellHook) -> str:
-    """What is wrong with a hook's condition, in words for a person; empty where nothing is."""
-    if not hook.condition or _rule(hook.condition) is not None:
+def condition_fault(hook: ShellHook) -> str:
+    """Return why a hook's condition is not valid; empty if it is."""
+    if not hook.condition or _condition_rule(hook.condition) is not None:
         return ""
-    return f"{hook}: the condition {hook.condition!r} is not a rule such as Bash(git *), so it runs every time"
+    return (
+        f"{hook}: the condition {hook.condition!r} is not a rule such as Bash(git *), so the hook runs for every call"
+    )
 
 
 @cache
-def _rule(condition: str) -> Rule | None:
+def _condition_rule(condition: str) -> Rule | None:
     try:
         return parse_rule("deny", condition, written_in="a condition")
     except UsageError:
@@ -66,13 +66,16 @@ def _rule(condition: str) -> Rule | None:
 
 
 class ProjectGrants(Grants):
-    """Keeps "always" in the project's local settings, which stay trusted when we are the ones who added to them."""
+    """Saves rules approved with "always" in the project's local settings.
 
-    def __init__(self, here: PathContext, places: Locations) -> None:
-        self._trust = Trust(places)
-        # a saved rule would not count in a folder that is not trusted, and too far where a link leads out of it
-        own = places.local_settings.resolve().is_relative_to(places.project)
-        super().__init__(here, places.local_settings if own and self._trust.given else None)
+    A trusted project stays trusted after such a change.
+    """
+
+    def __init__(self, here: PathContext, locations: Locations) -> None:
+        self._trust = Trust(locations)
+        # a rule saved in an untrusted folder would not count, and behind a link it would count in another project
+        own = locations.local_settings.resolve().is_relative_to(locations.project)
+        super().__init__(here, locations.local_settings if own and self._trust.given else None)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
         trusted = self._trust.given
@@ -83,7 +86,10 @@ class ProjectGrants(Grants):
 
 
 class HookAllows(Policy):
-    """Speaks for hooks that allowed a call: a rule's voice, so that every deny and ask rule is still stronger."""
+    """Allows calls that a hook allowed.
+
+    It has the tier of a rule, so deny and ask rules still override it.
+    """
 
     tier = Tier.RULE
 
@@ -91,7 +97,7 @@ class HookAllows(Policy):
         self._hooks = hooks
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
-        allowed = self._hooks.allowed | self._hooks.granted
+        allowed = self._hooks.allowed_calls | self._hooks.approved_calls
         if not allowed:
             return None
         mark = digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
@@ -102,7 +108,7 @@ _FIELDS = frozenset({"rule", "match", "not_match"})
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
 
-def rules_in(
+def load_rules(
     settings: Settings,
     here: PathContext,
     *,
@@ -110,7 +116,18 @@ def rules_in(
     ask: Iterable[str] = (),
     deny: Iterable[str] = (),
 ) -> LoadedRules:
-    """Read every layer's rules and those of the command line, and try their examples."""
+    """Load the rules of the settings and the command line, and check their examples.
+
+    Args:
+        settings: The merged settings.
+        here: The folders that relative patterns are resolved against.
+        allow: Rules of `--allow`.
+        ask: Rules of `--ask`.
+        deny: Rules of `--deny`.
+
+    Raises:
+        UsageError: A rule cannot be parsed.
+    """
     given = rules_of(allow=allow, ask=ask, deny=deny, written_in="the command line")
     entries = [entry for layer in settings.layers for entry in _entries(layer)]
     rules = (*(rule for rule, _ in entries), *given)
@@ -118,35 +135,35 @@ def rules_in(
     return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
 
 
-def withheld_rules(places: Locations, *, trusted: bool) -> tuple[Rule, ...]:
-    """The allow rules of a repository that do not count, because nobody trusts it."""
-    layers = () if trusted else repository_layers(places)
+def withheld_rules(locations: Locations, *, trusted: bool) -> tuple[Rule, ...]:
+    """Return the allow rules of a repository that are ignored because it is not trusted."""
+    layers = () if trusted else repository_layers(locations)
     return tuple(rule for layer in layers for rule, _ in _entries(layer) if rule.kind == "allow")
 
 
-def _entries(layer: Layer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
+def _entries(layer: SettingsLayer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
     for kind in _KINDS:
         for place, entry in enumerate(layer.section("permissions").get(kind, ())):
             fields = {"rule": entry} if isinstance(entry, str) else entry
             where = layer.at("permissions", kind, place)
-            yield _parsed(kind, fields["rule"], where, _base(layer)), fields
+            yield _parse(kind, fields["rule"], where, _base(layer)), fields
 
 
-def _parsed(kind: RuleKind, text: str, where: str, base: str) -> Rule:
+def _parse(kind: RuleKind, text: str, where: str, base: str) -> Rule:
     try:
         return parse_rule(kind, text, written_in=where, base=base)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
 
-def _base(layer: Layer) -> str:
+def _base(layer: SettingsLayer) -> str:
     if not Path(layer.source).is_absolute():
         return ""
     folder = Path(layer.source).resolve().parent
     return str(folder.parent if folder.name.startswith(".") else folder)
 
 
-def _examples(rule: Rule, fields: Mapping[str, Any], here: PathContext) -> Iterator[Problem]:
+def _examples(rule: Rule, fields: Mapping[str, Any], here: PathContext) -> Iterator[RuleProblem]:
     for name in fields.keys() - _FIELDS:
-        yield Problem("example fails", rule, f"{name!r} is not read; examples are written as match and not_match")
-    yield from failed_examples(rule, here, match=fields.get("match", ()), not_match=fields.get("not_match", ()))
+        yield RuleProblem("example fails", rule, f"unknown field {name!r}; write examples as match and not_match")
+    yield from check_examples(rule, here, match=fields.get("match", ()), not_match=fields.get("not_match", ()))

@@ -1,18 +1,18 @@
-"""What people wrote down for agents: AGENTS.md files, from the repository's root to the working folder.
-
-What the model is told before anything is said.
-"""
+"""The texts given to the model: the system prompt, AGENTS.md instructions, and the parts of a user prompt."""
 
 import platform
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from callwright.agent import default_system_prompt
+from callwright.agent.agent import Prompt
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
-from callwright.skills import Skills, listing
+from callwright.core.content import Part, Text
+from callwright.skills import Skills, list_skills
 
 _NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 _MAX_BYTES = 32 * 1024
@@ -22,61 +22,113 @@ _CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _IMPORT = re.compile(r"(?:^|(?<=\s))@([^\s@`]+\.(?:md|markdown|txt))\b")
 
 
-def instructions_for(places: Locations) -> str:
-    """Return the user's own and the project's instructions, general ones first, cut where they grow too long."""
+@dataclass(frozen=True, slots=True)
+class UserPrompt:
+    """A prompt in parts, joined only when the message to the model is composed.
+
+    Skill names, arguments and `@file` mentions are read from `text` alone. The parts stay separate values because a
+    marker inside one string could also be typed by the user, who would then lose the text after it.
+
+    Args:
+        text: What the user typed.
+        stdin: What was piped into the command.
+        hook_notes: Texts that hooks add for the model.
+        attachments: Content sent along after the text, such as files the prompt mentions.
+    """
+
+    text: str
+    stdin: str = ""
+    hook_notes: tuple[str, ...] = ()
+    attachments: tuple[Part, ...] = ()
+
+    @classmethod
+    def of(cls, prompt: "Prompt | UserPrompt") -> "UserPrompt":
+        """Take a text, or the leading text of several parts, as typed; what follows it is attached."""
+        if isinstance(prompt, UserPrompt):
+            return prompt
+        if isinstance(prompt, str):
+            return cls(prompt)
+        first = prompt[0] if prompt else None
+        return cls(first.text, attachments=prompt[1:]) if isinstance(first, Text) else cls("", attachments=prompt)
+
+    @property
+    def stdin_block(self) -> str:
+        """The piped text between its tags, as it follows the typed text; empty if nothing was piped."""
+        return f"\n\n<stdin>\n{self.stdin}\n</stdin>" if self.stdin else ""
+
+    @property
+    def submitted(self) -> str:
+        """The typed and the piped text, which UserPromptSubmit hooks receive."""
+        return self.text + self.stdin_block
+
+    def compose(self, expanded: str | None = None) -> Prompt:
+        """Join the parts into what the agent is given.
+
+        Args:
+            expanded: Text that replaces the typed and piped parts, as when skills were called.
+        """
+        body = self.submitted if expanded is None else expanded
+        text = "\n\n".join(filter(None, [body, *(f"[hook] {note}" for note in self.hook_notes)]))
+        if not self.attachments:
+            return text
+        return (Text(text), *self.attachments) if text else self.attachments
+
+
+def instructions_for(locations: Locations) -> str:
+    """Return the instructions of the user and the project, general ones first, cut at a total of 32 KiB."""
     texts: list[str] = []
     room = _MAX_BYTES
-    for file, _, _ in instruction_files(places):
-        text = _text(file)[:room].decode("utf-8", errors="ignore").strip()
+    for file, _, _ in instruction_files(locations):
+        text = _read_bytes(file)[:room].decode("utf-8", errors="ignore").strip()
         if text:
             texts.append(f"Instructions from {file}:\n\n{text}")
             room -= len(text.encode())
     return "\n\n".join(texts)
 
 
-def instruction_files(places: Locations) -> list[tuple[Path, str, str]]:
-    """Return the files in order, with whose they are (User, Project) and why they are read, as hooks are told."""
+def instruction_files(locations: Locations) -> list[tuple[Path, str, str]]:
+    """Return the instruction files in order, each with its owner (User, Project) and the reason it is loaded."""
     found: dict[Path, tuple[Path, str, str]] = {}
-    for file in _files(places):
-        kind = "User" if file.parent == places.home else "Project"
+    for file in _files(locations):
+        kind = "User" if file.parent == locations.home else "Project"
         found.setdefault(file.resolve(), (file, kind, "session_start"))
-        root = (places.home if kind == "User" else places.project).resolve()
+        root = (locations.home if kind == "User" else locations.project).resolve()
         for imported in _imports(file, root):
             found.setdefault(imported, (imported, kind, "include"))
     return list(found.values())
 
 
-def _files(places: Locations) -> Iterator[Path]:
-    if (own := places.home / "AGENTS.md").is_file():
+def _files(locations: Locations) -> Iterator[Path]:
+    if (own := locations.home / "AGENTS.md").is_file():
         yield own
-    inner = places.cwd.relative_to(places.project) if places.cwd.is_relative_to(places.project) else Path()
-    deeper = (places.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
-    for folder in (places.project, *deeper):
+    inner = locations.cwd.relative_to(locations.project) if locations.cwd.is_relative_to(locations.project) else Path()
+    deeper = (locations.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
+    for folder in (locations.project, *deeper):
         found = next((folder / name for name in _NAMES if (folder / name).is_file()), None)
-        if found is not None and found.resolve().is_relative_to(places.project):
-            yield found  # a link out of the repository could name any file of the user's
+        if found is not None and found.resolve().is_relative_to(locations.project):
+            yield found  # a link out of the repository could expose any file of the user
 
 
 def _imports(file: Path, root: Path) -> list[Path]:
-    """Texts a file names with @, and those they name: never from outside its root, which could be anybody's."""
+    """Return the text files that a file imports with @, recursively; files outside its root are ignored."""
     found: dict[Path, None] = {}
     level = [file]
-    for _ in range(_DEEPEST):  # level by level, each once: files that all name each other would else take for ever
-        level = [target for each in level for target in _named(each, root) if target not in found]
+    for _ in range(_DEEPEST):  # breadth first, each once: files that import each other would never end
+        level = [target for each in level for target in _mentioned_files(each, root) if target not in found]
         found |= dict.fromkeys(level[: _MOST_IMPORTED - len(found)])
         level = [target for target in dict.fromkeys(level) if target in found]
     return list(found)
 
 
-def _named(file: Path, root: Path) -> Iterator[Path]:
-    text = _CODE.sub("", _text(file).decode("utf-8", errors="ignore"))
+def _mentioned_files(file: Path, root: Path) -> Iterator[Path]:
+    text = _CODE.sub("", _read_bytes(file).decode("utf-8", errors="ignore"))
     for name in list(dict.fromkeys(_IMPORT.findall(text)))[:_MOST_IMPORTED]:
         target = Path(file.parent, name).resolve()
         if target.is_file() and target.is_relative_to(root):
             yield target
 
 
-def _text(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
             return stream.read(_MAX_BYTES)
@@ -85,29 +137,36 @@ def _text(file: Path) -> bytes:
 
 
 _ROLE = """\
-You are callwright, a coding agent in a terminal. You work on the files of the person you talk to, in their working \
-folder, with the tools you are given. Read before you change, change as little as the task needs, follow the style you \
-find, and run what proves that it works. Everything you do may have to be approved: say in a word what a command is \
-for. Answer in short Markdown."""
+You are callwright, a coding agent in a terminal. You work on the user's files in the working folder, with the tools \
+you are given. Read before you change, change as little as the task needs, follow the style you find, and run the \
+tests that prove it works. The user may have to approve your calls: describe briefly what a command is for. Answer \
+in short Markdown."""
 
 
-def system_prompt(places: Locations, settings: Settings, skills: Skills, *, more: str = "") -> str:
-    """Return the role, the surroundings, the project's instructions and the skills, in this order."""
-    around = "\n".join(
+def system_prompt(locations: Locations, settings: Settings, skills: Skills, *, more: str = "") -> str:
+    """Return the system prompt: role, environment, instructions and skills, in this order.
+
+    Args:
+        locations: The working folder and the project.
+        settings: May add instructions.
+        skills: Listed for the model.
+        more: Text to add at the end.
+    """
+    environment = "\n".join(
         [
-            f"Working folder: {places.cwd}",
-            f"Repository: {places.project if (places.project / '.git').exists() else 'none'}",
+            f"Working folder: {locations.cwd}",
+            f"Repository: {locations.project if (locations.project / '.git').exists() else 'none'}",
             f"System: {platform.system()} {platform.machine()}",
             f"Date: {date.today().isoformat()}",
         ]
     )
-    offered = listing(skills)
+    offered = list_skills(skills)
     parts = [
         default_system_prompt(_ROLE),
-        around,
-        instructions_for(places),
+        environment,
+        instructions_for(locations),
         settings.last("instructions") or "",
-        f"Skills, to be loaded with the tool skill when they fit:\n{offered}" if offered else "",
+        f"Skills (load one with the tool skill when it fits):\n{offered}" if offered else "",
         more,
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,8 +1,7 @@
-"""Settings from five places: user, project, local, command line, managed. Rules add up; else the last word counts.
+"""Settings from five sources (user, project, local, command line, managed) merged into one value.
 
-What a repository says, its skills included, counts only once its folder is trusted; its deny and ask rules always do.
-
-Notices that a settings file was changed while a conversation is led by what it said before.
+Rules of all sources add up; for any other setting the last source wins. Settings and skills of a repository count only
+after the user trusts the folder; its deny and ask rules always count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from callwright.app.locations import Locations
-from callwright.app.settings_file import Layer, parse_layer, read_layer
-from callwright.app.skills.grants import asking_skills, wants_of
+from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
+from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, plainly
 from callwright.core.json import FrozenDict
 from callwright.skills import Skill
@@ -21,20 +20,20 @@ _State: TypeAlias = tuple[int, int, int] | None
 
 
 class SettingsWatch:
-    """Compares the settings files with what they were; changes count from the next start on."""
+    """Detects changes of settings files during a conversation; they take effect at the next start."""
 
-    def __init__(self, places: Locations) -> None:
+    def __init__(self, locations: Locations) -> None:
         self._sources: Mapping[Path, str] = {
-            places.user_settings: "user_settings",
-            places.project_settings: "project_settings",
-            places.project_servers: "project_settings",
-            places.local_settings: "local_settings",
-            places.managed: "policy_settings",
+            locations.user_settings: "user_settings",
+            locations.project_settings: "project_settings",
+            locations.project_servers: "project_settings",
+            locations.local_settings: "local_settings",
+            locations.managed: "policy_settings",
         }
         self._known = {file: _state(file) for file in self._sources}
 
-    def changed(self) -> list[tuple[str, str]]:
-        """Return the source and name of every file that is another than when this was last asked."""
+    def changes(self) -> list[tuple[str, str]]:
+        """Return the source and name of every file that changed since the last call."""
         found = [file for file in self._sources if _state(file) != self._known[file]]
         self._known.update({file: _state(file) for file in found})
         return [(self._sources[file], str(file)) for file in found]
@@ -50,24 +49,24 @@ def _state(file: Path) -> _State:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for one run."""
+    """The merged settings of one run."""
 
-    layers: tuple[Layer, ...] = ()
-    """In the order they are heard, each already cut down to what it may say."""
+    layers: tuple[SettingsLayer, ...] = ()
+    """In order of precedence, lowest first; layers of an untrusted repository are already restricted."""
     withheld: tuple[str, ...] = ()
-    """What a repository asks for and does not get before it is trusted."""
+    """What an untrusted repository requests and does not get."""
     skills: tuple[Skill, ...] = ()
-    """Those of the repository that get what they ask for."""
+    """Skills of the repository whose requests are granted."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What a person should know: keys nobody reads, and what was withheld."""
-        waiting = ", ".join(self.withheld)
-        untrusted = (f"this folder is not trusted yet, so these do not count: {waiting}",) if waiting else ()
+        """Messages for the user: unknown keys, and what was withheld."""
+        withheld = ", ".join(self.withheld)
+        untrusted = (f"this folder is not trusted, so these settings are ignored: {withheld}",) if withheld else ()
         return (*(problem for layer in self.layers for problem in layer.problems), *untrusted)
 
     def last(self, *path: str) -> Any:
-        """The last word on one setting; None where nobody speaks."""
+        """Return the value of a setting from the last layer that has it; None if no layer does."""
         for layer in reversed(self.layers):
             found: Any = layer.content
             for key in path:
@@ -77,18 +76,18 @@ class Settings:
         return None
 
     def place(self, section: str, key: str = "") -> str:
-        """Where the last word on a setting is written: the file and the line; empty where nobody speaks."""
+        """Return the file and line of the value that `last` returns; empty if no layer has it."""
         for layer in reversed(self.layers):
             if (layer.section(section).get(key) if key else layer.content.get(section)) is not None:
                 return layer.at(section, key) if key else layer.at(section)
         return ""
 
     def merged(self, name: str) -> Mapping[str, Any]:
-        """An object whose keys come from every place; the last word on a key counts whole."""
+        """Return an object setting with the keys of every layer; for each key the last layer wins."""
         return FrozenDict({key: value for layer in self.layers for key, value in layer.section(name).items()})
 
     def directories(self) -> tuple[Path, ...]:
-        """Folders beside the working one that may be worked in, relative ones taken from where they were written."""
+        """Return the additional folders of the workspace; relative paths start at the folder of their settings."""
         found = [
             Path(_base(layer), Path(folder).expanduser())
             for layer in self.layers
@@ -97,75 +96,84 @@ class Settings:
         return tuple(dict.fromkeys(found))
 
 
-def _base(layer: Layer) -> Path:
+def _base(layer: SettingsLayer) -> Path:
     if layer.scope == "command line" or not Path(layer.source).is_absolute():
         return Path.cwd()
     folder = Path(layer.source).parent
     return folder.parent if folder.name.startswith(".") else folder
 
 
-def repository_layers(places: Locations) -> tuple[Layer, ...]:
-    """What the project's own files say, whether or not it may."""
+def repository_layers(locations: Locations) -> tuple[SettingsLayer, ...]:
+    """Read the settings files of the project, whether or not it is trusted."""
     found = [
-        read_layer("project", places.project_settings),
-        _servers(places.project_servers),
-        read_layer("local", places.local_settings),
+        read_layer("project", locations.project_settings),
+        _servers(locations.project_servers),
+        read_layer("local", locations.local_settings),
     ]
     return tuple(layer for layer in found if layer is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What a project's own files say, whether or not they may, read once."""
+    """The settings and skills of a project, whether or not it is trusted, read once."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[SettingsLayer, ...]
     skills: tuple[Skill, ...]
-    """Those that ask for something."""
+    """The skills that request rules or a model."""
 
     @classmethod
-    def at(cls, places: Locations) -> "Repository":
-        """Read them as they are now."""
-        return cls(repository_layers(places), asking_skills(places))
+    def at(cls, locations: Locations) -> "Repository":
+        """Read the files as they are now."""
+        return cls(repository_layers(locations), requesting_skills(locations))
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """What they ask for beyond taking permissions away, in words; empty: there is nothing to trust."""
-        words = (word for layer in self.layers for word in grants(layer))
-        return tuple(dict.fromkeys((*words, *wants_of(self.skills))))
+    def requests(self) -> tuple[str, ...]:
+        """What the project requests beyond denying permissions, as text; empty if there is nothing to trust."""
+        requested = (request for layer in self.layers for request in requested_by(layer))
+        return tuple(dict.fromkeys((*requested, *describe_requests(self.skills))))
 
 
-def load_settings(places: Locations, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
-    """Read every place; `given` are settings from the command line, as a file's name or as JSON."""
-    repository = Repository.at(places)
+def load_settings(locations: Locations, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
+    """Read and merge the settings of every source.
+
+    Args:
+        locations: Where the settings files are.
+        trusted: Whether the user trusts the project.
+        given: Values of `--settings`, each a file name or JSON.
+
+    Raises:
+        UsageError: A file cannot be read, or does not match the schema.
+    """
+    repository = Repository.at(locations)
     layers = (
-        read_layer("user", places.user_settings),
+        read_layer("user", locations.user_settings),
         *(layer if trusted else layer.restricting() for layer in repository.layers),
-        *(_given(text) for text in given),
-        read_layer("managed", places.managed),
+        *(_command_line_layer(text) for text in given),
+        read_layer("managed", locations.managed),
     )
-    heard = tuple(layer for layer in layers if layer is not None)
-    return Settings(heard, skills=repository.skills) if trusted else Settings(heard, repository.wanted)
+    found = tuple(layer for layer in layers if layer is not None)
+    return Settings(found, skills=repository.skills) if trusted else Settings(found, repository.requests)
 
 
-def _servers(file: Path) -> Layer | None:
+def _servers(file: Path) -> SettingsLayer | None:
     layer = read_layer("project", file)
     if layer is None:
         return None
     servers = layer.content.get("mcpServers")
-    return Layer("project", str(file), FrozenDict({"mcpServers": servers}) if servers else FrozenDict())
+    return SettingsLayer("project", str(file), FrozenDict({"mcpServers": servers}) if servers else FrozenDict())
 
 
-def _given(text: str) -> Layer:
+def _command_line_layer(text: str) -> SettingsLayer:
     if text.lstrip().startswith("{"):
         return parse_layer("command line", "--settings", text)
     try:
         return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--settings {text}: {plainly(error)}; give a file, or the settings themselves") from None
+        raise UsageError(f"--settings {text}: {plainly(error)}; give a file name or the settings themselves") from None
 
 
-def grants(layer: Layer) -> Iterable[str]:
-    """Name what a layer asks for beyond taking permissions away, in words to be shown."""
+def requested_by(layer: SettingsLayer) -> Iterable[str]:
+    """Yield what a layer requests beyond denying permissions, as text for the user."""
     permissions = layer.section("permissions")
     for rule in permissions.get("allow", ()):
         yield f"allow {rule if isinstance(rule, str) else rule['rule']}"
@@ -173,23 +181,23 @@ def grants(layer: Layer) -> Iterable[str]:
         yield f"mode {mode}"
     yield from (f"folder {folder}" for folder in permissions.get("additionalDirectories", ()))
     yield from _hook_commands(layer)
-    yield from (f"MCP server {name}: {_server(entry)}" for name, entry in layer.section("mcpServers").items())
+    yield from (f"MCP server {name}: {_describe_server(entry)}" for name, entry in layer.section("mcpServers").items())
     yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
     for key in "model baseUrl instructions sandbox limits prices log telemetry disableAllHooks".split():
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
 
 
-def _server(entry: Mapping[str, Any]) -> str:
-    """Everything an entry would start, reach or send, whichever of it counts: nobody agrees to what is not shown."""
+def _describe_server(entry: Mapping[str, Any]) -> str:
+    """Describe all that a server entry would start, reach or send: the user must see what trust covers."""
     variables = (f"{name}={value}" for name, value in entry.get("env", {}).items())
-    words = (*variables, entry.get("command", ""), *entry.get("args", ()), entry.get("url", ""))
-    sent = (f"sending {name}: {value}" for name, value in entry.get("headers", {}).items())
+    command = (*variables, entry.get("command", ""), *entry.get("args", ()), entry.get("url", ""))
+    headers = (f"sending {name}: {value}" for name, value in entry.get("headers", {}).items())
     where = (f"in {entry['cwd']}",) if entry.get("cwd") else ()
-    return ", ".join((" ".join(filter(None, words)), *where, *sent))
+    return ", ".join((" ".join(filter(None, command)), *where, *headers))
 
 
-def _hook_commands(layer: Layer) -> Iterable[str]:
+def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
     for event, groups in layer.section("hooks").items():
         for group in groups:
             yield from (f"hook on {event}: {hook['command']}" for hook in group["hooks"] if "command" in hook)

@@ -1,7 +1,4 @@
-"""One settings file: read, checked against the published schema, complained about by line.
-
-Finds the line a value stands on in JSON text, so that a complaint can point at it.
-"""
+"""One settings file: parsed, checked against the published JSON Schema, with line numbers in every message."""
 
 import json
 import os
@@ -18,7 +15,10 @@ from callwright.system.files import open_regular, read_all
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line of the value at a path of keys and places; where the path ends early, of the last part that is there."""
+    """Return the line of the value at a path of keys and indexes in JSON text.
+
+    If the path does not exist, the line of its longest existing part is returned.
+    """
     return text.count("\n", 0, _find(text, skip_space(text, 0), path)) + 1
 
 
@@ -36,96 +36,107 @@ Scope: TypeAlias = Literal["user", "project", "local", "command line", "managed"
 SCHEMA_FILE = Path(__file__).with_name("settings.schema.json")
 _MOST_BYTES = 1 << 20
 _EMPTY: JsonObject = FrozenDict()
-_ALWAYS_HEARD = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
-_FOREIGN = "is not a setting of ours and is left alone"
+_ALWAYS_COUNTED = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
+_IGNORED = "is not a known setting and is ignored"
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What one place says, and who may have written it."""
+class SettingsLayer:
+    """The settings of one source."""
 
     scope: Scope
     source: str
-    """The file, or the option it was given with."""
+    """The file, or the option that holds the settings."""
     content: JsonObject = _EMPTY
     problems: tuple[str, ...] = ()
     text: str = field(default="", repr=False, compare=False)
-    """As it was written, so that lines can be named."""
+    """The original text, for line numbers."""
 
     def at(self, *path: str | int) -> str:
-        """Name the place of a value: the file and the line it stands on."""
+        """Return the source and line of a value, as `file:line`."""
         return f"{self.source}:{self.line(path)}" if self.text else self.source
 
     def line(self, path: Sequence[str | int]) -> int:
-        """The line a value stands on."""
+        """Return the line of a value."""
         return line_of(self.text, path)
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """One object of the settings; empty where there is none."""
+        """Return one object of the settings; empty if it is absent."""
         return cast("Mapping[str, Any]", self.content.get(name) or _EMPTY)
 
-    def restricting(self) -> "Layer":
-        """Only what takes permissions away: deny and ask rules, and a mode that is barred."""
-        kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in _ALWAYS_HEARD}
+    def restricting(self) -> "SettingsLayer":
+        """Return this layer with only what restricts permissions: deny and ask rules, and barred modes."""
+        kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in _ALWAYS_COUNTED}
         return replace(self, content=freeze({"permissions": kept}) if kept else _EMPTY)
 
 
-def read_layer(scope: Scope, file: Path) -> Layer | None:
-    """Read a settings file; None if there is none. What cannot be read is a `UsageError`: no protection is lost."""
+def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
+    """Read a settings file; return None if it does not exist.
+
+    Raises:
+        UsageError: It cannot be read. Ignoring the file would lose its deny rules.
+    """
     try:
-        text = _text(file)
+        text = _read_text(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, ToolError) as error:
-        raise UsageError(f"the settings in {file} cannot be read: {plainly(error)}") from None
+        raise UsageError(f"cannot read the settings in {file}: {plainly(error)}") from None
     return parse_layer(scope, str(file), text)
 
 
-def _text(file: Path) -> str:
-    """What a file holds; a repository can make it a link to a device that never ends."""
+def _read_text(file: Path) -> str:
+    """Read a regular file up to a limit: a repository could make it a link to an endless device."""
     descriptor = open_regular(Path(os.path.realpath(file)))
     try:
         data = read_all(descriptor, _MOST_BYTES + 1)
     finally:
         os.close(descriptor)
     if len(data) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+        raise ValueError(f"more than {_MOST_BYTES} bytes")
     return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def parse_layer(scope: Scope, source: str, text: str) -> Layer:
-    """Read settings from text; every complaint names the source and the line."""
+def parse_layer(scope: Scope, source: str, text: str) -> SettingsLayer:
+    """Parse settings from JSON text.
+
+    Raises:
+        UsageError: The text is not valid JSON or does not match the schema; the message names the source and line.
+    """
     try:
-        return _parsed(scope, source, text)
+        return _parse(scope, source, text)
     except RecursionError:
-        raise UsageError(f"{source}: it is nested too deeply") from None
+        raise UsageError(f"{source}: the JSON is nested too deeply") from None
 
 
-def _parsed(scope: Scope, source: str, text: str) -> Layer:
+def _parse(scope: Scope, source: str, text: str) -> SettingsLayer:
     try:
-        content: object = json.loads(text, object_pairs_hook=partial(_distinct, source))
+        content: object = json.loads(text, object_pairs_hook=partial(_reject_duplicates, source))
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
     faults = [f"{source}:{line_of(text, path)}: {message}" for path, message in _faults(content)]
     if faults:
         raise UsageError("; ".join(faults))
     settings = cast("dict[str, Any]", content)
-    unknown = (f"{source}:{line_of(text, path)}: {_unknown(path, known)}" for path, known in _strangers(settings))
-    return Layer(scope, source, freeze(_plain(settings)), tuple(unknown), text)
+    unknown = (
+        f"{source}:{line_of(text, path)}: {_describe_unknown_key(path, known)}"
+        for path, known in _unknown_keys(settings)
+    )
+    return SettingsLayer(scope, source, freeze(_normalise(settings)), tuple(unknown), text)
 
 
-def _distinct(source: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are each given once: of two lists of deny rules one would be lost in silence."""
+def _reject_duplicates(source: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; reject duplicate keys, as one of two lists of deny rules would be lost silently."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"{source}: {twice!r} is given twice in one object; put both into one")
+        raise UsageError(f"{source}: duplicate key {twice!r} in one object; merge the two")
     return found
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with other agents' way to say something turned into ours."""
+def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate settings in the format of other agents."""
     sandbox = settings.get("sandbox")
     if not isinstance(sandbox, Mapping):
         return dict(settings)
@@ -139,24 +150,24 @@ def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
         yield path, f"{'.'.join(map(str, path)) or 'the settings'}: {error.message}"
 
 
-def _strangers(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Keys nobody reads, with those that are read in their place."""
+def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield the path of every unknown key, with the known keys of the same object."""
     known = _schema()["properties"]
     for key, value in settings.items():
         if key not in known:
             yield (key,), list(known)
-        for inner in _named_inside(known.get(key, {}), value):
+        for inner in _unknown_inner_keys(known.get(key, {}), value):
             yield (key, inner), list(known[key]["properties"])
 
 
-def _named_inside(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
+def _unknown_inner_keys(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
     if "properties" in schema and isinstance(value, Mapping):
         yield from (key for key in cast("Mapping[str, Any]", value) if key not in schema["properties"])
 
 
-def _unknown(path: Sequence[str], known: Sequence[str]) -> str:
+def _describe_unknown_key(path: Sequence[str], known: Sequence[str]) -> str:
     near = get_close_matches(path[-1], known, n=1)
-    return f"{'.'.join(path)!r} {_FOREIGN}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"{'.'.join(path)!r} {_IGNORED}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 @cache
@@ -166,6 +177,6 @@ def _schema() -> dict[str, Any]:
 
 @cache
 def _validator() -> Any:
-    import jsonschema_rs  # loaded when there are settings to be checked, not before
+    import jsonschema_rs  # a run without settings files does not need it
 
     return jsonschema_rs.validator_for(_schema())

@@ -1,4 +1,4 @@
-"""Which folders a person trusts, and for which of the things their files ask for."""
+"""The folders the user trusts, and exactly which requests of their files."""
 
 import json
 from collections.abc import Mapping
@@ -9,47 +9,52 @@ from typing import cast
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Repository
-from callwright.app.skills.grants import marks_of
+from callwright.app.skills.grants import fingerprints
 from callwright.core.errors import UsageError
 from callwright.core.json import canonical
 from callwright.system.atomic_write import replace_file
 
 
 class Trust:
-    """A person's word on one project. It holds for what the files asked for when it was given, and for nothing new."""
+    """The user's trust in one project.
 
-    def __init__(self, places: Locations) -> None:
-        self._file = places.trust
-        self._places = places
+    It covers what the files requested when it was given; a new request needs a new decision.
+    """
+
+    def __init__(self, locations: Locations) -> None:
+        self._file = locations.trust
+        self._locations = locations
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """What the project's files ask for, in words; empty: there is nothing to trust."""
-        return Repository.at(self._places).wanted
+    def requests(self) -> tuple[str, ...]:
+        """What the project's files request, as text; empty if there is nothing to trust."""
+        return Repository.at(self._locations).requests
 
     @property
     def given(self) -> bool:
-        """Whether the project may have all it asks for: it asks for nothing, or for exactly what was agreed to."""
-        repository = Repository.at(self._places)
-        return not repository.wanted or self._known() == _digest(repository)
+        """Whether the project requests nothing, or exactly what the user agreed to."""
+        repository = Repository.at(self._locations)
+        return not repository.requests or self._stored_digest() == _digest(repository)
 
     def give(self) -> None:
         """Trust the project's files as they are now."""
-        self._write({**self._all(), str(self._places.project): _digest(Repository.at(self._places))})
+        self._write({**self._folders(), str(self._locations.project): _digest(Repository.at(self._locations))})
 
     def take(self) -> None:
-        """Trust the project no longer."""
-        self._write({folder: mark for folder, mark in self._all().items() if folder != str(self._places.project)})
+        """Stop trusting the project."""
+        self._write(
+            {folder: digest for folder, digest in self._folders().items() if folder != str(self._locations.project)}
+        )
 
-    def _known(self) -> str | None:
-        return self._all().get(str(self._places.project))
+    def _stored_digest(self) -> str | None:
+        return self._folders().get(str(self._locations.project))
 
-    def _all(self) -> Mapping[str, str]:
+    def _folders(self) -> Mapping[str, str]:
         with suppress(FileNotFoundError):
             try:
                 content: object = json.loads(self._file.read_text("utf-8"))
             except ValueError as error:
-                raise UsageError(f"{self._file} is not valid JSON ({error}); correct or remove it") from None
+                raise UsageError(f"{self._file}: not valid JSON ({error}); correct or remove the file") from None
             if isinstance(content, dict):
                 found = cast("dict[str, object]", content).get("folders", {})
                 return cast("dict[str, str]", found) if isinstance(found, dict) else {}
@@ -62,6 +67,6 @@ class Trust:
 
 
 def _digest(repository: Repository) -> str:
-    """Names exactly what was agreed to: anything a pull or a tool adds later is asked about again."""
+    """Identify exactly what was agreed to, so that anything added later asks again."""
     layers = [[layer.source, layer.content] for layer in repository.layers]
-    return sha256(canonical([layers, marks_of(repository.skills)]).encode()).hexdigest()
+    return sha256(canonical([layers, fingerprints(repository.skills)]).encode()).hexdigest()

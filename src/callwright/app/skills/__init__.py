@@ -1,1 +1,1 @@
-"""Skills in the app: their grants, their agents, their commands."""
+"""Skills in an app: prompt expansion, grants, and skills that run as agents."""

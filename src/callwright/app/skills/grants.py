@@ -1,7 +1,4 @@
-"""What the skills in use may do: granted while they are active, and never above an ask or deny rule.
-
-What a project's skills ask for beyond being read; it counts once the folder is trusted.
-"""
+"""Permissions of skills: what they request, and the rules that hold while a skill is active."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,66 +12,67 @@ from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.skills import Skill, Skills
 
 OWN_MODEL = frozenset({"", "inherit", "default"})
-"""What a skill says that is content with the model it is used by."""
+"""Values of a skill's `model` that mean the model of the conversation."""
 
 
-def asking_skills(places: Locations) -> tuple[Skill, ...]:
-    """The skills at the project's root that ask for something; those in deeper folders are never granted anything."""
-    return tuple(skill for skill in Skills(places.project) if skill.scope == "project" and any(wants_of((skill,))))
+def requesting_skills(locations: Locations) -> tuple[Skill, ...]:
+    """Return the skills at the project's root that request something; skills in deeper folders are never granted it."""
+    own = (skill for skill in Skills(locations.project) if skill.scope == "project")
+    return tuple(skill for skill in own if any(describe_requests((skill,))))
 
 
-def wants_of(skills: Iterable[Skill]) -> Iterator[str]:
-    """What skills ask for, in words to be shown."""
+def describe_requests(skills: Iterable[Skill]) -> Iterator[str]:
+    """Yield what skills request, as text for the user."""
     for skill in skills:
         yield from (f"allow {rule} in the skill {skill.name}" for rule in skill.allowed_tools)
         if skill.model not in OWN_MODEL:
             yield f"model {skill.model} in the skill {skill.name}"
 
 
-def marks_of(skills: Iterable[Skill]) -> Sequence[Sequence[str]]:
-    """Name exactly what skills ask for: a person's word holds for this and for nothing new."""
+def fingerprints(skills: Iterable[Skill]) -> Sequence[Sequence[str]]:
+    """Identify exactly what skills request: the user's trust covers this and nothing new."""
     return [[str(skill.file), str(skill.base), skill.model, *skill.allowed_tools] for skill in skills]
 
 
 class ActiveSkills(Policy):
-    """Speaks for the skills of each session, from the moment one is used until its answer is there.
+    """The rules of skills, in the session that uses them, from the first use until the run ends.
 
-    `allowed-tools` of the user's own skills count, and the project's once its folder is trusted. `disallowed-tools`
-    count whoever wrote them.
+    `allowed-tools` count for the user's own skills, and for the project's once its folder is trusted;
+    `disallowed-tools` always count. The tier is that of a rule, so ask and deny rules override a skill.
     """
 
     tier = Tier.RULE
 
     def __init__(self, here: PathContext, agreed: Iterable[Skill] = ()) -> None:
         self._here = here
-        self._agreed = {tuple(mark) for mark in marks_of(agreed)}
+        self._agreed = {tuple(fingerprint) for fingerprint in fingerprints(agreed)}
         self._active: dict[str, dict[str, Skill]] = {}
         self._rules = Rules((), here)
 
     def trusts(self, skill: Skill) -> bool:
-        """Whether what a skill asks for is granted: it is the user's own, or a person agreed to exactly this."""
-        (mark,) = marks_of([skill])
-        return skill.scope == "user" or tuple(mark) in self._agreed
+        """Return whether a skill gets what it requests: it is the user's own, or the user agreed to exactly this."""
+        (fingerprint,) = fingerprints([skill])
+        return skill.scope == "user" or tuple(fingerprint) in self._agreed
 
     def activate(self, skill: Skill, session: str) -> None:
-        """Let a skill's rules hold in a session from now on; outside of one there is nothing they could be held to."""
-        if not session:  # a rule without a session holds in all of them
+        """Apply a skill's rules in a session from now on; without a session nothing is applied."""
+        if not session:  # a rule without a session would hold in all of them
             return
         self._active.setdefault(session, {})[skill.name] = skill
-        self._renew()
+        self._rebuild()
 
     def release(self, session: str, name: str | None = None) -> None:
-        """Let one skill's rules, or those of all of them, hold in a session no longer."""
+        """Remove the rules of one skill, or of all skills, from a session."""
         if session in self._active:
             used = self._active[session].items()
             self._active[session] = {other: skill for other, skill in used if name not in (None, other)}
             if not self._active[session]:
                 del self._active[session]
-            self._renew()
+            self._rebuild()
 
     @contextmanager
     def during(self, skill: Skill, session: str) -> Generator[None]:
-        """Let a skill's rules hold for as long as a session of its own lasts, and those of skills used in it."""
+        """Apply a skill's rules while its own session lasts; skills used in it end with it."""
         self.activate(skill, session)
         try:
             yield
@@ -84,14 +82,14 @@ class ActiveSkills(Policy):
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         return self._rules.judge(access, subject)
 
-    def _renew(self) -> None:
+    def _rebuild(self) -> None:
         used = ((skill, session) for session, skills in self._active.items() for skill in skills.values())
-        self._rules = Rules((rule for skill, session in used for rule in self._of(skill, session)), self._here)
+        self._rules = Rules((rule for skill, session in used for rule in self._rules_of(skill, session)), self._here)
 
-    def _of(self, skill: Skill, session: str) -> Iterator[Rule]:
-        wanted: list[tuple[RuleKind, tuple[str, ...]]] = [("deny", skill.disallowed_tools)]
+    def _rules_of(self, skill: Skill, session: str) -> Iterator[Rule]:
+        requested: list[tuple[RuleKind, tuple[str, ...]]] = [("deny", skill.disallowed_tools)]
         if self.trusts(skill):
-            wanted.append(("allow", skill.allowed_tools))
-        for kind, texts in wanted:
+            requested.append(("allow", skill.allowed_tools))
+        for kind, texts in requested:
             for text in texts:
                 yield parse_rule(kind, text, written_in=str(skill.file), base=str(skill.base), session=session)

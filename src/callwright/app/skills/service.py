@@ -1,11 +1,10 @@
-"""Skills in the command: who may use them how, whether the model calls for one or a person types its name."""
+"""Skills of an app: expands `/name` in prompts, grants what skills may do, and runs forked skills as agents."""
 
 import secrets
 import uuid
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 from callwright.agent import Agent
@@ -14,119 +13,124 @@ from callwright.agent.results import AgentEvent, Paused, Stopped
 from callwright.agent.subagent import Lineage
 from callwright.app.locations import Locations
 from callwright.app.models import Models
+from callwright.app.prompts import UserPrompt
 from callwright.app.skills.grants import OWN_MODEL, ActiveSkills
-from callwright.app.skills.skill_agent import NearbySkills, SkillAgent, skill_agent
+from callwright.app.skills.skill_agent import PathScopedSkills, SkillAgent, skill_agent
 from callwright.core.calls import Answers, Completed, Failed, ToolCall
-from callwright.core.content import Text
 from callwright.core.errors import ToolError, ToolFailed, UsageError
 from callwright.executor.turn import Turn
 from callwright.registry import Catalog, Registry
 from callwright.skills import Expansion, Skill, Skills, SkillTool
-from callwright.skills.render import ExpansionContext, prepared, references
-from callwright.skills.skill_tool import Calls
+from callwright.skills.render import ExpansionContext, find_references, render_skill
+from callwright.skills.skill_tool import SkillCalls
 from callwright.tool.base import Cancellation, State, Tool, ToolContext
 
-HOOK_NOTE = "\n\n[hook] "
-"""Stands before what hooks add to a prompt, which is no part of what the person typed."""
-STDIN_BEGINS = "\n\n<stdin>\n"
-"""Stands before what was piped in, which names no files to be attached."""
-_ANSWERED = "The person called the skill {name}. It ran as an agent of its own, which answered:\n\n{answer}"
+_ANSWERED = "The user called the skill {name}. It ran as a separate agent, which answered:\n\n{answer}"
 
 
-class Skilled:
-    """The skills of one app, wired to its agent, models and permissions."""
+class SkillService:
+    """The skills of one app, connected to its agent, models and permissions.
+
+    Args:
+        skills: The skills found for the working folder.
+        locations: The working folder and the project.
+        active: The policy that holds the grants of skills in use.
+        models: The models that skills may ask for.
+        report: Receives messages for the user.
+    """
 
     def __init__(
-        self, skills: Skills, places: Locations, active: ActiveSkills, models: Models, report: Callable[[str], None]
+        self, skills: Skills, locations: Locations, active: ActiveSkills, models: Models, report: Callable[[str], None]
     ) -> None:
         self.skills = skills
         self.active = active
-        """What they are granted while they are in use."""
         self.models = models
-        self._places = places
+        self._locations = locations
         self._report = report
         self._agent: Agent | None = None
-        self._tool = cast("Tool", SkillTool(skills, fork=self._fork, activate=self._activate, project=places.project))
+        self._tool = cast(
+            "Tool", SkillTool(skills, fork=self._fork, activate=self._activate, project=locations.project)
+        )
 
     @property
     def problems(self) -> list[str]:
-        """What keeps skills from being used, for a person to read; `callwright skills check` says all of it."""
+        """Why skills cannot be used, as text for the user; `callwright skills check` reports every problem."""
         return [str(problem) for problem in self.skills.problems if problem.fatal]
 
-    def attach(self, registry: Registry) -> NearbySkills:
-        """Put the tool where the model finds it, as soon as there is a skill; returns the hook that finds more."""
+    def attach(self, registry: Registry) -> PathScopedSkills:
+        """Register the skill tool as soon as there is a skill; return the hook that finds more skills."""
 
         def offer() -> None:
             if len(self.skills) and self._tool.spec.name not in registry:
                 registry.add(self._tool)
 
         offer()
-        return NearbySkills(self.skills, offer)
+        return PathScopedSkills(self.skills, offer)
 
-    def serve(self, agent: Agent) -> None:
-        """Make this the agent that skills are used by."""
+    def set_agent(self, agent: Agent) -> None:
+        """Set the agent that uses the skills."""
         self._agent = agent
 
-    async def heard(self, prompt: Prompt, session_id: str, cancellation: Cancellation | None = None) -> Prompt:
-        """Return what is said to the agent for what a person typed: `/name /other arguments` becomes the skills' text.
+    async def expand(
+        self, prompt: Prompt | UserPrompt, session_id: str, cancellation: Cancellation | None = None
+    ) -> Prompt:
+        """Return the prompt for the agent: `/name /other arguments` is replaced by the text of these skills.
 
-        What came along with it still does. Raises `ToolFailed` where a skill cannot be used.
+        Attachments, piped text and hook notes are kept.
+
+        Raises:
+            ToolFailed: A skill cannot be used.
         """
-        turn = Turn(session_id, cancellation=cancellation)
-        if isinstance(prompt, str):
-            return await self._read_out(prompt, turn, ())
-        first = prompt[0] if prompt else None
-        if not isinstance(first, Text):
-            return prompt
-        named = references(Expansion((first.text,)), self._places.cwd)
-        return (Text(await self._read_out(first.text, turn, named)), *prompt[1:])
-
-    async def _read_out(self, text: str, turn: Turn, attached: Collection[Path]) -> str:
-        typed, note, more = text.partition(HOOK_NOTE)
-        typed, begins, piped = typed.partition(STDIN_BEGINS)
-        called, arguments = self.skills.stacked(typed)
+        parts = UserPrompt.of(prompt)
+        called, arguments = self.skills.parse_slashes(parts.text)
         if not called:
-            return text
-        places = self._places
-        around = ExpansionContext(places.project, places.cwd, turn.session_id, attached=attached, piped=begins + piped)
+            return parts.compose()
+        attached = find_references(Expansion((parts.text,)), self._locations.cwd) if parts.attachments else ()
+        turn = Turn(session_id, cancellation=cancellation)
+        locations = self._locations
+        context = ExpansionContext(
+            locations.project, locations.cwd, session_id, attached=attached, piped=parts.stdin_block
+        )
         try:
-            texts = [await self._said(skill, arguments, turn, around) for skill in called]
+            texts = [await self._render(skill, arguments, turn, context) for skill in called]
         except BaseException:
-            self.ended(turn.session_id)
+            self.end_run(session_id)
             raise
-        return "\n\n".join(texts) + note + more
+        return parts.compose("\n\n".join(texts))
 
-    def ended(self, session_id: str) -> None:
-        """Take back what skills were granted for an answer that is there now."""
+    def end_run(self, session_id: str) -> None:
+        """Revoke the grants and the model of skills used in the run that ends."""
         self.active.release(session_id)
         self.models.switch()
 
-    async def _said(self, skill: Skill, arguments: str, turn: Turn, around: ExpansionContext) -> str:
-        agent = self._served()
+    async def _render(self, skill: Skill, arguments: str, turn: Turn, context: ExpansionContext) -> str:
+        agent = self._require_agent()
         lineage = Lineage()
         lineage.executor, lineage.ask = agent.executor, agent.ask
         state = State()
         state.put(lineage)
         turn = replace(turn, state=state, ask=agent.ask)
         self._use(skill, turn.session_id)
-        calls = Calls(lambda call: agent.executor.execute([call], turn=turn), f"skill-{uuid.uuid4().hex[:8]}")
-        prompt = await prepared(skill, arguments, replace(around, run=calls.run, read=calls.read))
-        return await self._answered(skill, prompt, turn) if skill.fork else prompt
+        calls = SkillCalls(lambda call: agent.executor.execute([call], turn=turn), f"skill-{uuid.uuid4().hex[:8]}")
+        prompt = await render_skill(skill, arguments, replace(context, run=calls.run, read=calls.read))
+        return await self._run_forked(skill, prompt, turn) if skill.fork else prompt
 
-    async def _answered(self, skill: Skill, prompt: str, turn: Turn) -> str:
-        """Let the skill's agent run as the only tool of a turn, so that it can be stopped and its calls are judged."""
+    async def _run_forked(self, skill: Skill, prompt: str, turn: Turn) -> str:
+        """Run the skill's agent as the only tool of a turn: it can be cancelled, and its calls are judged."""
         self.active.release(turn.session_id, skill.name)
         tool = self._agent_of(skill).tool()
         alone = replace(turn, catalog=Catalog({tool.spec.name: tool}))
         call = ToolCall(f"skill-{uuid.uuid4().hex[:8]}", tool.spec.name, {"prompt": prompt})
-        (outcome,) = await self._served().executor.execute([call], turn=alone)
+        (outcome,) = await self._require_agent().executor.execute([call], turn=alone)
         if isinstance(outcome, Completed):
             return _ANSWERED.format(name=skill.name, answer=outcome.text)
-        reason = outcome.text if isinstance(outcome, Failed) else "it may not run without approval"
-        raise ToolFailed(f"the agent of the skill {skill.name} gave no answer: {reason}")
+        reason = outcome.text if isinstance(outcome, Failed) else "it needs an approval"
+        raise ToolFailed(f"the agent of the skill {skill.name} failed: {reason}")
 
     async def _fork(self, skill: Skill, prompt: str, context: ToolContext) -> str:
-        self.active.release(context.session_id, skill.name)  # its agent has the grants, the conversation does not
+        self.active.release(
+            context.session_id, skill.name
+        )  # the grants belong to the skill's agent, not to the conversation
         bound = self._agent_of(skill).tool().bind({"prompt": prompt})
         return str(await bound.run(context))
 
@@ -139,86 +143,90 @@ class Skilled:
             try:
                 self.models.switch(name)
             except UsageError as error:
-                self._refused(skill, error)
+                self._report_model(skill, error)
 
     def _agent_of(self, skill: Skill) -> SkillAgent:
         name = self._model_of(skill)
         provider = self.models.get(name) if name else self.models.own
-        return skill_agent(skill, self._served(), provider, self.active)
+        return skill_agent(skill, self._require_agent(), provider, self.active)
 
     def _model_of(self, skill: Skill) -> str:
-        """The model a skill is to be used with; empty for the conversation's own, as where its wish is not granted."""
+        """Return the model a skill asks for; empty for the conversation's own, or if the request is not granted."""
         if skill.model in OWN_MODEL:
             return ""
         try:
             if not self.active.trusts(skill):
-                raise UsageError("this folder is not trusted for that; callwright trust give")
+                raise UsageError("this folder is not trusted; run callwright trust give")
             self.models.get(skill.model)
         except UsageError as error:
-            self._refused(skill, error)
+            self._report_model(skill, error)
             return ""
         return skill.model
 
-    def _refused(self, skill: Skill, error: UsageError) -> None:
-        self._report(f"the skill {skill.name} asks for the model {skill.model} and does not get it: {error}")
+    def _report_model(self, skill: Skill, error: UsageError) -> None:
+        self._report(f"the skill {skill.name} requests the model {skill.model}, which is not used: {error}")
 
-    def _served(self) -> Agent:
+    def _require_agent(self) -> Agent:
         if self._agent is None:
-            raise UsageError("skills are used before their app is complete")
+            raise UsageError("a skill was used before its app was complete")
         return self._agent
 
 
-class SkilledAgent(Agent):
-    """An agent people can call skills of by `/name`. What skills were granted ends with the run they were used in."""
+class AppAgent(Agent):
+    """The agent of an app: users call skills by `/name`, and what a skill is granted ends with the run."""
 
-    _skilled: Skilled | None = None
+    _skill_service: SkillService | None = None
 
-    def serve(self, skilled: Skilled) -> None:
-        """Use these skills from now on."""
-        self._skilled = skilled
-        skilled.serve(self)
+    def use_skills(self, service: SkillService) -> None:
+        """Expand the skills of this service in prompts from now on."""
+        self._skill_service = service
+        service.set_agent(self)
 
     def stream(
         self,
-        prompt: Prompt | None = None,
+        prompt: Prompt | UserPrompt | None = None,
         *,
         session: str | None = None,
         answers: Answers | None = None,
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
-        """As every agent; a prompt that calls skills is said as what they stand for."""
-        skilled, session_id = self._skilled, session or secrets.token_hex(16)
+        """Run as any agent does; skills that the prompt calls by `/name` are replaced by their text."""
+        service, session_id = self._skill_service, session or secrets.token_hex(16)
 
-        def go(heard: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
-            return super(SkilledAgent, self).stream(
-                heard, session=session_id, answers=answers, output=output, cancellation=cancellation
+        def start(expanded: Prompt | None) -> AsyncGenerator[AgentEvent, None]:
+            return super(AppAgent, self).stream(
+                expanded, session=session_id, answers=answers, output=output, cancellation=cancellation
             )
 
-        return go(prompt) if skilled is None else _led(skilled, go, prompt, session_id, cancellation)
+        if service is None:
+            return start(None if prompt is None else UserPrompt.of(prompt).compose())
+        return _stream_with_skills(service, start, prompt, session_id, cancellation)
 
 
-async def _led(
-    skilled: Skilled,
-    go: Callable[[Prompt | None], AsyncGenerator[AgentEvent, None]],
-    prompt: Prompt | None,
+async def _stream_with_skills(
+    service: SkillService,
+    start: Callable[[Prompt | None], AsyncGenerator[AgentEvent, None]],
+    prompt: Prompt | UserPrompt | None,
     session_id: str,
     cancellation: Cancellation | None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Lead one run; however it ends, what skills were granted for it ends too, unless it only pauses."""
+    """Run one prompt; revoke what its skills were granted when the run ends, but not while it is paused."""
     paused = False
     try:
+        expanded: Prompt | None = None
         if prompt is not None:
-            skilled.ended(session_id)  # of a run that is still paused: the person has gone on
+            # a new prompt abandons a paused run, whose grants must not carry over
+            service.end_run(session_id)
             try:
-                prompt = await skilled.heard(prompt, session_id, cancellation)
+                expanded = await service.expand(prompt, session_id, cancellation)
             except ToolError as error:
                 yield Stopped(error.message, "halted", session_id=session_id)
                 return
-        async with aclosing(go(prompt)) as events:
+        async with aclosing(start(expanded)) as events:
             async for event in events:
                 paused = isinstance(event, Paused)
                 yield event
     finally:
         if not paused:
-            skilled.ended(session_id)
+            service.end_run(session_id)

@@ -1,7 +1,4 @@
-"""Skills that run as an agent of their own: the conversation gets the answer, not the work.
-
-Skills that belong to certain files: offered when the conversation comes to one of them.
-"""
+"""Skills that run as separate agents, and skills that are offered when a call touches their files."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,8 +18,8 @@ from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
 from callwright.policy import ByMode, Policies
 from callwright.providers.base import Provider
-from callwright.skills import Skill, Skills, listing
-from callwright.skills.skill import EVERYTHING, LOOKING
+from callwright.skills import Skill, Skills, list_skills
+from callwright.skills.skill import FULL_AGENTS, READ_ONLY_AGENTS
 from callwright.tool.base import Tool
 
 _LIMITS = Limits(seconds=1800.0, output_chars=100_000)
@@ -30,7 +27,7 @@ _LIMITS = Limits(seconds=1800.0, output_chars=100_000)
 
 @dataclass(frozen=True, slots=True)
 class SkillAgent:
-    """An agent for one skill: the outer one's tools and rules, the skill's own grants and model."""
+    """An agent for one skill, with the tools and rules of the outer agent and the grants and model of the skill."""
 
     skill: Skill
     agent: Agent
@@ -38,29 +35,33 @@ class SkillAgent:
 
     @property
     def durable(self) -> bool:
-        """Its sessions end with the call."""
+        """Always False: its sessions end with the call."""
         return False
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
-        """Run for a call of the outer agent, the skill's rules in force."""
+        """Run for a call of the outer agent while the skill's rules hold."""
         with self.active.during(self.skill, session_id):
             return await self.agent.run_inside(prompt, session_id, lineage, self.skill.name)
 
     def tool(self) -> Tool:
-        """The agent as a tool that takes a prompt."""
-        made = SubAgent(self).tool("skill_agent", f"The agent of the skill {self.skill.name}.", _LIMITS)
-        return cast("Tool", made)
+        """Return the agent as a tool that takes a prompt."""
+        tool = SubAgent(self).tool("skill_agent", f"The agent of the skill {self.skill.name}.", _LIMITS)
+        return cast("Tool", tool)
 
 
 def skill_agent(skill: Skill, outer: Agent, provider: Provider, active: ActiveSkills) -> SkillAgent:
-    """Make the agent a skill asks for by its `agent` field: one that only looks, or one that can do everything."""
+    """Create the agent that a skill's `agent` field names: a read-only one, or one with every tool.
+
+    Raises:
+        ToolFailed: The field names an unknown agent.
+    """
     kind = skill.agent.lower()
-    if kind and kind not in LOOKING | EVERYTHING:
+    if kind and kind not in READ_ONLY_AGENTS | FULL_AGENTS:
         raise ToolFailed(
-            f"the skill {skill.name} asks for the agent {skill.agent!r}, which there is not;"
-            " write agent: Explore (looks, changes nothing) or general-purpose in its file"
+            f"the skill {skill.name} requests the unknown agent {skill.agent!r};"
+            " write agent: Explore (read-only) or agent: general-purpose in its file"
         )
-    executor = _looking(outer.executor) if kind in LOOKING else outer.executor
+    executor = _read_only_executor(outer.executor) if kind in READ_ONLY_AGENTS else outer.executor
     agent = Agent(
         provider,
         outer.registry,
@@ -73,10 +74,10 @@ def skill_agent(skill: Skill, outer: Agent, provider: Provider, active: ActiveSk
     return SkillAgent(skill, agent, active)
 
 
-def _looking(outer: Executor) -> Executor:
-    """An executor that lets through what reads; what the outer one forbids is forbidden by descent."""
+def _read_only_executor(outer: Executor) -> Executor:
+    """Return an executor that allows reads only; what the outer one denies stays denied through the lineage."""
     return Executor(
-        outer.registry, Policies(ByMode("plan")), bounds=outer.bounds, outputs=outer.outputs, hooks=outer.hooks
+        outer.registry, Policies(ByMode("plan")), limits=outer.limits, outputs=outer.outputs, hooks=outer.hooks
     )
 
 
@@ -84,34 +85,38 @@ _PATHS = ("path", "source", "destination")
 _MOST_SESSIONS = 256
 
 
-class NearbySkills(Hook):
-    """Adds to the outcome of a call on files which skills there are for them, once per session and skill."""
+class PathScopedSkills(Hook):
+    """Adds a note about matching skills to the outcome of a call on files, once per session and skill.
+
+    Args:
+        skills: The skills of the app.
+        found: Called when a visited folder held skills that were not known before.
+    """
 
     def __init__(self, skills: Skills, found: Callable[[], None]) -> None:
-        """`found` is called when folders on the way turned out to hold skills nobody knew."""
         self._skills = skills
         self._found = found
         self._offered: dict[str, set[str]] = {}
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
-        """Say what fits; failures and calls that touch no file stay as they are."""
+        """Add the note; failures and calls that touch no file stay unchanged."""
         if pending.spec.group != "file" or not isinstance(outcome, Completed):
             return None
         try:
-            return self._noted(pending, outcome)
-        except (OSError, RuntimeError):  # a folder that cannot be looked into must not cost the call its outcome
+            return self._add_note(pending, outcome)
+        except (OSError, RuntimeError):  # an unreadable folder must not lose the outcome of the call
             return None
 
-    def _noted(self, pending: PendingCall, outcome: Completed) -> Outcome | None:
-        touched = [Path(self._skills.cwd, path) for path in _touched(pending)]
+    def _add_note(self, pending: PendingCall, outcome: Completed) -> Outcome | None:
+        touched = [Path(self._skills.cwd, path) for path in _touched_paths(pending)]
         fresh = [skill for path in touched for skill in self._skills.visit(path)]
         if fresh:
             self._found()
-        offered = self._unoffered(pending.session_id, touched, fresh)
-        said = listing(offered, touched=touched)
-        return replace(outcome, output=_with_note(outcome.output, said)) if said else None
+        offered = self._new_offers(pending.session_id, touched, fresh)
+        text = list_skills(offered, touched=touched)
+        return replace(outcome, output=_with_note(outcome.output, text)) if text else None
 
-    def _unoffered(self, session_id: str, touched: list[Path], fresh: list[Skill]) -> list[Skill]:
+    def _new_offers(self, session_id: str, touched: list[Path], fresh: list[Skill]) -> list[Skill]:
         if session_id not in self._offered and len(self._offered) >= _MOST_SESSIONS:
             del self._offered[next(iter(self._offered))]
         known = self._offered.setdefault(session_id, set())
@@ -122,15 +127,15 @@ class NearbySkills(Hook):
         return new
 
 
-def _touched(pending: PendingCall) -> Iterator[str]:
+def _touched_paths(pending: PendingCall) -> Iterator[str]:
     for name in _PATHS:
         value = pending.arguments.get(name)
         if isinstance(value, str) and value and "\0" not in value:
             yield value
 
 
-def _with_note(output: Output, said: str) -> Output:
-    note = f"[skills for what is here, to be loaded with the tool skill when they fit:\n{said}]"
+def _with_note(output: Output, text: str) -> Output:
+    note = f"[skills for these files (load one with the tool skill when it fits):\n{text}]"
     if isinstance(output.content, str):
         return replace(output, content=f"{output.content}\n\n{note}")
     return replace(output, content=(*output.content, Text(note)))

@@ -11,9 +11,10 @@ from pathlib import Path
 from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
-from callwright.cli.parsing import Parser, add_common
+from callwright.cli.options import add_agent_options
+from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import tell
-from callwright.cli.startup import settings_for, wishes_of
+from callwright.cli.startup import run_options, settings_for
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
 from callwright.executor.turn import Turn
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
@@ -44,9 +45,9 @@ class NoModel:
 
 def app_without_model(options: argparse.Namespace, folder: Path | None = None) -> App:
     """The tools, rules and hooks of a folder, by default of the working one; nothing is kept of what they do."""
-    places = Locations.of(folder)
-    settings = settings_for(options, places)
-    return assemble(NoModel(), settings, places, replace(wishes_of(options), keep=False), report=tell)
+    locations = Locations.of(folder)
+    settings = settings_for(options, locations)
+    return assemble(NoModel(), settings, locations, replace(run_options(options), keep=False), report=tell)
 
 
 def run(arguments: list[str]) -> int:
@@ -61,7 +62,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="an object; - reads it from stdin")
     parser.add_argument("--yes", action="store_true", help="say yes to whatever is asked")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
-    add_common(parser)
+    add_agent_options(parser)
     options = parser.parse_args(arguments)
     return asyncio.run(_perform(options))
 

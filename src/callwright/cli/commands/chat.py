@@ -1,11 +1,11 @@
 """`callwright` without a command: a conversation, in the terminal or headless."""
 
-from callwright.cli.parsing import parse
+from callwright.cli.options import parse_options
 
 
 def run(arguments: list[str]) -> int:
     """Talk, and return the exit code."""
-    options = parse(arguments)
+    options = parse_options(arguments)
     if options.headless:
         from callwright.cli.headless.run import run as run_headless
 

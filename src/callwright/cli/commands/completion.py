@@ -1,7 +1,8 @@
 """`callwright completion`: what a shell needs to complete commands and options."""
 
 from callwright.cli.main import COMMANDS
-from callwright.cli.parsing import Parser, parser as conversation_options
+from callwright.cli.options import build_parser as conversation_options
+from callwright.cli.parsing import Parser
 
 _DESCRIPTION = """\
 Prints what a shell needs to complete commands and options. Put one of these where your shell reads its settings:

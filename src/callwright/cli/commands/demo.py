@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from callwright.app.app import RunOptions, assemble
+from callwright.app.app import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.cli.approval_dialog import Edit, dialog, read_choice, read_edit
 from callwright.cli.parsing import Parser
@@ -145,10 +146,10 @@ class _Demo:
         """Tell the story to its end."""
         self._project.mkdir()
         (self._project / NOTES).write_text("try sorted(); remember reverse=\n")
-        places = Locations.of(self._project, home=self._home)
-        settings = load_settings(places, trusted=True)
+        locations = Locations.of(self._project, home=self._home)
+        settings = load_settings(locations, trusted=True)
         provider = TappedProvider(_model(self._home), self._overheard)
-        async with assemble(provider, settings, places, RunOptions(mode="auto"), observe=self._observe) as app:
+        async with assemble(provider, settings, locations, RunOptions(mode="auto"), observe=self._observe) as app:
             app.agent.ask = self._ask
             self._say(f"a temporary project in {self._project}, mode auto: edits here run, anything else asks\n")
             self._say(f"{self._palette.paint('>', 'bold')} {TASK}")

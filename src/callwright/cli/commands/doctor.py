@@ -62,32 +62,34 @@ def run(arguments: list[str]) -> int:
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
-def examine(places: Locations) -> Iterator[Finding]:
+def examine(locations: Locations) -> Iterator[Finding]:
     """Look at one thing after the other; nothing is changed."""
     yield Finding("version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}")
     settings = Settings()
     try:
-        settings = load_settings(places, trusted=Trust(places).given)
+        settings = load_settings(locations, trusted=Trust(locations).given)
         sources = ", ".join(layer.source for layer in settings.layers) or "none; the defaults hold"
         yield Finding("settings", "ok", sources)
         yield from (Finding("settings", "note", problem) for problem in settings.problems)
     except UsageError as error:
         yield Finding("settings", "fail", str(error), "correct the file; nothing runs before")
-    yield _trust(places)
+    yield _trust(locations)
     yield _model(settings)
-    yield _sandbox(settings, places)
-    yield _skills(places)
+    yield _sandbox(settings, locations)
+    yield _skills(locations)
     yield _search()
     yield _extras()
-    yield _record(places)
+    yield _record(locations)
 
 
-def _trust(places: Locations) -> Finding:
+def _trust(locations: Locations) -> Finding:
     try:
-        trust = Trust(places)
+        trust = Trust(locations)
         if trust.given:
-            return Finding("trust", "ok", f"{places.project} has all it asks for")
-        return Finding("trust", "note", f"{places.project} is not trusted", "callwright trust; callwright trust give")
+            return Finding("trust", "ok", f"{locations.project} has all it asks for")
+        return Finding(
+            "trust", "note", f"{locations.project} is not trusted", "callwright trust; callwright trust give"
+        )
     except UsageError as error:
         return Finding("trust", "fail", str(error))
 
@@ -110,8 +112,8 @@ def _model(settings: Settings) -> Finding:
     return Finding("model", "ok", f"{choice.name} ({choice.why})")
 
 
-def _sandbox(settings: Settings, places: Locations) -> Finding:
-    offered = find_sandbox("prefer", writable=[places.cwd])
+def _sandbox(settings: Settings, locations: Locations) -> Finding:
+    offered = find_sandbox("prefer", writable=[locations.cwd])
     wish = settings.last("sandbox") or "off"
     if offered.kind == "none":
         return Finding("sandbox", "note", offered.describe())
@@ -122,8 +124,8 @@ def _sandbox(settings: Settings, places: Locations) -> Finding:
     return Finding("sandbox", "ok", offered.describe())
 
 
-def _skills(places: Locations) -> Finding:
-    skills = Skills(places.cwd)
+def _skills(locations: Locations) -> Finding:
+    skills = Skills(locations.cwd)
     broken = sum(problem.fatal for problem in skills.problems)
     text = f"{len(skills)} can be used" + (f", {broken} cannot" if broken else "")
     if not skills.problems:
@@ -152,14 +154,14 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _record(places: Locations) -> Finding:
+def _record(locations: Locations) -> Finding:
     try:
-        places.record.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = places.record / ".probe"
+        locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = locations.record / ".probe"
         probe.touch()
         probe.unlink()
     except OSError as error:
         return Finding(
-            "sessions", "fail", f"{places.record} cannot be written: {error.strerror}", "set CALLWRIGHT_HOME"
+            "sessions", "fail", f"{locations.record} cannot be written: {error.strerror}", "set CALLWRIGHT_HOME"
         )
-    return Finding("sessions", "ok", str(places.sessions))
+    return Finding("sessions", "ok", str(locations.sessions))

@@ -62,9 +62,9 @@ def run(arguments: Sequence[str]) -> int:
     parser = _ACTIONS[action]()
     options, unknown = parser.parse_known_intermixed_args(ours)
     if unknown and action == "add":
-        parser.error(f"there is no option {unknown[0]}; what belongs to a server's command goes after --")
+        parser.error(f"unknown option {unknown[0]}; put the options of a server's command after --")
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parser.reject(unknown)
     if action == "add":
         options.target = [*options.target, *command]
         if not options.target:
@@ -89,17 +89,17 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def _top() -> argparse.ArgumentParser:
+def _top() -> Parser:
     parser = _parser("", _DESCRIPTION, _EXITS)
     parser.add_argument("action", choices=tuple(_ACTIONS))
     return parser
 
 
-def _listing() -> argparse.ArgumentParser:
+def _listing() -> Parser:
     return _looking(_parser(" list", _LIST, _EXITS))
 
 
-def _adding() -> argparse.ArgumentParser:
+def _adding() -> Parser:
     parser = _parser(" add", _ADD, _ADD_EXAMPLES)
     parser.usage = "callwright mcp add NAME [OPTIONS] (URL | -- COMMAND [ARGUMENTS])"
     parser.add_argument("name", help="letters, digits, '-' and single '_' inside")
@@ -112,21 +112,21 @@ def _adding() -> argparse.ArgumentParser:
     return parser
 
 
-def _removing() -> argparse.ArgumentParser:
+def _removing() -> Parser:
     parser = _parser(" remove", _REMOVE, "")
     parser.add_argument("name")
     parser.add_argument("-s", "--scope", choices=("user", "project", "local"), help="which entry, if there are several")
     return parser
 
 
-def _testing() -> argparse.ArgumentParser:
+def _testing() -> Parser:
     parser = _parser(" test", _TEST, _EXITS)
     parser.add_argument("name")
     parser.add_argument("--accept", action="store_true", help="take tools that changed as they are now")
     return _looking(parser)
 
 
-def _looking(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _looking(parser: Parser) -> Parser:
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument(
         "--config", action="append", type=Path, default=[], metavar="FILE", help="these .mcp.json files and no others"
@@ -139,11 +139,11 @@ def _looking(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def _parser(name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def _parser(name: str, description: str, epilog: str) -> Parser:
     return Parser(f"callwright mcp{name}", description=description, epilog=epilog)
 
 
-_ACTIONS: dict[str, Callable[[], argparse.ArgumentParser]] = {
+_ACTIONS: dict[str, Callable[[], Parser]] = {
     "list": _listing,
     "add": _adding,
     "remove": _removing,

@@ -15,7 +15,7 @@ from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line, tell
 from callwright.core.errors import UsageError
-from callwright.mcp.config_edit import put_entry, take_entry
+from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
 
 _LONGEST_SHOWN = 100
@@ -42,9 +42,9 @@ class Declared:
         return f"{self.file} ({self.scope})"
 
 
-def declared(places: Locations) -> list[Declared]:
+def declared(locations: Locations) -> list[Declared]:
     """Every entry there is, in the order they are heard: the last one of a name counts."""
-    layers = [read_layer("user", places.user_settings), *repository_layers(places)]
+    layers = [read_layer("user", locations.user_settings), *repository_layers(locations)]
     return [
         Declared(name, layer.scope, Path(layer.source), entry)
         for layer in layers
@@ -55,19 +55,19 @@ def declared(places: Locations) -> list[Declared]:
 
 def add(options: argparse.Namespace) -> int:
     """Write a server into the file of its scope and say what comes next."""
-    places = Locations.of()
+    locations = Locations.of()
     name, entry = options.name, _entry(options)
-    file = _file(places, options.scope)
-    trust = Trust(places)
+    file = _file(locations, options.scope)
+    trust = Trust(locations)
     trusted = trust.given  # before we write: what is added now is asked for by whoever typed it
-    places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
         tell(f"warning: {problem}")
     if trusted and options.scope != "user":
         trust.give()
     made = Declared(name, options.scope, file, entry)
     print(f"added {name} to {made.place}: {made.target}")
-    _warn(made, declared(places))
+    _warn(made, declared(locations))
     if trusted or options.scope == "user":
         print(f"next: callwright mcp test {name}")
     else:
@@ -100,15 +100,15 @@ def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
     return name.strip(), value.strip() if sign == ":" else value
 
 
-def _file(places: Locations, scope: str) -> Path:
-    files = {"user": places.user_settings, "project": places.project_servers, "local": places.local_settings}
-    return _checked(places, scope, files[scope])
+def _file(locations: Locations, scope: str) -> Path:
+    files = {"user": locations.user_settings, "project": locations.project_servers, "local": locations.local_settings}
+    return _checked(locations, scope, files[scope])
 
 
-def _checked(places: Locations, scope: str, file: Path) -> Path:
+def _checked(locations: Locations, scope: str, file: Path) -> Path:
     """A repository must not be able to have another file written by naming it with a link."""
     real = Path(os.path.realpath(file))
-    if scope != "user" and not real.is_relative_to(places.project):
+    if scope != "user" and not real.is_relative_to(locations.project):
         raise UsageError(f"{file} leads out of the project, to {real}; nothing was written")
     return file
 
@@ -127,25 +127,25 @@ def _warn(made: Declared, all_of_them: Sequence[Declared]) -> None:
 
 def remove(options: argparse.Namespace) -> int:
     """Take a server out of the file that names it."""
-    places = Locations.of()
-    entries = declared(places)
+    locations = Locations.of()
+    entries = declared(locations)
     found = [entry for entry in entries if entry.name == options.name and options.scope in (None, entry.scope)]
     if not found:
         raise UsageError(unknown(options.name, entries, options.scope))
     if len({entry.scope for entry in found}) > 1:
         places_named = " and ".join(entry.place for entry in found)
         raise UsageError(f"{options.name} stands in {places_named}; choose with --scope")
-    chosen, trust = found[-1], Trust(places)
+    chosen, trust = found[-1], Trust(locations)
     trusted = trust.given
-    take_entry(_checked(places, chosen.scope, chosen.file), options.name)
+    remove_entry(_checked(locations, chosen.scope, chosen.file), options.name)
     if trusted and chosen.scope != "user":
         trust.give()
     print(f"removed {options.name} from {chosen.place}")
-    left = [entry for entry in declared(places) if entry.name == options.name]
+    left = [entry for entry in declared(locations) if entry.name == options.name]
     if left:
         print(f"the entry in {left[-1].place} counts now")
     else:
-        PinnedToolsFile(places.seen_tools).forget(options.name)
+        PinnedToolsFile(locations.seen_tools).forget(options.name)
     return DONE
 
 

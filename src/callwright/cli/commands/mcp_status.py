@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import servers_into
+from callwright.app.mcp_servers import prepare_servers
 from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import Declared, declared, unknown
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
@@ -131,15 +131,15 @@ async def _connected(
 ) -> "AsyncGenerator[tuple[McpServers, bool], None]":
     from callwright.mcp import servers_of
 
-    places = Locations.of()
-    trusted = bool(options.trust) or Trust(places).given
-    settings_for(options, places)  # its variables fill in ${NAME}
+    locations = Locations.of()
+    trusted = bool(options.trust) or Trust(locations).given
+    settings_for(options, locations)  # its variables fill in ${NAME}
     wanted = {entry.name: thaw(entry.entry) for entry in entries if _may(entry, trusted)}
     loaded = servers_of({"mcpServers": wanted})
     for problem in loaded.problems:
         tell(f"warning: {problem}")
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
-    async with servers_into(registry, configs, places) as servers:
+    async with prepare_servers(registry, configs, locations) as servers:
         yield servers, trusted
 
 

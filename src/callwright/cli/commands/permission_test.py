@@ -13,12 +13,15 @@ from callwright.core.access import (
     Ask,
     Decision,
     DeletePath,
+    DeleteResource,
     Deny,
     Reach,
     ReadPath,
+    ReadResource,
     RunCommand,
     UseTool,
     WritePath,
+    WriteResource,
 )
 from callwright.core.calls import ToolCall
 from callwright.core.errors import ApprovalRequired, InvalidArguments, UsageError
@@ -26,9 +29,9 @@ from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect
 from callwright.hooks.base import PendingCall
 from callwright.policy import PathContext, Policies, Rule
-from callwright.policy.dry_run import JudgedCall, call_of, judged_by
+from callwright.policy.dry_run import DryRunCall, dry_run_call, accesses_to_judge
 from callwright.policy.rules.loading import concerns
-from callwright.policy.shell_line import PartOfLine, shown
+from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.policy.tool_names import is_known
 from callwright.tool.base import Tool
 
@@ -45,12 +48,12 @@ class Verdict:
     def readable(self) -> str:
         """The decision, why, who decided, and the same for every part of the call."""
         report = self.report
-        lines = [f"{report['decision']}: {report['tool']} {shown(report['call'])}"]
+        lines = [f"{report['decision']}: {report['tool']} {make_printable(report['call'])}"]
         lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
         for part in report.get("parts", ()):
-            what = f"{shown(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {shown(part['touches'])}"
+            what = f"{make_printable(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {make_printable(part['touches'])}"
             lines.append(f"  {part['decision']:<5}  {what}  [{part['source']}]")
         lines += [
             f"  ignored  {rule['rule']} in {rule['written_in']} would allow it, but this folder is not trusted:"
@@ -91,30 +94,30 @@ def _unknown(app: App, name: str) -> str:
     return f"there is no tool {name!r} here; {hint}"
 
 
-def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], JudgedCall]:
+def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], DryRunCall]:
     """What the call would touch, as the tool itself says where there is one of that name."""
     tool = app.registry.snapshot().get(name)
     arguments = _arguments(argument)
-    access, subject = call_of(name, argument, str(app.places.cwd))
+    access, subject = dry_run_call(name, argument, str(app.locations.cwd))
     if tool is None:
-        known = None if arguments is None else JudgedCall(subject.spec, FrozenDict(arguments))
+        known = None if arguments is None else DryRunCall(subject.spec, FrozenDict(arguments))
         return ((access,), subject) if known is None else ((UseTool(name, Effect.WRITE),), known)
     main = next(iter(cast("Sequence[str]", tool.spec.input_schema.get("required", ()))), "")
     try:
         return _bound(tool, {main: argument} if arguments is None else arguments)
     except InvalidArguments as error:
         if arguments is None:  # it wants more than its main argument, which is enough to be judged by
-            return (access,), JudgedCall(tool.spec, subject.arguments)
+            return (access,), DryRunCall(tool.spec, subject.arguments)
         raise UsageError(f"{name}: {error}") from None
 
 
-def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], JudgedCall]:
+def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], DryRunCall]:
     try:
         invocation = tool.bind(arguments)
         accesses, arguments = tuple(invocation.accesses()), invocation.arguments
     except ApprovalRequired:
         accesses = ()
-    return judged_by(tool.spec, accesses), JudgedCall(tool.spec, arguments)
+    return accesses_to_judge(tool.spec, accesses), DryRunCall(tool.spec, arguments)
 
 
 def _arguments(argument: str) -> JsonObject | None:
@@ -131,9 +134,9 @@ def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, De
 
 
 def _ignored(
-    app: App, accesses: Sequence[Access], subject: JudgedCall, withheld: Iterable[Rule]
+    app: App, accesses: Sequence[Access], subject: DryRunCall, withheld: Iterable[Rule]
 ) -> Iterator[dict[str, str]]:
-    here = PathContext.of(app.places.cwd)
+    here = PathContext.of(app.locations.cwd)
     for rule in withheld:
         if concerns(rule, accesses, subject, here):
             yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}
@@ -143,7 +146,7 @@ def _decided(decision: Decision) -> dict[str, Any]:
     return {"decision": _WORDS[type(decision)], "reason": decision.reason, "source": decision.source}
 
 
-def _parts(policies: Policies, access: Access, subject: JudgedCall, decision: Decision) -> Iterator[dict[str, Any]]:
+def _parts(policies: Policies, access: Access, subject: DryRunCall, decision: Decision) -> Iterator[dict[str, Any]]:
     if isinstance(access, RunCommand):
         yield from (_part(touched, view, found) for touched, view, found in policies.parts(access, subject))
     else:
@@ -160,7 +163,7 @@ def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any
 
 
 def _verb(access: Access) -> str:
-    return type(access).__name__.removesuffix("Path").casefold()
+    return type(access).__name__.removesuffix("Path").removesuffix("Resource").casefold()
 
 
 def _target(access: Access) -> str:
@@ -171,5 +174,7 @@ def _target(access: Access) -> str:
             return path
         case Reach(url):
             return url
+        case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
+            return uri
         case UseTool(name):
             return name

@@ -77,41 +77,41 @@ def _app(options: argparse.Namespace) -> tuple[App, bool]:
     if options.cwd is not None and not options.cwd.is_dir():
         raise UsageError(f"--cwd {options.cwd} is not a folder")
     app = app_without_model(options, options.cwd)
-    return app, bool(options.trust) or Trust(app.places).given
+    return app, bool(options.trust) or Trust(app.locations).given
 
 
 def _test(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
     for problem in app.problems:
         tell(f"warning: {problem}")
-    verdict = judged(app, options.tool, options.argument, withheld_rules(app.places, trusted=trusted))
+    verdict = judged(app, options.tool, options.argument, withheld_rules(app.locations, trusted=trusted))
     if options.json:
         print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
     else:
-        print(_brief(verdict.readable(), app.places))
+        print(_brief(verdict.readable(), app.locations))
     return _CODES[verdict.report["decision"]]
 
 
 def _explain(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
-    withheld = withheld_rules(app.places, trusted=trusted)
+    withheld = withheld_rules(app.locations, trusted=trusted)
     report: dict[str, Any] = {
         "mode": app.switch.mode,
         "mode_from": "the command line" if options.permission_mode else _mode_from(app),
-        "project": str(app.places.project),
+        "project": str(app.locations.project),
         "trusted": trusted,
         "withheld": list(app.settings.withheld),
         "rules": [_shown(rule) for rule in app.rules.rules],
         "ignored": [_shown(rule) for rule in withheld],
         "problems": app.problems,
     }
-    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.places))
+    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.locations))
     return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
 
 
-def _brief(text: str, places: Locations) -> str:
+def _brief(text: str, locations: Locations) -> str:
     """Name settings files of the current folder the short way."""
-    return visible(text.replace(f"{places.cwd / FOLDER}/", f"{FOLDER}/"))
+    return visible(text.replace(f"{locations.cwd / FOLDER}/", f"{FOLDER}/"))
 
 
 def _mode_from(app: App) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callwright.app.app import App
-from callwright.app.mcp_servers import configured_servers, servers_into
+from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import tell
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    from callwright.serve import Shown, serve
+    from callwright.serve import ListingOptions, serve
 
     http = _http(options)
     app = _app(options)
@@ -87,9 +87,9 @@ async def _serve(options: argparse.Namespace) -> None:
             tell(f"warning: {problem}")
         offered = _Offered(app, options.only)
         skills = app.skills if offered.keeps_name("skill") else None
-        shown = Shown(options.budget, tuple(options.pin))
+        listing = ListingOptions(options.budget, tuple(options.pin))
         with suppress(asyncio.CancelledError):
-            await serve(offered, app.executor, http=http, shown=shown, skills=skills)
+            await serve(offered, app.executor, http=http, listing=listing, skills=skills)
 
 
 def _app(options: argparse.Namespace) -> App:
@@ -101,12 +101,12 @@ def _app(options: argparse.Namespace) -> App:
 
 
 def _servers(app: App, options: argparse.Namespace) -> "McpServers":
-    configs = configured_servers(app.settings, options.mcp_config, app.problems)
+    configs = load_servers(app.settings, options.mcp_config, app.problems)
     strangers = set(options.believe) - {config.name for config in configs}
     if strangers:
         raise UsageError(f"--believe {sorted(strangers)[0]}: there is no such server; callwright mcp list")
     told = [replace(config, trusted=config.name in options.believe) for config in configs]
-    return servers_into(app.registry, told, app.places)
+    return prepare_servers(app.registry, told, app.locations)
 
 
 class _Offered:

@@ -12,8 +12,9 @@ from pathlib import Path
 from callwright.agent.transcript import SessionReplay
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
-from callwright.cli.parsing import Parser, at_least_one, find_session
+from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, transcript
+from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, plainly
 from callwright.sessions import SqliteStore, export_jsonl
 from callwright.sessions.records import sum_usage
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="callwright sessions")
     listed = actions.add_parser("list", help="the sessions, last used first", description="The last used ones first.")
     listed.add_argument("--json", action="store_true", help="as a list of objects")
-    listed.add_argument("--limit", type=at_least_one, default=20, metavar="N", help="how many at most; 20")
+    listed.add_argument("--limit", type=positive_int, default=20, metavar="N", help="how many at most; 20")
     search = actions.add_parser(
         "search", help="where a text was said", description="Sessions in which a text was said."
     )

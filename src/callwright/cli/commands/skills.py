@@ -9,8 +9,8 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import visible
 from callwright.core.errors import UsageError
-from callwright.skills import Problem, Skills
-from callwright.skills.check import check_agent, check_body, examine
+from callwright.skills import SkillProblem, Skills
+from callwright.skills.check import check_agent, check_body, check_skill_file
 
 _FILE = "SKILL.md"
 _DESCRIPTION = """\
@@ -59,16 +59,16 @@ def _check(folders: Sequence[Path], *, as_json: bool) -> int:
     return 1 if any(problem.fatal for problem in problems) else 0
 
 
-def _found() -> tuple[int, list[Problem]]:
+def _found() -> tuple[int, list[SkillProblem]]:
     skills = Skills(Path.cwd())
     inside = [problem for skill in skills for problem in (*check_body(skill), *check_agent(skill))]
     return len(skills), sorted([*skills.problems, *inside], key=lambda problem: (problem.file, problem.line))
 
 
-def _examined(folders: Sequence[Path]) -> tuple[int, list[Problem]]:
-    usable, problems = 0, list[Problem]()
+def _examined(folders: Sequence[Path]) -> tuple[int, list[SkillProblem]]:
+    usable, problems = 0, list[SkillProblem]()
     for file in (file for folder in folders for file in _files(folder.resolve())):
-        skill, wrong = examine(file)
+        skill, wrong = check_skill_file(file)
         usable += skill is not None
         problems += [*wrong, *(check_agent(skill) if skill is not None else ())]
     return usable, problems

@@ -7,7 +7,7 @@ from typing import Any
 
 from callwright.app.costs import Cost, cost_of_records, price_lookup
 from callwright.app.locations import Locations
-from callwright.cli.parsing import Parser, at_least_one
+from callwright.cli.parsing import Parser, positive_int
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Said, sum_usage
@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
     parser = Parser("callwright stats", description=_DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="as an object")
     parser.add_argument(
-        "--limit", type=at_least_one, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
+        "--limit", type=positive_int, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
     )
     options = parser.parse_args(arguments)
     locations = Locations.of()

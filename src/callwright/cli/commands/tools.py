@@ -10,7 +10,8 @@ from typing import Any
 
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.main import DONE, ERROR
-from callwright.cli.parsing import Parser, add_common
+from callwright.cli.options import add_agent_options
+from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
@@ -31,7 +32,7 @@ def run(arguments: list[str]) -> int:
     parser = Parser("callwright tools", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--json", action="store_true", help="with schemas and annotations")
     parser.add_argument("words", nargs="*", metavar="search WORDS", help="only those about this, best first")
-    add_common(parser)
+    add_agent_options(parser)
     options = parser.parse_args(arguments)
     return asyncio.run(_list(options))
 

@@ -23,19 +23,19 @@ def run(arguments: list[str]) -> int:
         help="show what is asked for (code 3 if it is not given), give it, take it back",
     )
     options = parser.parse_args(arguments)
-    places = Locations.of()
-    trust = Trust(places)
+    locations = Locations.of()
+    trust = Trust(locations)
     if options.action == "take":
         trust.take()
-        print(f"{places.project} is not trusted any more")
+        print(f"{locations.project} is not trusted any more")
         return 0
-    for word in trust.wanted:
+    for word in trust.requests:
         print(f"  {visible(word)}")
-    if not trust.wanted:
-        print(f"{places.project} asks for nothing that needs trust")
+    if not trust.requests:
+        print(f"{locations.project} asks for nothing that needs trust")
         return 0
     if options.action == "give":
         trust.give()
     given = trust.given
-    print(f"{places.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
+    print(f"{locations.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
     return 0 if given else 3

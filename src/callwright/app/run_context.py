@@ -1,0 +1,143 @@
+"""The options and limits of one run, and the workspace context that its tools, hooks and policies share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from callwright.agent import RunLimits
+from callwright.app.costs import prices_in
+from callwright.app.locations import Locations
+from callwright.app.permissions import load_rules
+from callwright.app.settings import Settings
+from callwright.core.errors import UsageError
+from callwright.policy import LoadedRules, Rules
+from callwright.policy.modes import ModeSwitch
+from callwright.policy.paths import PathContext
+from callwright.policy.plan_tools import plan_tools
+from callwright.system.paths import Workspace
+from callwright.system.sandbox.sandbox import Wish
+from callwright.tool.base import Tool
+from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
+
+Hidden = Callable[[Path], bool]
+
+
+def shell_tool(workspace: Workspace, sandbox: Wish) -> Bash:
+    """Return the bash tool with the sandbox that was asked for."""
+    return Bash(workspace, sandbox=sandbox, protected=(".git/hooks", ".git/config", ".callwright"))
+
+
+def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
+    """Return the tools of the command.
+
+    Args:
+        workspace: The folders the tools work in.
+        switch: Holds the permission mode, which the plan tools change.
+        bash: The shell, already confined.
+        hidden: Paths to leave out of listings and searches.
+    """
+    tools = [
+        Read(workspace),
+        Write(workspace),
+        Edit(workspace),
+        bash,
+        BashOutput(),
+        BashKill(),
+        Glob(workspace, hidden=hidden),
+        Grep(workspace, hidden=hidden),
+        List(workspace, hidden=hidden),
+        Delete(workspace),
+        Move(workspace),
+        WebFetch(),
+        *plan_tools(switch),
+    ]
+    return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What one run asks for on the command line, in addition to the settings."""
+
+    mode: str = ""
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    """MCP configuration: each entry is a file name or JSON."""
+    turns: int | None = None
+    usd: float | None = None
+    system: str = ""
+    """Replaces the built-in system prompt."""
+    more_system: str = ""
+    """Added to the end of the system prompt."""
+    keep: bool = True
+    """Whether sessions are written to disk."""
+    log: str = ""
+    """The file for the structured log; `-` means stderr."""
+
+
+def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits:
+    """Return the limits of one run: options take precedence over settings.
+
+    Raises:
+        UsageError: A limit in money is set, but the price of the model is unknown.
+    """
+    limits = settings.merged("limits")
+    prices = prices_in(settings, model)
+    money = options.usd if options.usd is not None else limits.get("usd")
+    if money is not None and prices is None:
+        raise UsageError(
+            f"a limit in USD needs the price of {model}, which is unknown: add"
+            f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
+        )
+    return RunLimits(
+        turns=options.turns or limits.get("turns") or RunLimits().turns,
+        tokens=limits.get("tokens"),
+        seconds=limits.get("seconds"),
+        money=money,
+        prices=prices,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceContext:
+    """The folders, rules, mode and shell that the tools, hooks and policies of one app share."""
+
+    workspace: Workspace
+    here: PathContext
+    loaded: LoadedRules
+    """The rules, with the problems found in them."""
+    rules: Rules
+    switch: ModeSwitch
+    bash: Bash
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
+        sandbox = self.bash.sandbox
+        return sandbox.kind != "none" and not sandbox.gaps
+
+    def folder(self) -> str:
+        """Return the folder the next command would run in."""
+        return str(self.bash.bind({"command": "true"}).folder)
+
+
+def workspace_context(settings: Settings, locations: Locations, options: RunOptions) -> WorkspaceContext:
+    """Read the workspace, rules and mode from the settings and the options of this run."""
+    workspace = Workspace(locations.cwd, *_directories(settings, options), reads="anywhere", outside="ask")
+    here = PathContext.within(workspace, locations.cwd)
+    loaded = load_rules(settings, here, allow=options.allow, ask=options.ask, deny=options.deny)
+    barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
+    switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
+    bash = shell_tool(workspace, settings.last("sandbox") or "off")
+    return WorkspaceContext(workspace, here, loaded, Rules(loaded.rules, here), switch, bash)
+
+
+def _directories(settings: Settings, options: RunOptions) -> list[Path]:
+    added = [Path(folder).expanduser().absolute() for folder in options.directories]
+    for folder in added:
+        if not folder.is_dir():
+            raise UsageError(f"--add-dir {folder}: not a folder")
+    return [*settings.directories(), *added]

@@ -1,0 +1,131 @@
+"""What a headless run reads: piped text, messages in stream-json, and `--answers` to pending questions."""
+
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from callwright.app.prompts import UserPrompt
+from callwright.core.calls import Answers, Question
+from callwright.core.errors import UsageError
+from callwright.sessions.base import SessionStore
+from callwright.sessions.records import Asked, count_settled_records
+
+_MOST_BYTES = 10 * 1024 * 1024
+_FIRST_BYTE_SECONDS = 3.0
+
+
+async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
+    """Return the questions a session waits for; empty if it is not paused."""
+    records = await store.read(session_id)
+    asked = [record for record in records[count_settled_records(records) :] if isinstance(record, Asked)]
+    return asked[-1].questions if asked else ()
+
+
+def read_answers(text: str, questions: Sequence[Question]) -> Answers:
+    """Parse the value of `--answers`.
+
+    Args:
+        text: `allow`, `deny`, or a JSON object by call id whose values are "allow", "deny", {"deny": reason} or
+            {"allow": arguments}.
+        questions: The questions that are pending.
+
+    Raises:
+        UsageError: The value is malformed, or names none of the pending calls.
+    """
+    choices = {"*": text} if text in ("allow", "deny") else _parse_object(text)
+    waiting = [question.call_id for question in questions]
+    if waiting and choices.keys().isdisjoint({"*", *waiting, *(question.id for question in questions)}):
+        raise UsageError(f"--answers names {', '.join(choices) or 'no call'}; pending calls: {', '.join(waiting)}")
+    answers = Answers()
+    for question in questions:
+        choice = choices.get(question.id, choices.get(question.call_id, choices.get("*")))
+        match choice:
+            case "allow":
+                answers.approve(question)
+            case {"allow": arguments} if isinstance(arguments, dict):
+                answers.approve(question, arguments=cast("dict[str, Any]", arguments))
+            case "deny":
+                answers.decline(question)
+            case {"deny": str() as reason}:
+                answers.decline(question, reason)
+            case None:
+                pass
+            case _:
+                raise UsageError(f"--answers: expected allow or deny, got {choice!r}")
+    return answers
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    try:
+        content: object = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--answers: expected allow, deny or JSON, got {text!r}: {error}") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"--answers: expected an object by call id, got {content!r}")
+    return cast("dict[str, Any]", content)
+
+
+def prompt_with_stdin(prompt: str) -> UserPrompt:
+    """Combine the prompt with piped text; without a prompt, the piped text is the prompt.
+
+    Never waits for a user to type.
+    """
+    piped = _read_piped(wait=not prompt)
+    if not prompt:
+        return UserPrompt(piped)
+    return UserPrompt(prompt, stdin=piped if piped.strip() else "")
+
+
+def _read_piped(*, wait: bool) -> str:
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = os.fstat(descriptor).st_mode
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if os.isatty(descriptor):
+        return ""
+    may_stay_silent = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+    # the parent process may hold a pipe open without ever writing to it, as CI runners do
+    if may_stay_silent and not wait and not select.select([descriptor], [], [], _FIRST_BYTE_SECONDS)[0]:
+        print(f"callwright: no input on stdin within {_FIRST_BYTE_SECONDS:g} s; continuing without", file=sys.stderr)
+        return ""
+    data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"stdin has more than {_MOST_BYTES} bytes; name a file in the prompt instead")
+    return data.decode("utf-8", errors="replace")
+
+
+def messages_on_stdin() -> Iterator[str]:
+    """Yield the prompts of `--input-format stream-json`: one user message per line, until the input ends."""
+    number = 0
+    for number, line in enumerate(sys.stdin, 1):
+        if line.strip():
+            yield _parse_message(line, number)
+    if not number:
+        raise UsageError("no prompt: --input-format stream-json found no message on stdin")
+
+
+def _parse_message(line: str, number: int) -> str:
+    try:
+        message = json.loads(line)
+        content = message["message"]["content"]
+        if message["type"] == "user":
+            return content if isinstance(content, str) else _join_text(cast("list[dict[str, Any]]", content), number)
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise UsageError(
+        f'stdin line {number} is not a user message: write {{"type": "user", "message": {{"content": "…"}}}}'
+    )
+
+
+def _join_text(parts: list[dict[str, Any]], number: int) -> str:
+    other = next((part["type"] for part in parts if part["type"] != "text"), None)
+    if other is not None:
+        raise UsageError(
+            f"stdin line {number} has a part of type {other!r}: only text is supported; name files with @FILE"
+        )
+    return "\n".join(part["text"] for part in parts)
