@@ -102,14 +102,14 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
         (("", "run"), "is no name"),
         (("a" * 65, "run"), "is no name"),
         (("x",), "what is x?"),
-        (("x", "run", "--flag"), "goes after --"),
+        (("x", "run", "--flag"), "after --"),
         (("x", "https://example.com", "more"), "takes no arguments"),
         (("x", "https://example.com", "-e", "A=1"), "use --header"),
         (("x", "-H", "A: 1", "--", "run"), "-e KEY=VALUE"),
         (("x", "-e", "A", "--", "run"), "'A' is not of the form -e KEY=VALUE"),
         (("x", "https://example.com", "-H", "A"), "is not of the form --header"),
         (("x", "-t", "http", "run"), "'run' is not an http or https address"),
-        (("x", "-t", "sse", "https://example.com"), "cannot be 'sse'"),
+        (("x", "-t", "sse", "https://example.com"), "invalid value 'sse'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_written(

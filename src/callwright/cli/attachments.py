@@ -70,9 +70,9 @@ class Attaching:
 
     async def __call__(self, prompt: str) -> Sequence[Part]:
         """The content of the files a prompt names; of those that may not be read, why not."""
-        if self._app.skills.slash(prompt) is not None:  # a skill reads what its text and arguments name by itself
+        if self._app.skills.parse_slash(prompt) is not None:  # a skill reads what its text and arguments name by itself
             return []
-        found, missing = mentions(prompt, self._app.places.cwd)
+        found, missing = mentions(prompt, self._app.locations.cwd)
         for name in missing:
             self._tell(f"@{name}: there is no such file here, so nothing is attached for it")
         if len(found) > _MOST_FILES:

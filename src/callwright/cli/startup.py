@@ -1,30 +1,41 @@
-"""From a command line to an app: trust, settings, model, assembly, in this order."""
+"""Builds the app a command line asks for, and finds the session it names.
+
+The order matters: trust, settings, model, assembly.
+"""
 
 import argparse
 import os
+import uuid
 from collections.abc import Callable
 
-from callwright.app.app import App, RunOptions, assemble
+from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
 from callwright.app.models import NO_MODEL, ModelChoice, Models, choose_model, open_model
+from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
-from callwright.cli.parsing import split_rules
+from callwright.cli.options import split_rules
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.providers.base import Provider
+from callwright.sessions.base import SessionStore
+
+_MOST_SESSIONS = 10_000
 
 
-def settings_for(options: argparse.Namespace, places: Locations) -> Settings:
-    """Read the settings; what the folder asks for counts if it is trusted, by record or by option."""
-    trusted = bool(options.trust) or Trust(places).given
-    settings = load_settings(places, trusted=trusted, given=options.settings)
+def settings_for(options: argparse.Namespace, locations: Locations) -> Settings:
+    """Load the settings; the project's own count only if its folder is trusted, by record or by `--trust`.
+
+    Sets the environment variables of the settings.
+    """
+    trusted = bool(options.trust) or Trust(locations).given
+    settings = load_settings(locations, trusted=trusted, given=options.settings)
     os.environ.update(settings.merged("env"))
     return settings
 
 
-def wishes_of(options: argparse.Namespace) -> RunOptions:
-    """The options as the assembly knows them; a command need not offer all of them."""
+def run_options(options: argparse.Namespace) -> RunOptions:
+    """Convert parsed options to run options; a command may offer only some of them."""
     given = vars(options)
     return RunOptions(
         mode=options.permission_mode,
@@ -49,13 +60,70 @@ def start(
     wrap: Callable[[Provider], Provider] = lambda provider: provider,
     observe: Callable[[Event], None] | None = None,
 ) -> App:
-    """Make the app a command line asks for; `wrap` may listen in on the model, `observe` on the calls."""
-    places = Locations.of()
-    settings = settings_for(options, places)
+    """Build the app for a command line.
+
+    Args:
+        options: The parsed options, with at least those of `add_agent_options`.
+        report: Shows a notice to the user.
+        wrap: Wraps the model's provider, for example to show its text as it streams.
+        observe: Receives the executor's events.
+
+    Raises:
+        UsageError: No model is configured or found, or the settings are not valid.
+    """
+    locations = Locations.of()
+    settings = settings_for(options, locations)
     choice = choose_model(settings, asked=options.model)
     if choice is None:
         raise UsageError(NO_MODEL)
     models = Models(open_model(choice), lambda name: open_model(ModelChoice(name, "asked for", choice.base_url)))
     return assemble(
-        wrap(models.main), settings, places, wishes_of(options), report=report, observe=observe, models=models
+        wrap(models.main), settings, locations, run_options(options), report=report, observe=observe, models=models
     )
+
+
+async def resolve_session(options: argparse.Namespace, app: App) -> tuple[str, str]:
+    """Return the id of the session the options name, and how it starts: `startup` or `resume`.
+
+    Raises:
+        UsageError: The named session does not exist, or a new one would take an existing id.
+    """
+    store = app.agent.sessions
+    existing = await _existing_session(options, store)
+    new = options.session_id or str(uuid.uuid4())
+    if options.session_id and any(entry.session_id == new for entry in await store.list(limit=_MOST_SESSIONS)):
+        raise UsageError(f"session {new!r} already exists; use --resume {new} to continue it")
+    if existing is None:
+        return new, "startup"
+    if options.fork_session:
+        await store.fork(existing, new)
+        return new, "resume"
+    return existing, "resume"
+
+
+async def _existing_session(options: argparse.Namespace, store: SessionStore) -> str | None:
+    if options.resume:
+        return await find_session(store, options.resume)
+    if not options.last:
+        return None
+    newest = await store.list(limit=1)
+    if not newest:
+        raise UsageError("no session to continue in this project; remove --continue to start one")
+    return newest[0].session_id
+
+
+async def find_session(store: SessionStore, prefix: str) -> str:
+    """Return the session with this id, or the only one whose id starts with it.
+
+    Raises:
+        UsageError: No session matches, or several do.
+    """
+    known = [entry.session_id for entry in await store.list(limit=_MOST_SESSIONS)]
+    if prefix in known:
+        return prefix
+    matching = [session_id for session_id in known if session_id.startswith(prefix)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(f"{len(matching)} sessions start with {prefix!r}; give more of the id")
+    raise UsageError(f"no session {prefix!r}; see callwright sessions list")

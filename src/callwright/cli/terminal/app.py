@@ -19,13 +19,12 @@ from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.trust import Trust
 from callwright.cli.attachments import Attaching
-from callwright.cli.headless.io import open_questions
+from callwright.cli.headless.input import open_questions
 from callwright.cli.main import ERROR, USAGE
-from callwright.cli.parsing import begin
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, filled, visible
-from callwright.cli.startup import start
+from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.keys import Tty
@@ -106,7 +105,7 @@ class Talker:
     def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
         self.options = options
         self.terminal = terminal
-        self.places = Locations.of()
+        self.locations = Locations.of()
         self.spent = Spent()
         """What the session's requests came to."""
         self.app: App
@@ -118,7 +117,7 @@ class Talker:
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._silent = self._said = False
-        self._history = PromptHistory(self.places.record / "history.jsonl")
+        self._history = PromptHistory(self.locations.record / "history.jsonl")
 
     async def run(self) -> int:
         """Make everything ready, then say what is typed until there is no more."""
@@ -149,7 +148,7 @@ class Talker:
         self.terminal.editor.remember(self._history.read())
         for problem in app.problems:
             self._notice(problem)
-        await self.begin(*await begin(self.options, app))
+        await self.begin(*await resolve_session(self.options, app))
         if self.options.prompt:
             self.terminal.say(self.options.prompt)
         self.show_status()
@@ -170,11 +169,11 @@ class Talker:
 
     async def _trusted(self) -> bool:
         """Ask about what the folder wants, if it wants something new; False if the person would rather leave."""
-        trust = Trust(self.places)
+        trust = Trust(self.locations)
         if trust.given:
             return True
-        self.terminal.show(self._paint(f"{self.places.project} asks for:", "bold", "yellow"))
-        self.terminal.show(*(f"  {visible(word)}" for word in trust.wanted))
+        self.terminal.show(self._paint(f"{self.locations.project} asks for:", "bold", "yellow"))
+        self.terminal.show(*(f"  {visible(word)}" for word in trust.requests))
         self.terminal.show("  y trust this folder · n go on without these · q leave")
         while True:
             said = ((await self.terminal.ask("trust?")) or "q").strip().lower()
@@ -300,7 +299,7 @@ class Talker:
         app = self.app
         parts = [f"{app.switch.mode} mode", app.agent.provider.model]
         parts += self.spent.told(app.agent.compaction.at_tokens if app.agent.compaction is not None else 0)
-        parts.append("esc interrupts" if self.terminal.busy else f"{self.places.cwd.name} · /help · shift-tab mode")
+        parts.append("esc interrupts" if self.terminal.busy else f"{self.locations.cwd.name} · /help · shift-tab mode")
         self.terminal.status = " · ".join(parts)
         self.terminal.refresh()
 

@@ -17,9 +17,9 @@ from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
-from callwright.cli.parsing import find_session
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import filled
+from callwright.cli.startup import find_session
 from callwright.cli.terminal.status import Spent
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import CallwrightError, UsageError
@@ -167,7 +167,7 @@ class Slash:
 
     def _skill(self, line: str) -> str:
         """A skill is said as it was typed: the conversation knows what it stands for."""
-        if self._talker.app.skills.slash(line) is None:
+        if self._talker.app.skills.parse_slash(line) is None:
             name = line[1:].split(maxsplit=1)[0]
             near = get_close_matches(name, self._names(), n=1)
             hint = f"did you mean /{near[0]}?" if near else "/help names those there are"

@@ -1,0 +1,159 @@
+"""The options of a conversation, interactive or headless, and the checks of their combinations."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from callwright.cli.parsing import Parser, positive_amount, positive_int
+
+_DESCRIPTION = "Talk to the agent: in the terminal, or with -p once, for scripts, never waiting for input."
+_EPILOG = """\
+exit codes: 0 done, 1 error, 2 usage, 3 done but something was denied, 4 paused for approval (continue with --resume),
+5 a limit was reached, 130 interrupted
+
+examples:
+  callwright                                            talk
+  callwright -p 'why does the build fail?' < build.log  ask once, with a file as context
+  callwright -p 'fix the tests' --permission-mode auto --output-format json
+  callwright -p --resume ID --answers allow             continue after a pause and allow
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of `callwright` without a command."""
+    parser = Parser("callwright", usage="callwright [-p] [OPTIONS] [PROMPT]", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument(
+        "prompt", nargs="?", default="", help="the prompt; @FILE attaches a file, with -p stdin is appended"
+    )
+    parser.add_argument("-p", "--print", dest="headless", action="store_true", help="answer once on stdout and exit")
+    _add_output_options(parser.add_argument_group("headless"))
+    _add_session_options(parser.add_argument_group("session"))
+    add_agent_options(parser)
+    return parser
+
+
+def _add_output_options(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[reportPrivateUsage] - argparse names no other
+    group.add_argument(
+        "--output-format",
+        choices=("text", "json", "stream-json"),
+        default="text",
+        metavar="FORMAT",
+        help="text (the answer), json (one document at the end) or stream-json (one JSON line per event)",
+    )
+    group.add_argument(
+        "--input-format",
+        choices=("text", "stream-json"),
+        default="text",
+        metavar="FORMAT",
+        help="text, or stream-json: user messages on stdin, one per line, sent one after the other",
+    )
+    group.add_argument("--include-partial-messages", action="store_true", help="with stream-json: also text deltas")
+    group.add_argument("--json-schema", metavar="FILE|JSON", help="the answer must be JSON that matches this schema")
+    group.add_argument("--max-turns", type=positive_int, metavar="N", help="stop after this many turns (code 5)")
+    group.add_argument(
+        "--max-budget-usd",
+        type=positive_amount,
+        metavar="USD",
+        help="stop at this cost (code 5); needs a known price",
+    )
+    group.add_argument(
+        "--answers",
+        metavar="allow|deny|JSON",
+        help='answers for a paused session: one for all, or by call id {"ID": "allow", "*": {"deny": "why"}}',
+    )
+
+
+def _add_session_options(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[reportPrivateUsage] - argparse names no other
+    group.add_argument("-c", "--continue", dest="last", action="store_true", help="continue the last session")
+    group.add_argument("-r", "--resume", metavar="ID", help="continue a session; ID may be shortened")
+    group.add_argument("--fork-session", action="store_true", help="continue in a copy of the session")
+    group.add_argument("--session-id", metavar="ID", help="the id of a new session")
+    group.add_argument("--no-session-persistence", action="store_true", help="write nothing to disk")
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that assembles tools: model, permissions, folders, servers, settings."""
+    group = parser.add_argument_group("agent")
+    group.add_argument("--model", default="", help="provider:name, local:FILE or script:FILE")
+    group.add_argument("--permission-mode", default="", metavar="MODE", help="plan, default, auto, dontAsk or bypass")
+    many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    group.add_argument(
+        "--allowedTools",
+        "--allowed-tools",
+        dest="allow",
+        metavar="RULE",
+        help="allow without asking: 'Bash(git log *),Edit'",
+        **many,
+    )
+    group.add_argument("--disallowedTools", "--disallowed-tools", dest="deny", metavar="RULE", help="deny", **many)
+    group.add_argument("--add-dir", metavar="FOLDER", help="another folder to work in", **many)
+    group.add_argument("--mcp-config", metavar="FILE|JSON", help="MCP servers in addition to the settings", **many)
+    group.add_argument(
+        "--settings", action="append", default=[], metavar="FILE|JSON", help="settings that override the files"
+    )
+    group.add_argument("--system-prompt", default="", metavar="TEXT", help="replaces the built-in system prompt")
+    group.add_argument("--append-system-prompt", default="", metavar="TEXT", help="appended to the system prompt")
+    group.add_argument("--log", default="", metavar="FILE", help="write one JSON line per event; - for stderr")
+    group.add_argument("--trust", action="store_true", help="trust this folder's files for this run")
+
+
+def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the options of a conversation.
+
+    Exits the process with code 2 if they are not valid or contradict each other.
+
+    Args:
+        arguments: The command line without the program's name.
+    """
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    message = next((message for wrong, message in _contradictions(options) if wrong), None)
+    if message is not None:
+        parser.error(message)
+    return options
+
+
+def _contradictions(options: argparse.Namespace) -> Iterator[tuple[bool, str]]:
+    """Yield every check of a combination of options, and the message if it fails.
+
+    Contradictions are errors: to ignore one of the options silently would be worse.
+    """
+    headless, resuming = options.headless, bool(options.resume or options.last)
+    for name in ("output_format", "input_format", "json_schema", "answers", "include_partial_messages"):
+        given = getattr(options, name) not in (None, "text", False)
+        yield given and not headless, f"--{name.replace('_', '-')} needs -p"
+    yield bool(options.resume and options.last), "--resume and --continue cannot be combined; give one of them"
+    yield options.fork_session and not resuming, "--fork-session needs --resume ID or --continue"
+    yield options.answers is not None and not resuming, "--answers needs --resume ID or --continue"
+    yield (
+        options.answers is not None and bool(options.prompt),
+        "--answers cannot be combined with a prompt",
+    )
+    yield (
+        bool(options.session_id and resuming and not options.fork_session),
+        "--session-id is for a new session: remove it, or add --fork-session",
+    )
+    yield options.session_id is not None and not options.session_id.strip(), "--session-id cannot be empty"
+    streaming = options.input_format == "stream-json"
+    yield (
+        streaming and bool(options.prompt),
+        "--input-format stream-json reads prompts from stdin: remove the prompt",
+    )
+    partial = options.include_partial_messages and options.output_format != "stream-json"
+    yield partial, "--include-partial-messages needs --output-format stream-json"
+
+
+def split_rules(texts: Sequence[str]) -> list[str]:
+    """Split `Bash(git log *),Edit Read` into rules; commas and spaces inside parentheses belong to the rule."""
+    found: list[str] = []
+    for text in texts:
+        depth, current = 0, ""
+        for character in text:
+            depth += (character == "(") - (character == ")")
+            if character in ", " and depth == 0:
+                found.append(current)
+                current = ""
+            else:
+                current += character
+        found.append(current)
+    return [rule.strip() for rule in found if rule.strip()]
