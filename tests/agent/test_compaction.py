@@ -73,7 +73,7 @@ async def test_a_long_conversation_is_summarised_through_the_provider_and_goes_o
 
 async def test_old_outputs_can_be_dropped_to_files_instead() -> None:
     model = Talkative(12)
-    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500, way="drop"))
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500, method="drop"))
     assert isinstance(await agent.run("the task", session="s"), Done)
     assert not any(asked_for_summary(request) for request in model.seen)
     messages = await agent.messages("s")
@@ -113,7 +113,7 @@ async def test_a_summary_that_fails_leaves_the_rest_and_says_so() -> None:
     agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
     agent.provider = ScriptedProvider.answering(broken)
     assert isinstance(await agent.run("the task", session="s"), Done)
-    assert "left out" in str((await agent.messages("s"))[0])
+    assert "was removed" in str((await agent.messages("s"))[0])
 
 
 async def test_a_compacted_conversation_is_the_same_after_a_restart(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ async def test_a_graph_without_an_end_a_begun_session_and_a_double_step_are_mist
     async def circle(state: Work, answer: str) -> Move[Work]:
         return goto("circle", state)
 
-    with pytest.raises(UsageError, match="circles"):
+    with pytest.raises(UsageError, match="endless loop"):
         await graph.run(Work("x"), session="g")
     with pytest.raises(UsageError, match="resume"):
         await graph.run(Work("x"), session="g")

@@ -209,7 +209,7 @@ async def test_a_store_that_cannot_write_what_is_about_to_run_lets_nothing_run(s
         return CHARGE
 
     agent.provider = ScriptedProvider.answering(sabotage)
-    with pytest.raises(SessionError, match="somebody else"):
+    with pytest.raises(SessionError, match="another process; nothing was added"):
         await agent.run("pay", session="s")
     assert ran == []
 

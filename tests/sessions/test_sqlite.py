@@ -51,7 +51,7 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) ->
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, hard))  # no file may grow any more
         try:
-            with pytest.raises(SessionError, match=r"disk.*still there"):
+            with pytest.raises(SessionError, match=r"disk.*intact"):
                 await hold.append(said("x" * 500_000))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -131,7 +131,7 @@ async def test_two_processes_that_write_at_the_same_place_do_not_overwrite_each_
         intruder.execute("INSERT INTO records (session, position, body) VALUES (1, 1, ?)", ('{"kind":"x"}',))
         intruder.commit()
         intruder.close()
-        with pytest.raises(SessionError, match="somebody else"):
+        with pytest.raises(SessionError, match="another process; nothing was added"):
             await hold.append(said("mine"))
         await hold.release()
 

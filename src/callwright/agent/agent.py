@@ -1,29 +1,27 @@
-"""`Agent`: a model, its tools, and the sessions they are used in.
-
-Ways to drive a run: as a stream of its events, or blocking.
-"""
+"""The `Agent` class, which runs a model with tools until there is a result."""
 
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
-from callwright.agent.loop import Loop, RunDependencies, Shape
-from callwright.agent.model_request import Requests
+from callwright.agent.loop import Loop, OutputSchema, RunDependencies
+from callwright.agent.model_request import Requests, run_observed
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
+from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.transcript import SessionReplay, Transcript
 from callwright.core.calls import Answers
-from callwright.core.content import Part
 from callwright.core.errors import InvalidArguments, UsageError
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from callwright.core.run_events import RunBegan
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn import AskPerson
@@ -36,69 +34,36 @@ from callwright.sessions.base import SessionError, SessionHold, SessionStore, no
 from callwright.sessions.memory import MemoryStore
 from callwright.tool.base import Cancellation, State, Tool
 
-Value = TypeVar("Value")
-Emit = Callable[[AgentEvent], None]
-
-
-async def stream_events(perform: Callable[[Emit], Awaitable[Result]]) -> AsyncGenerator[AgentEvent, None]:
-    """Give a run's events as they come and its result last; leaving early cancels the run and waits for its end.
-
-    The run has a task of its own, so that a slow reader or one that leaves cannot stop it between two steps.
-    """
-    events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-    run = asyncio.ensure_future(perform(events.put_nowait))
-    run.add_done_callback(lambda _: events.put_nowait(None))
-    try:
-        while (event := await events.get()) is not None:
-            yield event
-        yield await run
-    finally:
-        if not run.done():
-            run.cancel()
-            with suppress(asyncio.CancelledError):
-                await run
-
-
-def run_blocking(work: Callable[[], Coroutine[Any, Any, Value]], instead: str) -> Value:
-    """Run to the end in an event loop of its own; refuse inside a running one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    raise UsageError(f"run_sync blocks, and an event loop is running here; write `{instead}` instead")
-
-
-Prompt = str | tuple[Part, ...]
 _LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
-_REMEMBERED_STATES = 256
-_NO_LIMIT_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What one run was asked for."""
-
-    session_id: str
-    prompt: Prompt | None = None
-    answers: Answers | None = None
-    output: object = None
-    cancellation: Cancellation | None = None
-    emit: Emit | None = None
-    lineage: Lineage | None = None
-    name: str = ""
-    """What the agent is called where it has no name of its own."""
+_MAX_STATES = 256
+_SUBAGENT_SECONDS = 3600.0
+"""Time limit of a call of an agent that has none: a call without any would block its turn for good."""
 
 
 class Agent:
-    """Runs a model with tools until it is done, a limit is reached or a person must decide.
+    """Runs a model with tools until it answers, reaches a limit or needs an approval.
 
-    The model is a provider or the name of one: `"anthropic:…"`, `"openai:…"`, `"google:…"`, `"http://host/v1#name"`.
+    Args:
+        model: a provider, or the name of a model: `"anthropic:…"`, `"openai:…"`, `"google:…"`, `"http://host/v1#name"`.
+        tools: a registry or another toolset, or an iterable of tools. By default the tools of `executor`.
+        executor: runs the calls, with its policies and hooks. By default one that asks before changes.
+        sessions: where conversations are stored. By default in memory, and only while a run needs them.
+        system: the system prompt.
+        limits: what one run may use.
+        ask: answers approval requests while the run waits. Without it the run returns `Paused`.
+        compaction: when and how a long conversation is shortened; None turns it off.
+        requests: size, options and retries of model requests.
+        name: the agent's name in traces and logs. As a tool of another agent it defaults to the tool's name.
+        observe: observers of the run's events. With an `executor`, pass them to the executor instead.
+
+    Raises:
+        UsageError: an argument has the wrong type, or `observe` is given together with `executor`.
     """
 
     def __init__(
         self,
-        provider: Provider | str,
-        registry: Toolset | Iterable[Tool] = (),
+        model: Provider | str,
+        tools: Toolset | Iterable[Tool] = (),
         *,
         executor: Executor | None = None,
         sessions: SessionStore | None = None,
@@ -111,20 +76,18 @@ class Agent:
         observe: Observer | Iterable[Observer] = (),
     ) -> None:
         if executor is not None and observe:
-            raise UsageError("give observe to the executor: its observers hear the agent's runs too")
-        self.provider = provider_for(provider) if isinstance(provider, str) else _check_provider(provider)
-        self.registry = _make_toolset(registry, executor)
+            raise UsageError("pass observe to the executor: its observers also receive the agent's events")
+        self.provider = provider_for(model) if isinstance(model, str) else _check_provider(model)
+        self.registry = _make_toolset(tools, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
         self.sessions: SessionStore = MemoryStore() if sessions is None else _check_store(sessions)
         self.system = system
         self.limits = limits
         self.ask = ask
-        """Answers questions on the spot; without it a run that needs an answer is `Paused`."""
         self.compaction = compaction
         self.requests = requests
         self.name = name
-        """What traces and logs call it; inside another agent, the tool's name where it has none."""
-        self._passing = sessions is None
+        self._temporary = sessions is None
         self._states: OrderedDict[str, State] = OrderedDict()
 
     async def run(
@@ -135,13 +98,22 @@ class Agent:
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> Result:
-        """Take up a session, or begin one, with something a person says; never raises for what a model or tool did.
+        """Run the model on a prompt, in a new session or as the next message of an existing one.
 
-        With `output`, a type, the answer must be JSON of that type and is handed over as a value. Cancelling the
-        task raises `CancelledError` after every open call has its outcome; a `cancellation` returns `Stopped`.
-        Raises `SessionBusy` while another run writes the session, `SessionError` when it cannot be stored.
+        Failures of the model and of tools are part of the result and never raised. Cancelling the task raises
+        `CancelledError` after every open call has its outcome.
+
+        Args:
+            prompt: the user's message.
+            session: the session to continue, or the id of the new one.
+            output: a type. The final answer must be JSON of this type and is returned as `Done.output`.
+            cancellation: ends the run from outside; the result is then `Stopped`.
+
+        Raises:
+            SessionBusy: another run is writing this session.
+            SessionError: the session cannot be stored.
         """
-        return await self._passed(RunRequest(session or "", prompt, output=output, cancellation=cancellation))
+        return await self._run_session(RunRequest(session or "", prompt, output=output, cancellation=cancellation))
 
     async def resume(
         self,
@@ -151,12 +123,22 @@ class Agent:
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> Result:
-        """Go on where a session stands: after a pause, a limit or a crash.
+        """Continue a session after a pause, a limit or a crash.
 
-        A call that had ended is not made again; one that had started is made again only if that is harmless, with
-        the same idempotency key, and is otherwise reported to the model as unknown.
+        A call that had ended is not repeated. A call that had started is repeated, with the same idempotency key, only
+        if its tool is idempotent or read-only; otherwise the model is told that the outcome is unknown.
+
+        Args:
+            session: the session to continue.
+            answers: the answers to the questions of a `Paused` run.
+            output: as for `run`.
+            cancellation: as for `run`.
+
+        Raises:
+            SessionBusy: another run is writing this session.
+            SessionError: there is no such session, or it cannot be stored.
         """
-        return await self._passed(RunRequest(session, None, answers, output, cancellation))
+        return await self._run_session(RunRequest(session, None, answers, output, cancellation))
 
     def stream(
         self,
@@ -167,132 +149,144 @@ class Agent:
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
-        """As `run`, or as `resume` without a prompt, event by event; the result comes last."""
-        order = RunRequest(session or "", prompt, answers, output, cancellation)
-        return stream_events(lambda emit: self._passed(replace(order, emit=emit)))
+        """Run as `run` does, or as `resume` if there is no prompt, and yield the events; the result is the last one."""
+        request = RunRequest(session or "", prompt, answers, output, cancellation)
+        return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
 
     def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
-        """As `run`, blocking."""
+        """Run as `run` does, and block until there is a result."""
         return run_blocking(lambda: self.run(prompt, session=session, output=output), "await agent.run(…)")
 
     async def compact(
         self, session: str, focus: str = "", *, cancellation: Cancellation | None = None
     ) -> tuple[int, int]:
-        """Put a summary in the place of a session, keeping `focus` above all; returns its tokens before and after.
+        """Replace a session's messages with a summary; return the estimated tokens before and after.
 
-        Happens by itself when a session grows too long. Raises `ProviderError` where the model cannot be asked and
-        `SessionError` where the session waits for an answer: then it is as it was.
+        Runs also compact a session by themselves when it grows too long. If this raises, the session is unchanged.
+
+        Args:
+            session: the session to compact.
+            focus: what the summary must keep above all.
+            cancellation: ends the request to the model from outside.
+
+        Raises:
+            ProviderError: the request to the model failed.
+            SessionError: there is no such session, it waits for an approval, or the request was stopped.
         """
         hold = await self.sessions.hold(session)
         spending = Spending(self.limits)
         watch = CancelWatch(cancellation, spending.deadline, self.limits.seconds)
         try:
-            talk = Transcript(hold, spending, watch, None)
+            transcript = Transcript(hold, spending, watch, None)
             if not hold.records:
                 raise no_such_session(session)
-            if talk.open is not None:
-                raise SessionError(f"session {session} waits for an answer; answer before it is made shorter")
-            before = talk.tokens
-            await Loop(self._machinery(RunRequest(session), talk), talk, None).summarise(focus)
-            return before, talk.tokens
+            if transcript.open is not None:
+                raise SessionError(f"session {session!r} cannot be compacted: an approval is pending")
+            before = transcript.tokens
+            await Loop(self._dependencies(RunRequest(session), transcript), transcript, None).summarise(focus)
+            return before, transcript.tokens
         except TimeoutError:
-            raise SessionError(f"session {session} is as it was: {(watch.stopped() or ('', 'stopped'))[1]}") from None
+            _, reason = watch.find_stop_reason() or ("", "the request was stopped")
+            raise SessionError(f"session {session!r} was not compacted: {reason}") from None
         finally:
             watch.end()
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
     async def messages(self, session: str) -> list[Message]:
-        """The conversation so far, as the model would be shown it."""
+        """Return the conversation as the model would see it."""
         return list(SessionReplay(await self.sessions.read(session)).history)
 
     def as_tool(self, name: str, description: str, *, limits: Limits | None = None) -> Tool:
-        """Make this agent a tool of another one.
+        """Return a tool that runs this agent for another one.
 
-        It keeps its own tools, policies and budget, and inherits the outer agent's denials, hooks, stop switch and
-        person; what it spends counts for both. Without a person on the spot, what must be asked is declined.
+        The inner agent keeps its own tools, policies and limits, and inherits the outer agent's denials, hooks,
+        cancellation and `ask`. What it uses counts for both. Without an `ask`, approval requests are declined.
+
+        Args:
+            name: the name of the tool.
+            description: tells the outer model what the agent is for.
+            limits: limits of one call; by default the time limit of the agent.
         """
-        allowed = limits or Limits(seconds=self.limits.seconds or _NO_LIMIT_SECONDS)
+        allowed = limits or Limits(seconds=self.limits.seconds or _SUBAGENT_SECONDS)
         return SubAgent(self).tool(name, description, allowed)
 
     @property
     def durable(self) -> bool:
-        """Whether its sessions outlive the process."""
+        """Whether sessions survive the end of the process."""
         return self.sessions.durable
 
     async def run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
-        """Run for a call of another agent; taken up where it was, if the call is being repeated."""
-        return await self._passed(RunRequest(session_id, prompt, lineage=lineage, name=name))
+        """Run for a call of another agent; continue the inner session if the call is a repetition."""
+        return await self._run_session(RunRequest(session_id, prompt, lineage=lineage, name=name))
 
-    async def _passed(self, order: RunRequest) -> Result:
-        """Perform; a session nobody named and nobody waits for is not kept."""
-        if order.session_id and order.lineage is None:
-            return await self._perform(order)
-        named = order if order.session_id else replace(order, session_id=secrets.token_hex(16))
-        kept = not self._passing
+    async def _run_session(self, request: RunRequest) -> Result:
+        """Run, and delete a temporary session that has no name and does not wait for an answer."""
+        if request.session_id and request.lineage is None:
+            return await self._perform(request)
+        named = request if request.session_id else replace(request, session_id=secrets.token_hex(16))
+        kept = not self._temporary
         try:
             result = await self._perform(named)
             kept = kept or isinstance(result, Paused)
             return result
         finally:
             if not kept:
-                with suppress(SessionError):  # it may not have come to be
+                with suppress(SessionError):  # the run may have failed before the session was created
                     await self.sessions.delete(named.session_id)
                 self._states.pop(named.session_id, None)
 
-    async def _perform(self, order: RunRequest) -> Result:
-        hold = await self.sessions.hold(order.session_id)
+    async def _perform(self, request: RunRequest) -> Result:
+        hold = await self.sessions.hold(request.session_id)
         spending = Spending(self.limits)
-        watch = CancelWatch(order.cancellation, spending.deadline, self.limits.seconds)
+        watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
         try:
-            talk = Transcript(hold, spending, watch, order.emit)
-            ended = await self._opened(order, hold, talk)
+            transcript = Transcript(hold, spending, watch, request.emit)
+            ended = await self._open_session(request, hold, transcript)
             if ended is not None:
                 return ended
-            machinery = self._machinery(order, talk)
-            loop = Loop(machinery, talk, _output_schema(order.output))
-            observe = machinery.executor.observe
-            return await (loop.run() if observe is None else self._observed(order, observe, talk, loop))
+            dependencies = self._dependencies(request, transcript)
+            loop = Loop(dependencies, transcript, _output_schema(request.output))
+            observe = dependencies.executor.observe
+            return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
             watch.end()
+            # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
-    async def _observed(self, order: RunRequest, observe: Observer, talk: Transcript, loop: Loop) -> Result:
-        from callwright.agent.model_request import run_observed  # loaded by those who watch
-        from callwright.core.run_events import RunBegan
-
+    async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:
         provider = self.provider
-        name = self.name or order.name
-        began = RunBegan(order.session_id, name, provider.model, vendor_of(provider), order.prompt)
-        return await run_observed(observe, began, talk.spending, loop.run())
+        name = self.name or request.name
+        began = RunBegan(request.session_id, name, provider.model, vendor_of(provider), request.prompt)
+        return await run_observed(observe, began, transcript.spending, loop.run())
 
-    async def _opened(self, order: RunRequest, hold: SessionHold, talk: Transcript) -> Result | None:
-        """Take in what the run was started with; a session that has come to its end has its result already."""
-        repeated = order.lineage is not None and bool(hold.records)
-        if order.prompt is not None and not repeated:
-            await talk.hear(UserMessage(order.prompt))
+    async def _open_session(self, request: RunRequest, hold: SessionHold, transcript: Transcript) -> Result | None:
+        """Apply the prompt or the answers; return the result of a session that has ended already."""
+        repeated = request.lineage is not None and bool(hold.records)
+        if request.prompt is not None and not repeated:
+            await transcript.add_user_message(UserMessage(request.prompt))
             return None
         if not hold.records:
-            raise no_such_session(order.session_id)
-        if talk.open is not None:
-            talk.answer(talk.open, dict(order.answers or ()))
+            raise no_such_session(request.session_id)
+        if transcript.open is not None:
+            transcript.add_replies(transcript.open, dict(request.answers or ()))
             return None
-        last = talk.history[-1] if talk.history else None
+        last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return _finished_result(talk, last.text, _output_schema(order.output))
+            return _finished_result(transcript, last.text, _output_schema(request.output))
         return None
 
-    def _machinery(self, order: RunRequest, talk: Transcript) -> RunDependencies:
-        lineage, ask = order.lineage, self.ask
+    def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:
+        lineage, ask = request.lineage, self.ask
         executor = self.executor
         if lineage is not None:
             executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
-        state = self.state(order.session_id)
-        handed = state.get(Lineage)
-        if handed.executor is None:  # taken up after a restart: what earlier searches revealed is shown again
-            heard = (message for message in talk.history if isinstance(message, ToolMessage))
-            recall_reveals(state, (outcome for message in heard for outcome in message.outcomes))
-        handed.executor, handed.ask, handed.spending = executor, ask, talk.spending
-        handed.depth = 0 if lineage is None else lineage.depth + 1
+        state = self.state(request.session_id)
+        inherited = state.get(Lineage)
+        if inherited.executor is None:  # first run in this process: show again what earlier tool searches revealed
+            messages = (message for message in transcript.history if isinstance(message, ToolMessage))
+            recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
+        inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
+        inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
             self.provider,
             self.registry,
@@ -306,41 +300,37 @@ class Agent:
         )
 
     def state(self, session: str) -> State:
-        """What the session's tools share, for as long as it is among the last used ones."""
+        """Return the state that the session's tools share; kept for the sessions used most recently."""
         state = self._states.pop(session, None) or self.executor.state.copy()
         self._states[session] = state
-        if len(self._states) > _REMEMBERED_STATES:
+        if len(self._states) > _MAX_STATES:
             self._states.popitem(last=False)
         return state
 
 
-def _finished_result(talk: Transcript, text: str, shape: Shape | None) -> Result:
-    """The result of a session that has come to its end already."""
-    if shape is None:
-        return talk.done(text)
+def _finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
+    """Return the result of a session that had ended before this run."""
+    if schema is None:
+        return transcript.finish(text)
     try:
-        return talk.done(text, shape.read(text))
+        return transcript.finish(text, schema.read(text))
     except InvalidArguments as error:
-        return talk.stopped("output", shape.complaint(error))
+        return transcript.stop("output", schema.describe_error(error))
 
 
-def _output_schema(output: object) -> Shape | None:
-    if output is None:
-        return None
-    from callwright.agent.loop import OutputShape
-
-    return OutputShape(output)
+def _output_schema(output: object) -> OutputSchema | None:
+    return None if output is None else OutputSchema(output)
 
 
 def _check_provider(given: Provider) -> Provider:
     if not hasattr(given, "stream"):
-        raise UsageError(f"{given!r} is no model; give a name such as 'anthropic:claude-sonnet-5-5', or a provider")
+        raise UsageError(f"expected a model name such as 'anthropic:claude-sonnet-5-5' or a Provider, got {given!r}")
     return given
 
 
 def _check_store(given: SessionStore) -> SessionStore:
     if isinstance(given, (str, PathLike)):
-        raise UsageError(f"sessions={str(given)!r} is no store; write sessions=SqliteStore({str(given)!r})")
+        raise UsageError(f"sessions={str(given)!r} is a path, not a store; use sessions=SqliteStore({str(given)!r})")
     return given
 
 

@@ -1,4 +1,4 @@
-"""Stops what is under way, a request or a batch of calls: when the time is up, or when somebody says so."""
+"""Stops a running request or batch of calls at the deadline of the run or when its caller cancels it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -11,51 +11,55 @@ from callwright.tool.base import Cancellation
 
 
 class CancelWatch:
-    """One run's switch. Without a deadline and without anybody to turn it, it costs nothing."""
+    """Combines the deadline of a run with the cancellation its caller may have given.
 
-    def __init__(self, asked: Cancellation | None, deadline: float | None, seconds: float | None) -> None:
-        self.cancellation = None if asked is None and deadline is None else Cancellation()
-        """What the run's turns are given; turned by the deadline and by whoever asked."""
+    Without either there is no `cancellation` and nothing to watch, so most runs pay nothing for it.
+    """
+
+    def __init__(self, requested: Cancellation | None, deadline: float | None, seconds: float | None) -> None:
+        self.cancellation = None if requested is None and deadline is None else Cancellation()
+        """Given to the run's turns; requested at the deadline or by the caller."""
         self._seconds = seconds
-        self._late = False
+        self._expired = False
         self._undo: list[Callable[[], None]] = []
         if self.cancellation is None:
             return
-        if asked is not None:
+        if requested is not None:
             inner = self.cancellation
-            self._undo.append(asked.subscribe(lambda: inner.cancel(asked.reason)))
+            self._undo.append(requested.subscribe(lambda: inner.cancel(requested.reason)))
         if deadline is not None:
             timer = asyncio.get_running_loop().call_later(max(deadline - monotonic(), 0), self._expire)
             self._undo.append(timer.cancel)
 
-    def stopped(self) -> tuple[StopKind, str] | None:
-        """Whether and why the run must end."""
+    def find_stop_reason(self) -> tuple[StopKind, str] | None:
+        """Return why the run must end, or None while it may continue."""
         if self.cancellation is None or not self.cancellation.requested:
             return None
-        if self._late:
+        if self._expired:
             return "seconds", f"the limit of {self._seconds:g} s is reached"
         return "cancelled", self.cancellation.reason or "the run was cancelled"
 
     @asynccontextmanager
-    async def over(self) -> AsyncGenerator[None, None]:
-        """Raise `TimeoutError` inside when the switch is turned."""
+    async def time_out(self) -> AsyncGenerator[None, None]:
+        """Raise `TimeoutError` in the block when the run is to end."""
         if self.cancellation is None:
-            raise UsageError("nothing can stop this run, so there is nothing to watch")
+            raise UsageError("this run has neither a deadline nor a cancellation to watch")
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(None) as window:
 
             def close() -> None:
-                with suppress(RuntimeError):  # it was left in the meantime
+                with suppress(RuntimeError):  # the block has been left already
                     window.reschedule(loop.time())
 
-            def turned() -> None:
+            def on_cancel() -> None:
+                # A cancellation may come from any thread, a timeout may be changed on the loop's thread only.
                 loop.call_soon_threadsafe(close)
 
-            leave = self.cancellation.subscribe(turned)
+            unsubscribe = self.cancellation.subscribe(on_cancel)
             try:
                 yield
             finally:
-                leave()
+                unsubscribe()
 
     def end(self) -> None:
         """Stop watching."""
@@ -64,6 +68,6 @@ class CancelWatch:
         self._undo.clear()
 
     def _expire(self) -> None:
-        self._late = True
+        self._expired = True
         if self.cancellation is not None:
-            self.cancellation.cancel("the time is up")
+            self.cancellation.cancel("the time limit of the run is reached")

@@ -1,8 +1,6 @@
-"""Makes a history shorter without breaking it: a call and its outcomes stay together or go together.
+"""Compaction: estimates the tokens of a history and shortens it, keeping calls and their outcomes together.
 
-The system prompt and the tools are no part of the history, so what providers cache of them stays valid.
-
-About how many tokens messages take.
+The system prompt and the tools are not part of the history, so a provider's cache of them stays valid.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,12 +26,13 @@ from callwright.providers.base import ProviderError
 from callwright.registry.catalog import Catalog
 
 _MESSAGE_CHARS = 16
-"""What the frame around a message or a call comes to."""
+"""The JSON around a message or a call."""
 _IMAGE_CHARS = 6_000
+"""About 1,500 tokens, roughly the price of a full-size image; its size in bytes says nothing about it."""
 
 
 def estimate_message_tokens(message: Message) -> int:
-    """About how many tokens one message takes."""
+    """Estimate how many tokens one message takes."""
     chars = _MESSAGE_CHARS
     if isinstance(message, ToolMessage):
         for outcome in message.outcomes:
@@ -47,7 +46,7 @@ def estimate_message_tokens(message: Message) -> int:
 
 
 def count_content_chars(content: str | tuple[Part, ...]) -> int:
-    """About how many characters' worth of context a content takes."""
+    """Count characters; an image or a file counts as many as its tokens are worth."""
     if isinstance(content, str):
         return len(content)
     return sum(len(part.text) if isinstance(part, Text) else _IMAGE_CHARS for part in content)
@@ -62,8 +61,8 @@ def _count_outcome_chars(outcome: Completed | Failed) -> int:
 def _count_part_chars(part: AssistantPart) -> int:
     if isinstance(part, ToolCall):
         arguments = part.arguments
-        written = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
-        return _MESSAGE_CHARS + len(part.name) + written
+        chars = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
+        return _MESSAGE_CHARS + len(part.name) + chars
     if isinstance(part, Thinking):
         return len(part.text) + (0 if part.opaque is None else len(repr(part.opaque)))
     return len(part.text)
@@ -73,34 +72,43 @@ CompactionMethod: TypeAlias = Literal["summary", "drop"]
 Summarise: TypeAlias = Callable[[Sequence[Message]], Awaitable[AssistantMessage]]
 _KEPT_OUTPUT_CHARS = 400
 SUMMARY_PROMPT = (
-    "Summarise the conversation so far for yourself, because it will be taken away: the task in the user's own words, "
-    "decisions and their reasons, what was done and what came of it (names, paths, values), what failed, and what is "
-    "to be done next. Answer with the summary only; call no tools."
+    "Summarise the conversation so far for yourself, because its messages will be removed: the task in the user's "
+    "own words, decisions and their reasons, what was done and what came of it (names, paths, values), what failed, "
+    "and what is to be done next. Answer with the summary only; call no tools."
 )
-_SUMMARY_HEAD = "What came before was summarised to save room:\n\n"
-_LEFT_OUT = "What came before was left out, because it no longer fitted and could not be summarised."
+_SUMMARY_HEAD = "The earlier conversation was summarised to save space:\n\n"
+_LEFT_OUT = "The earlier conversation was removed because it no longer fitted and could not be summarised."
 
 
 class CompactionListener(Protocol):
-    """Is told when a history is made shorter."""
+    """Receives the compactions of a history."""
 
     async def before(self) -> bool:
-        """Whether it may be done now; if not, it is tried again when the history has grown."""
+        """Return whether to compact now; if not, compaction is tried again when the history has grown."""
         ...
 
     async def after(self, summary: str) -> None:
-        """Hear that it was done, and what was kept of what is gone."""
+        """Receive the summary that replaced the removed messages."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """When a history is made shorter, and how: by a summary, or by dropping old outputs to files."""
+    """When and how a history is shortened.
+
+    Args:
+        at_tokens: the estimated size above which the history is shortened.
+        keep_tokens: about how much of the end stays as it is.
+        method: "summary" lets the model summarise; "drop" clips old outputs and keeps the whole in files.
+        listener: is called before and after a compaction.
+
+    Raises:
+        UsageError: `keep_tokens` is negative or not below `at_tokens`.
+    """
 
     at_tokens: int = 150_000
     keep_tokens: int = 20_000
-    """About how much of the end stays as it is."""
-    way: CompactionMethod = "summary"
+    method: CompactionMethod = "summary"
     listener: CompactionListener | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +119,7 @@ class Compaction:
 async def compact_history(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
-    """Return a shorter history that is as valid as the one it was made from, and what making it cost."""
+    """Return a shorter history that is still valid, and the usage of the request that summarised it."""
     if plan.listener is None:
         return await _shorten(history, plan, outputs, catalog, summarise)
     if not await plan.listener.before():
@@ -119,7 +127,7 @@ async def compact_history(
     shorter, usage = await _shorten(history, plan, outputs, catalog, summarise)
     first = shorter[0] if shorter else None
     summary = first.content if isinstance(first, UserMessage) and isinstance(first.content, str) else ""
-    await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.way == "summary" else "")
+    await plan.listener.after(summary.removeprefix(_SUMMARY_HEAD) if plan.method == "summary" else "")
     return shorter, usage
 
 
@@ -127,47 +135,51 @@ async def _shorten(
     history: Sequence[Message], plan: Compaction, outputs: Outputs, catalog: Catalog, summarise: Summarise
 ) -> tuple[History, Usage]:
     cut = find_tail_start(history, plan.keep_tokens)
-    if plan.way == "drop":
+    if plan.method == "drop":
         return History(drop_outputs(history, cut, outputs, readable=READER in catalog)), Usage()
-    if not cut:
+    if not cut:  # nothing before the tail to summarise; clipped outputs are all there is to gain
         return History(drop_outputs(history, len(history), outputs, readable=READER in catalog)), Usage()
     try:
         return await summarise_history(history, cut, summarise)
-    except ProviderError:  # it must become shorter, with a summary or without
+    except ProviderError:  # the next request would be refused as too large, so shorten it without a summary
         return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
 
 
 async def summarise_history(
     history: Sequence[Message], cut: int, summarise: Summarise, *, focus: str = ""
 ) -> tuple[History, Usage]:
-    """Return the history with a summary instead of its first messages, and what it cost; raises `ProviderError`."""
-    wish = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
-    summary = await summarise([*history[:cut], UserMessage(wish)])
+    """Replace the first messages with a summary; return the history and the usage.
+
+    Raises:
+        ProviderError: the request failed, or the summary is empty.
+    """
+    prompt = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
+    summary = await summarise([*history[:cut], UserMessage(prompt)])
     if not summary.text.strip():
-        raise ProviderError("the model gave an empty summary", fault="invalid")
+        raise ProviderError("the model returned an empty summary", fault="invalid")
     return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), summary.usage
 
 
 def find_tail_start(history: Sequence[Message], keep_tokens: int) -> int:
-    """Where the part that stays begins: never between calls and their outcomes, and never after the last message."""
+    """Return where the kept part begins: never between calls and their outcomes, never after the last message."""
     start = total = 0
-    for place in range(len(history) - 1, -1, -1):
-        total += estimate_message_tokens(history[place])
-        if isinstance(history[place], ToolMessage):
-            continue
+    for index in range(len(history) - 1, -1, -1):
+        total += estimate_message_tokens(history[index])
+        if isinstance(history[index], ToolMessage):
+            continue  # providers reject outcomes whose calls are missing
         if start and total > keep_tokens:
             break
-        start = place
+        start = index
     return start
 
 
 def drop_outputs(history: Sequence[Message], before: int, outputs: Outputs, *, readable: bool) -> list[Message]:
-    """Cut the outputs of the first messages to their beginnings and ends; the whole stays in a file."""
+    """Clip the outputs of the first messages to their beginnings and ends; the whole output stays in a file."""
     return [
         ToolMessage(tuple(_clip_outcome(outcome, outputs, readable=readable) for outcome in message.outcomes))
-        if place < before and isinstance(message, ToolMessage)
+        if index < before and isinstance(message, ToolMessage)
         else message
-        for place, message in enumerate(history)
+        for index, message in enumerate(history)
     ]
 
 

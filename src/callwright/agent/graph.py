@@ -1,4 +1,4 @@
-"""A small typed graph for work of several steps: named async functions over one state, a checkpoint after each."""
+"""A typed graph of steps: named async functions over one state, with a checkpoint after each step."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _END = ""
 
 @dataclass(frozen=True, slots=True)
 class Goto(Generic[State]):
-    """Go on with another step."""
+    """Continue with another step."""
 
     step: str
     state: State
@@ -25,14 +25,14 @@ class Goto(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Finish(Generic[State]):
-    """There is nothing left to do."""
+    """End the graph."""
 
     state: State
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt(Generic[State]):
-    """Wait to be told something; the named step is given the state and what was said."""
+    """Wait for an answer; the named step receives the state and the answer."""
 
     question: str
     step: str
@@ -41,11 +41,11 @@ class Interrupt(Generic[State]):
 
 Move: TypeAlias = Goto[State] | Finish[State] | Interrupt[State]
 Step: TypeAlias = Callable[[State, str], Awaitable[Move[State]]]
-"""Takes the state and, after an interruption, what was answered (else the empty text)."""
+"""Takes the state and the answer to an interruption (otherwise an empty string)."""
 
 
 def goto(step: "str | Step[State]", state: State) -> Goto[State]:
-    """Go on with another step, given by its function or its name."""
+    """Continue with another step, given by its function or its name."""
     return Goto(_step_name(step), state)
 
 
@@ -55,13 +55,13 @@ def halt(state: State) -> Finish[State]:
 
 
 def interrupt(question: str, step: "str | Step[State]", state: State) -> Interrupt[State]:
-    """Ask, and go on with `step` when there is an answer, in this process or another."""
+    """Ask a question and continue with `step` when it is answered, in this process or another."""
     return Interrupt(question, _step_name(step), state)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFinished(Generic[State]):
-    """The graph came to its end."""
+    """The result of a graph that has ended."""
 
     state: State
     session_id: str
@@ -69,7 +69,7 @@ class GraphFinished(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class GraphWaiting(Generic[State]):
-    """The graph waits to be told something; go on with `graph.resume(session_id, answer)`."""
+    """The result of a graph that waits for an answer; continue with `graph.resume(session_id, answer)`."""
 
     question: str
     state: State
@@ -77,41 +77,64 @@ class GraphWaiting(Generic[State]):
 
 
 class Graph(Generic[State]):
-    """Steps over a state that is a dataclass or a pydantic model.
+    """Runs steps over a state and stores the state after each of them.
 
-    A step's result is durable before the next step begins: after a crash `resume` begins with the step that had not
-    ended. A step that was cut short runs again, so what it does should be harmless to repeat, or be done by an agent
-    in a session of its own.
+    After a crash `resume` begins with the step that had not ended. That step runs again from its start, so it should
+    be idempotent, or run an agent in a session of its own.
+
+    Args:
+        state: the type of the state, a dataclass or a pydantic model.
+        sessions: where checkpoints are stored; by default in memory.
     """
 
     def __init__(self, state: type[State], *, sessions: SessionStore | None = None) -> None:
         self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
-        self._kind = state
+        self._state_type = state
         self._adapter = adapter_for(state, about="Graph state")
         self._steps: dict[str, Step[State]] = {}
 
     def step(self, function: Step[State]) -> Step[State]:
-        """Add a step under its function's name; the first one added is where the graph begins."""
+        """Add a step under its function's name; the graph begins with the step added first.
+
+        Raises:
+            UsageError: the graph already has a step of this name.
+        """
         name = _step_name(function)
         if name in self._steps:
-            raise UsageError(f"the graph has a step {name!r} already")
+            raise UsageError(f"the graph already has a step {name!r}")
         self._steps[name] = function
         return function
 
     async def run(self, state: State, *, session: str) -> GraphFinished[State] | GraphWaiting[State]:
-        """Begin with the first step; a session that has begun is taken up with `resume`."""
+        """Run the graph from its first step until it ends or waits for an answer.
+
+        Args:
+            state: the initial state.
+            session: the id of a new session for the checkpoints.
+
+        Raises:
+            UsageError: the graph has no steps, the session exists, or a step returned something else than a move.
+        """
         if not self._steps:
             raise UsageError("the graph has no steps; add them with @graph.step")
         hold = await self.sessions.hold(session)
         try:
             if _last_checkpoint(hold) is not None:
-                raise UsageError(f"session {session!r} has begun already; go on with resume({session!r})")
-            return await self._walk(hold, await self._keep(hold, Goto(next(iter(self._steps)), state)))
+                raise UsageError(f"session {session!r} has already started; continue it with resume({session!r})")
+            return await self._walk(hold, await self._save(hold, Goto(next(iter(self._steps)), state)))
         finally:
             await hold.release()
 
     async def resume(self, session: str, answer: str | None = None) -> GraphFinished[State] | GraphWaiting[State]:
-        """Go on after the last step that ended; a graph that waits, waits until it is answered."""
+        """Continue after the last step that ended; without an answer, a waiting graph stays waiting.
+
+        Args:
+            session: the session of the graph.
+            answer: the answer to the question of a waiting graph.
+
+        Raises:
+            SessionError: there is no such session.
+        """
         hold = await self.sessions.hold(session)
         try:
             last = _last_checkpoint(hold)
@@ -136,24 +159,24 @@ class Graph(Generic[State]):
                 case Interrupt(question, _, state):
                     return GraphWaiting(question, state, hold.session_id)
                 case Goto(step, state):
-                    move = await self._keep(hold, await self._steps[step](state, answer))
+                    move = await self._save(hold, await self._steps[step](state, answer))
                     answer = ""
-        raise UsageError(f"the graph took {_MAX_STEPS} steps without an end; does it go in circles?")
+        raise UsageError(f"the graph did not end within {_MAX_STEPS} steps; check it for an endless loop")
 
-    async def _keep(self, hold: SessionHold, move: Any) -> Move[State]:
-        """Make a step's result durable; what is no move, or no state, is the step's mistake."""
+    async def _save(self, hold: SessionHold, move: Any) -> Move[State]:
+        """Check a step's result and store it as a checkpoint."""
         if not isinstance(move, (Goto, Finish, Interrupt)):
-            raise UsageError(f"a step returns goto(…), halt(…) or interrupt(…), not {move!r}")
-        known: Move[State] = move  # pyright: ignore[reportUnknownVariableType] - the state is checked next
-        if not isinstance(known.state, self._kind):
-            raise UsageError(f"the state must stay a {self._kind.__name__}, not {type(known.state).__name__}")
-        step = _END if isinstance(known, Finish) else known.step
+            raise UsageError(f"a step must return goto(…), halt(…) or interrupt(…), got {move!r}")
+        checked: Move[State] = move  # pyright: ignore[reportUnknownVariableType] - the state is checked next
+        if not isinstance(checked.state, self._state_type):
+            raise UsageError(f"the state must be a {self._state_type.__name__}, got a {type(checked.state).__name__}")
+        step = _END if isinstance(checked, Finish) else checked.step
         if step != _END and step not in self._steps:
-            raise UsageError(f"there is no step {step!r}; there are {', '.join(self._steps)}")
-        written = self._adapter.dump_python(known.state, mode="json")
-        waiting = known.question if isinstance(known, Interrupt) else ""
-        await hold.append(Checkpoint(step, written, waiting))
-        return known
+            raise UsageError(f"there is no step {step!r}; the steps are {', '.join(self._steps)}")
+        encoded = self._adapter.dump_python(checked.state, mode="json")
+        waiting = checked.question if isinstance(checked, Interrupt) else ""
+        await hold.append(Checkpoint(step, encoded, waiting))
+        return checked
 
 
 def _step_name(step: Any) -> str:

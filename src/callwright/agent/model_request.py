@@ -1,7 +1,4 @@
-"""One request to the model, made again where that may help, until it is a whole message.
-
-Runs and requests that somebody watches: told when they begin, and when they end, whatever happens in between.
-"""
+"""Requests to the model, with retries, and the events that observers receive about requests and runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -23,12 +20,20 @@ from callwright.providers.streaming import TappedProvider
 from callwright.retry import Clock, RetryPolicy, WallClock
 
 OnRetry = Callable[[ProviderError, int, float], None]
-_LONGEST_WAIT_SECONDS = 300.0
+_MAX_DELAY_SECONDS = 300.0
+"""A provider that asks for a longer delay is treated as failed: a run should not look hung."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """How requests are made: their size, their options, and how often a failed one is made again."""
+    """Options of the requests to the model.
+
+    Args:
+        max_tokens: the most tokens of one answer.
+        options: vendor options, passed through to the provider.
+        retry: how often and after which delays a transient failure is retried.
+        clock: waits between attempts; replaced in tests.
+    """
 
     max_tokens: int = 8_192
     options: Mapping[str, Json] = field(default_factory=FrozenDict)
@@ -37,44 +42,52 @@ class Requests:
 
 
 def ask_model(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: OnRetry | None = None
+    provider: Provider,
+    request: ModelRequest,
+    requests: Requests,
+    transcript: Transcript,
+    on_retry: OnRetry | None = None,
 ) -> Awaitable[AssistantMessage]:
-    """Return the model's whole message; raise the last `ProviderError`, or `TimeoutError` when the run was stopped.
+    """Return the model's complete message.
 
-    Nothing but deltas has come of a request that failed, so making it again repeats no effect.
+    A failed request has produced nothing but deltas, so retrying it repeats no effect.
+
+    Raises:
+        ProviderError: the last failure, when retries are exhausted or pointless.
+        TimeoutError: the run was stopped.
     """
-    asking = _ask_with_retries(provider, request, requests, talk, retried)
-    return asking if talk.watch.cancellation is None else _ask_until_cancelled(asking, talk)
+    asking = _ask_with_retries(provider, request, requests, transcript, on_retry)
+    return asking if transcript.watch.cancellation is None else _ask_until_cancelled(asking, transcript)
 
 
-async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], talk: Transcript) -> AssistantMessage:
-    async with talk.watch.over():
+async def _ask_until_cancelled(asking: Awaitable[AssistantMessage], transcript: Transcript) -> AssistantMessage:
+    async with transcript.watch.time_out():
         return await asking
 
 
 async def _ask_with_retries(
-    provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript, retried: OnRetry | None
+    provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript, on_retry: OnRetry | None
 ) -> AssistantMessage:
     attempt = 1
     while True:
         try:
-            return ensure_unique_ids(await _ask_once(provider, request, talk))
+            return ensure_unique_ids(await _ask_once(provider, request, transcript))
         except ProviderError as error:
             failure = error
         except (ConnectionError, EOFError, TimeoutError) as error:
             failure = ProviderError(f"the connection broke: {type(error).__name__}: {error}", fault="transient")
         delay = requests.retry.delay(Transient(str(failure), retry_after=failure.retry_after), attempt)
-        if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _LONGEST_WAIT_SECONDS:
+        if failure.fault != "transient" or attempt >= requests.retry.max_attempts or delay > _MAX_DELAY_SECONDS:
             raise failure
-        talk.tell(ModelRetried(failure, attempt, delay))
-        if retried is not None:
-            retried(failure, attempt, delay)
+        transcript.emit_event(ModelRetried(failure, attempt, delay))
+        if on_retry is not None:
+            on_retry(failure, attempt, delay)
         await requests.clock.sleep(delay)
         attempt += 1
 
 
-async def _ask_once(provider: Provider, request: ModelRequest, talk: Transcript) -> AssistantMessage:
-    emit = talk.emit
+async def _ask_once(provider: Provider, request: ModelRequest, transcript: Transcript) -> AssistantMessage:
+    emit = transcript.emit
     stream = provider.stream(request)
     try:
         async for event in stream:
@@ -84,9 +97,9 @@ async def _ask_once(provider: Provider, request: ModelRequest, talk: Transcript)
                 emit(event)
     finally:
         close = getattr(stream, "aclose", None)
-        if close is not None:  # left open, it would keep the connection of an abandoned request
+        if close is not None:  # an open generator would keep the connection of an abandoned request
             await close()
-    raise ProviderError("the stream ended before the message did", fault="transient")
+    raise ProviderError("the stream ended before the message was complete", fault="transient")
 
 
 Observe = Callable[[Event], None]
@@ -95,7 +108,7 @@ Observe = Callable[[Event], None]
 async def run_observed(
     observe: Observe, began: RunBegan, spending: Spending, run: Coroutine[Any, Any, Result]
 ) -> Result:
-    """Bring a run to its result; it is told to be over also where it raises or is cancelled."""
+    """Run, and report the beginning and the end to the observer, also when the run raises or is cancelled."""
     started = perf_counter()
     ended: tuple[RunEnd, str] = ("failed", "")
     observe(began)
@@ -108,18 +121,18 @@ async def run_observed(
         raise
     finally:
         usage = spending.usage
-        prices = spending.budget.prices or prices_for(began.model)
+        prices = spending.limits.prices or prices_for(began.model)
         cost = None if prices is None else spending.cost or prices.cost(usage)
         observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
 
 
 async def ask_model_observed(
-    observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, talk: Transcript
+    observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript
 ) -> AssistantMessage:
-    """Ask the model as `ask_model` does."""
+    """Call `ask_model`, and report the request, its retries and its end to the observer."""
     shaped = request.output_schema is not None
     began = RequestBegan(
-        talk.session_id,
+        transcript.session_id,
         provider.model,
         vendor_of(provider),
         request.messages,
@@ -129,22 +142,22 @@ async def ask_model_observed(
     )
     timing = _Timing()
 
-    def retried(error: ProviderError, attempt: int, delay_seconds: float) -> None:
+    def on_retry(error: ProviderError, attempt: int, delay_seconds: float) -> None:
         observe(RequestRetried(began, error, attempt, delay_seconds))
 
     observe(began)
     try:
-        message = await ask_model(TappedProvider(provider, timing), request, requests, talk, retried)
+        message = await ask_model(TappedProvider(provider, timing), request, requests, transcript, on_retry)
     except BaseException as error:
-        observe(RequestEnded(began, None, error, _describe_failure(error, talk), timing.passed(), timing.first))
+        observe(RequestEnded(began, None, error, _describe_failure(error, transcript), timing.elapsed(), timing.first))
         raise
-    cost = _compute_cost(talk.spending.budget.prices, message.model or provider.model, message.usage)
-    observe(RequestEnded(began, message, None, "", timing.passed(), timing.first, cost))
+    cost = _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
+    observe(RequestEnded(began, message, None, "", timing.elapsed(), timing.first, cost))
     return message
 
 
 class _Timing:
-    """Notes when a request's first piece came."""
+    """Measures a request and the time to its first event."""
 
     def __init__(self) -> None:
         self._began = perf_counter()
@@ -152,9 +165,9 @@ class _Timing:
 
     def __call__(self, event: ModelEvent) -> None:
         if self.first is None:
-            self.first = self.passed()
+            self.first = self.elapsed()
 
-    def passed(self) -> float:
+    def elapsed(self) -> float:
         return perf_counter() - self._began
 
 
@@ -164,16 +177,15 @@ def _describe_end(result: Result) -> tuple[RunEnd, str]:
     return ("paused", "") if isinstance(result, Paused) else ("stopped", result.kind)
 
 
-def _describe_failure(error: BaseException, talk: Transcript) -> str:
+def _describe_failure(error: BaseException, transcript: Transcript) -> str:
     if isinstance(error, ProviderError):
         return error.fault
     if isinstance(error, asyncio.CancelledError):
         return "cancelled"
-    stopped = talk.watch.stopped() if isinstance(error, TimeoutError) else None
+    stopped = transcript.watch.find_stop_reason() if isinstance(error, TimeoutError) else None
     return type(error).__name__ if stopped is None else stopped[0]
 
 
-def _compute_cost(given: Prices | None, model: str, usage: Usage) -> float | None:
-    """What was agreed counts more than what is known."""
-    prices = given or prices_for(model)
+def _compute_cost(agreed: Prices | None, model: str, usage: Usage) -> float | None:
+    prices = agreed or prices_for(model)  # prices of the run limits come first: a contract may differ from the list
     return None if prices is None else prices.request_cost(usage)

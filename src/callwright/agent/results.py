@@ -1,4 +1,4 @@
-"""How a run ends, and what is heard of it on the way."""
+"""The results of a run, and the events that a streamed run yields."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -15,22 +15,22 @@ StopKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The model gave its answer."""
+    """The model has answered."""
 
     text: str
     usage: Usage = Usage()
-    """What this run's requests came to."""
+    """The tokens of this run's requests."""
     session_id: str = ""
     output: Any = None
-    """The answer as the type that was asked for."""
+    """The answer as a value of the requested type."""
     turns: int = 0
     cost: float | None = None
-    """What the requests came to in money; None where the budget has no prices."""
+    """The cost of the requests; None if the run limits have no prices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A person must decide; go on with `agent.resume(session_id, answers)`, in this process or another."""
+    """An approval is needed; continue with `agent.resume(session_id, answers)`, in this process or another."""
 
     questions: tuple[Question, ...]
     usage: Usage = Usage()
@@ -40,21 +40,21 @@ class Paused:
 
     @property
     def text(self) -> str:
-        """What must be decided, a line each."""
+        """The approval requests, one per line."""
         return "\n".join(question.summary for question in self.questions)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The run ended before the model was done; the session can be continued."""
+    """The run ended before the model answered; the session can be continued."""
 
     reason: str
-    """For people: what the limit was, what the provider said."""
+    """For the user: the limit that was reached, or the provider's error."""
     kind: StopKind
     usage: Usage = Usage()
     session_id: str = ""
     text: str = ""
-    """The last thing the model said in this run."""
+    """The last text of the model in this run."""
     turns: int = 0
     cost: float | None = None
 
@@ -64,7 +64,7 @@ Result: TypeAlias = Done | Paused | Stopped
 
 @dataclass(frozen=True, slots=True)
 class ModelRetried:
-    """A request failed and is made again; deltas since the last turn's end are void."""
+    """A request failed and is retried; discard the deltas since the last turn ended."""
 
     error: ProviderError
     attempt: int
@@ -73,13 +73,13 @@ class ModelRetried:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A model message and its outcomes are part of the conversation now."""
+    """A model message and its outcomes have joined the conversation."""
 
     usage: Usage
-    """What the run has come to so far."""
+    """The tokens of the run so far."""
     turn: int
     cost: float | None = None
 
 
 AgentEvent: TypeAlias = TextDelta | ThinkingDelta | CallDelta | Event | ModelRetried | TurnEnded | Result
-"""What `Agent.stream` gives: deltas, the executor's events, the ends of turns, and the result last."""
+"""What `Agent.stream` yields: deltas, the executor's events, the ends of turns, and the result last."""

@@ -1,4 +1,4 @@
-"""An agent as a tool of another: its own tools and budget, the outer one's denials, stop switch and person."""
+"""Agents as tools of other agents: what an inner run inherits, and the tool that starts it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
-from callwright.hooks.base import Hook, InnerAgent, settled
+from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.decide import Policies
 from callwright.tool.base import ToolContext
@@ -22,16 +22,16 @@ from callwright.tool.schema_tool import SchemaTool
 _MAX_DEPTH = 4
 _SCHEMA: JsonObject = {
     "type": "object",
-    "properties": {"prompt": {"type": "string", "description": "The whole task: it knows nothing of this talk."}},
+    "properties": {"prompt": {"type": "string", "description": "The whole task: it cannot see this conversation."}},
     "required": ["prompt"],
     "additionalProperties": False,
 }
 
 
 class Lineage:
-    """What a run hands down to the agents its tools start; kept in the session's state.
+    """What a run passes to the agents its tools start; kept in the session's state.
 
-    Its stop switch is not here: it cancels the tasks of running calls, and with them the agents inside.
+    The cancellation is not part of it: cancelling a run cancels the tasks of its calls, and with them inner agents.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Lineage:
 
 
 class InheritedPolicy(Policy):
-    """The outer agent's word: its denials stand, its questions are asked, its permissions give nothing."""
+    """Applies the outer agent's denials and questions to an inner agent; its permissions grant nothing."""
 
     tier = Tier.GUARD
 
@@ -57,11 +57,11 @@ class InheritedPolicy(Policy):
             case Ask(reason, source):
                 return Ask(reason, source, firm=True)
             case Allow():
-                return None
+                return None  # no opinion: the inner agent's own policies must allow it too
 
 
 def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
-    """An executor like the given one that also keeps to everything the outer one keeps to."""
+    """Return an executor like the given one with the policies, hooks and observers of the outer run added."""
     outer = lineage.executor
     if outer is None:
         return executor
@@ -70,23 +70,23 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
         Policies(InheritedPolicy(outer.policies), *executor.policies.policies),
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
         observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
-        bounds=executor.bounds,
-        retry=executor.runner.retry,
-        clock=executor.runner.clock,
+        limits=executor.limits,
+        retry=executor.retry,
+        clock=executor.clock,
         outputs=executor.outputs,
     )
 
 
 async def decline_all(questions: Sequence[Question]) -> Answers:
-    """Decline everything, where a run inside a call cannot wait for a person."""
+    """Decline all questions: a run inside a call cannot pause until the user answers."""
     answers = Answers()
     for question in questions:
-        answers.decline(question, "nobody can be asked from inside this agent")
+        answers.decline(question, "the user cannot be asked from inside this agent")
     return answers
 
 
 class InnerRunner(Protocol):
-    """The agent as its tool sees it."""
+    """The part of an agent that its tool uses."""
 
     @property
     def durable(self) -> bool: ...
@@ -96,23 +96,24 @@ class InnerRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubAgent:
-    """Runs an agent for one call; what the inner agent's tools do is judged call by call."""
+    """Runs an agent for one call; policies judge each call of the inner agent by itself."""
 
     agent: InnerRunner
 
     def tool(self, name: str, description: str, limits: Limits) -> SchemaTool:
-        """The tool. A durable agent takes up its own session again, so repeating the call repeats no effect."""
+        """Return the tool."""
+        # A durable agent continues its own session, so repeating the call repeats no effect.
         annotations = Annotations(Effect.READ, idempotent=self.agent.durable)
         return SchemaTool(ToolSpec(name, description, _SCHEMA, annotations=annotations, limits=limits), self._run)
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> str:
         lineage = context.state.get(Lineage)
         if lineage.depth >= _MAX_DEPTH:
-            raise ToolFailed(f"agents are inside each other {_MAX_DEPTH} deep; do the work here instead")
+            raise ToolFailed(f"agents are nested {_MAX_DEPTH} deep, which is the limit; do the work here instead")
         inner = InnerAgent(context.call.name, context.call_id, context.session_id)
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
-            await settled(hook.agent_began(inner))
+            await await_if_needed(hook.agent_began(inner))
         session_id = f"in-{context.idempotency_key}"
         result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
         if lineage.spending is not None:
@@ -121,15 +122,15 @@ class SubAgent:
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):
-                raise ToolFailed(f"it waits for a person: {questions[0].summary}")
+                raise ToolFailed(f"the agent needs an approval: {questions[0].summary}")
             case Stopped(reason, _, text=text):
                 raise ToolFailed(
-                    f"it stopped before it was done: {reason}" + (f"; it last said: {text}" if text else "")
+                    f"the agent stopped before it was done: {reason}" + (f"; its last message: {text}" if text else "")
                 )
 
 
 async def _run_end_hooks(hooks: Sequence[Hook], inner: InnerAgent, answer: str) -> str:
     for hook in hooks:
-        other = await settled(hook.agent_ended(inner, answer))
-        answer = answer if other is None else other
+        replacement = await await_if_needed(hook.agent_ended(inner, answer))
+        answer = answer if replacement is None else replacement
     return answer

@@ -1,4 +1,4 @@
-"""The calls of one model message, from the message to one outcome each."""
+"""Runs the calls of one model message, first time or after a crash, until each has an outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -21,49 +21,49 @@ from callwright.sessions.records import Ended
 from callwright.tool.base import State
 
 _turn = maker(Turn)
-_CUT = "the message reached its token limit inside this call, so it was not run; send it again in smaller parts"
+_CUT = "the message reached its token limit inside this call, so the call was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
 
 
 class _ChangedCall(Exception):
-    """What would be repeated is no longer what was begun."""
+    """The calls to repeat differ from those that were started before the crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the calls of every turn are made with."""
+    """What the calls of every turn have in common."""
 
     executor: Executor
     state: State
     ask: AskPerson | None
     durable: bool
-    """Whether it is worth saying what is about to run."""
+    """Whether the session store survives a crash, so that starts are worth recording."""
 
 
 async def make_calls(
-    talk: Transcript, turn: OpenTurn, catalog: Catalog, around: CallContext
+    transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
-    """Bring the open turn to its outcomes and close it, or pause it; a cancelled task leaves it closed too."""
+    """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
     settled = _find_settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
-        outcomes = await _execute(talk, turn, calls, catalog, around) if calls else []
+        outcomes = await _execute(transcript, turn, calls, catalog, context) if calls else []
     except TurnCancelled as stopped:
-        await _close_anyway(talk, turn, _merge_outcomes(turn, settled, stopped.outcomes))
+        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, stopped.outcomes))
         raise
     except asyncio.CancelledError:
-        await _close_anyway(talk, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
+        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
         raise
     questions = _collect_questions(outcomes)
     if questions is not None:
-        return await talk.pause(turn, questions)
+        return await transcript.pause(turn, questions)
     endings = _merge_outcomes(turn, settled, outcomes)
-    await talk.close(turn, endings)
+    await transcript.close_turn(turn, endings)
     return endings
 
 
 def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
-    """Outcomes of calls that must not run: cut off, ended before a crash, or begun and not harmless to repeat."""
+    """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable."""
     if turn.digests is None and turn.message.stop != "length":
         return {}
     settled: dict[str, Ending] = {}
@@ -75,7 +75,7 @@ def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
         if call.id in turn.ended:
             settled[call.id] = turn.ended[call.id]
         elif call.id in turn.digests and not _repeatable(call, catalog):
-            settled[call.id] = turn.lost(call, _CRASHED)
+            settled[call.id] = turn.fail_unfinished(call, _CRASHED)
     return settled
 
 
@@ -87,37 +87,37 @@ def _find_cut_call(message: AssistantMessage) -> ToolCall | None:
 def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     tool = catalog.get(call.name)
     if tool is None:
-        return True  # there is nothing that could have run
+        return True  # a tool that does not exist cannot have run
     return tool.spec.annotations.idempotent or tool.spec.annotations.effect is Effect.READ
 
 
 def _execute(
-    talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, around: CallContext
+    transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, context: CallContext
 ) -> Awaitable[list[Outcome]]:
-    circumstances = _turn(
-        talk.session_id,
+    executor_turn = _turn(
+        transcript.session_id,
         turn.turn_id,
-        around.state,
+        context.state,
         catalog,
-        talk.watch.cancellation,
-        around.ask,
-        _make_journal(talk, turn, calls) if around.durable else None,
-        _make_observer(talk, calls, around),
+        transcript.watch.cancellation,
+        context.ask,
+        _make_journal(transcript, turn, calls) if context.durable else None,
+        _observer_for(transcript, calls, context),
     )
     answers = Answers(turn.replies) if turn.replies else None
-    executing = around.executor.execute(calls, answers=answers, turn=circumstances)
-    return _fail_changed_calls(executing, turn, calls) if around.durable else executing
+    executing = context.executor.execute(calls, answers=answers, turn=executor_turn)
+    return _fail_changed_calls(executing, turn, calls) if context.durable else executing
 
 
-def _make_journal(talk: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
-    """Stores what is about to run; refuses what is no longer what was begun before a crash."""
+def _make_journal(transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
+    """Return a journal that records starts, or checks that a repetition is exactly what was started before."""
     repeats = turn.digests
 
     async def journal(began: BatchBegan) -> None:
         if began.calls[0] is not calls[0]:
-            return  # made by a running tool, whose own beginning is on record
+            return  # calls made by a running tool; the start of that tool is on record
         if repeats is None:
-            await talk.begin(turn, began)
+            await transcript.record_start(turn, began)
         elif any(repeats.get(call.id) != digest for call, digest in zip(calls, began.digests, strict=True)):
             raise _ChangedCall
 
@@ -130,45 +130,46 @@ async def _fail_changed_calls(
     try:
         return await executing
     except _ChangedCall:
-        return [turn.lost(call, _CRASHED) for call in calls]
+        return [turn.fail_unfinished(call, _CRASHED) for call in calls]
 
 
-def _make_observer(talk: Transcript, calls: Sequence[ToolCall], around: CallContext) -> "_OutcomeRecorder | None":
-    if around.durable and len(calls) > 1:
-        return _OutcomeRecorder(talk, calls)
-    return None if talk.emit is None else _OutcomeRecorder(talk, ())
+def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":
+    if context.durable and len(calls) > 1:
+        return _OutcomeRecorder(transcript, calls)
+    return None if transcript.emit is None else _OutcomeRecorder(transcript, ())
 
 
 class _OutcomeRecorder:
-    """Writes down each call's end as it comes, so that a crash forgets only what was still running."""
+    """Records each outcome as it arrives, so that a crash loses only calls that were still running."""
 
-    def __init__(self, talk: Transcript, calls: Sequence[ToolCall]) -> None:
-        self._talk = talk
-        self._own = {id(call) for call in calls}
+    def __init__(self, transcript: Transcript, calls: Sequence[ToolCall]) -> None:
+        self._transcript = transcript
+        self._call_ids = {id(call) for call in calls}
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, CallEnded) and id(event.outcome.call) in self._own:
+        if isinstance(event, CallEnded) and id(event.outcome.call) in self._call_ids:
             outcome = event.outcome
             if not isinstance(outcome, Interrupted):
-                self._talk.hold.note(Ended(outcome))
-        told: AgentEvent = event
-        self._talk.tell(told)
+                self._transcript.hold.note(Ended(outcome))
+        agent_event: AgentEvent = event
+        self._transcript.emit_event(agent_event)
 
 
-async def _close_anyway(talk: Transcript, turn: OpenTurn, endings: Sequence[Ending]) -> None:
-    """Close a turn whose task is being cancelled; a store that fails now leaves it to be found after a restart."""
+async def _close_anyway(transcript: Transcript, turn: OpenTurn, endings: Sequence[Ending]) -> None:
+    """Close a turn whose task is being cancelled."""
+    # If the store fails now, the turn stays open on record and `resume` settles it.
     with suppress(SessionError):
-        await asyncio.shield(asyncio.ensure_future(talk.close(turn, endings)))
+        await asyncio.shield(asyncio.ensure_future(transcript.close_turn(turn, endings)))
 
 
 def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
     if not outcomes or not isinstance(outcomes[0], Interrupted):
-        return None  # one interrupted, all interrupted
+        return None  # the executor interrupts either all calls or none
     return tuple(question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions)
 
 
 def _merge_outcomes(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequence[Outcome]) -> Sequence[Ending]:
-    """One outcome per call, in call order."""
+    """Return one outcome per call, in call order."""
     if not settled:
         return [_to_ending(outcome) for outcome in outcomes]
     found = dict(settled)
@@ -179,5 +180,5 @@ def _merge_outcomes(turn: OpenTurn, settled: dict[str, Ending], outcomes: Sequen
 
 def _to_ending(outcome: Outcome) -> Ending:
     if isinstance(outcome, Interrupted):
-        return Failed(outcome.call, Cancelled("stopped before it was done; it had not started"))
+        return Failed(outcome.call, Cancelled("the run was stopped before this call had started"))
     return outcome

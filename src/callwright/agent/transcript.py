@@ -1,7 +1,4 @@
-"""A conversation as its records tell it: what was said, and the turn that was still open.
-
-One run's hold on a conversation: everything that joins the history passes through here, stored first.
-"""
+"""The transcript of a session: replays its records, and stores every message before it joins the history."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +20,7 @@ Ending = Completed | Failed
 
 
 class OpenTurn:
-    """A model's message whose calls have no outcomes yet; not part of the history before they have."""
+    """A model message whose calls have no outcomes yet; it joins the history together with them."""
 
     __slots__ = ("calls", "digests", "ended", "message", "replies", "stored", "turn_id")
 
@@ -35,56 +32,56 @@ class OpenTurn:
         self.calls = calls
         self.stored = stored
         self.digests: Mapping[str, str] | None = None
-        """What was about to run, once it was."""
+        """What was about to run, by call id; None before the calls were started."""
         self.ended: dict[str, Ending] = {}
         self.replies: dict[str, Reply] = {}
 
-    def abandoned(self, why: str) -> list[Ending]:
-        """An outcome for every call, although none will run any more."""
-        return [self.ended.get(call.id) or self.lost(call, why) for call in self.calls]
+    def abandon(self, why: str) -> list[Ending]:
+        """Return an outcome for every call, without running any."""
+        return [self.ended.get(call.id) or self.fail_unfinished(call, why) for call in self.calls]
 
-    def lost(self, call: ToolCall, why: str) -> Failed:
-        """The outcome of a call nobody saw the end of."""
+    def fail_unfinished(self, call: ToolCall, why: str) -> Failed:
+        """Return the outcome of a call that has no recorded end."""
         if self.digests is not None and call.id in self.digests:
             return Failed(call, Cancelled(f"{why}; it had started, so it may have had an effect"), started=True)
         return Failed(call, Cancelled(f"{why}; it had not started"))
 
 
 class SessionReplay:
-    """What a session's records come to."""
+    """The state of a session, replayed from its records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.history = History()
         self.open: OpenTurn | None = None
-        self.spent: set[str] = set()
-        """Questions whose answers have been used: an answer counts once, also after a restart."""
+        self.used_answers: set[str] = set()
+        """Ids of questions whose answers were used: an answer counts once, also after a restart."""
         for record in records:
-            self._take(record)
+            self._apply(record)
 
-    def _take(self, record: Record) -> None:
+    def _apply(self, record: Record) -> None:
         match record:
             case Said(message, turn_id):
-                self._hear(message, turn_id)
+                self._apply_message(message, turn_id)
             case Compacted(messages):
                 self.history = History(messages)
             case _ if self.open is not None:
-                self._learn(self.open, record)
+                self._apply_to_turn(self.open, record)
             case _:
                 pass
 
-    def _hear(self, message: Message, turn_id: str) -> None:
+    def _apply_message(self, message: Message, turn_id: str) -> None:
         if isinstance(message, AssistantMessage) and message.calls:
             self.open = OpenTurn(message, turn_id, message.calls, stored=True)
             return
         if isinstance(message, ToolMessage):
-            if self.open is None:  # outcomes of nothing: no provider would take them
+            if self.open is None:  # providers reject outcomes without calls
                 return
             self.history.append(self.open.message)
-            self.spent.update(self.open.replies)
+            self.used_answers.update(self.open.replies)
             self.open = None
         self.history.append(message)
 
-    def _learn(self, turn: OpenTurn, record: Record) -> None:
+    def _apply_to_turn(self, turn: OpenTurn, record: Record) -> None:
         match record:
             case Answered(replies):
                 turn.replies.update(replies)
@@ -97,18 +94,18 @@ class SessionReplay:
 
 
 def find_history_faults(messages: Sequence[object]) -> list[str]:
-    """What is wrong with a history a provider is shown: calls without outcomes, outcomes without calls."""
+    """List the faults providers reject: calls without outcomes, outcomes without calls."""
     faults: list[str] = []
     waiting: list[str] = []
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             given = [outcome.call.id for outcome in message.outcomes]
             if given != waiting:
-                faults.append(f"message {place} has outcomes for {given}, the calls were {waiting}")
+                faults.append(f"message {index} has outcomes for {given}, the calls were {waiting}")
             waiting = []
             continue
         if waiting:
-            faults.append(f"message {place} comes before the outcomes of {waiting}")
+            faults.append(f"message {index} comes before the outcomes of {waiting}")
         waiting = [call.id for call in message.calls] if isinstance(message, AssistantMessage) else []
     return [*faults, f"the last calls have no outcomes: {waiting}"] if waiting else faults
 
@@ -118,112 +115,114 @@ Emit = Callable[[AgentEvent], None]
 
 
 class Transcript:
-    """A conversation while a run writes it. Its history is valid at every moment."""
+    """A session while a run writes it. Its history is valid for every provider at any time."""
 
     def __init__(self, hold: SessionHold, spending: Spending, watch: CancelWatch, emit: Emit | None) -> None:
-        recalled = SessionReplay(hold.records)
+        replay = SessionReplay(hold.records)
         self.hold = hold
         self.session_id = hold.session_id
         self.spending = spending
         self.watch = watch
         self.emit = emit
-        self.history = recalled.history
-        self.open = recalled.open
+        self.history = replay.history
+        self.open = replay.open
         self._last: AssistantMessage | None = None
-        self._spent = recalled.spent
+        self._used_answers = replay.used_answers
         self._run_id = secrets.token_hex(8)
-        """Makes the turns of this run unlike those of any other, also of a deleted session of the same name."""
+        """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
         self.tokens = 0
-        """About how much of a model's context the history takes; what providers count replaces what we guess."""
+        """Estimated size of the history; corrected by the usage that providers report."""
         for message in self.history:
-            self._weigh(message)
+            self._add_tokens(message)
 
-    async def hear(self, message: UserMessage) -> None:
-        """Take in what a person said; a turn that was still open is closed first."""
+    async def add_user_message(self, message: UserMessage) -> None:
+        """Add a user message; a turn that is still open is closed first."""
         turn = self.open
         if turn is None:
             await self._store(Said(message))
         else:
-            outcomes = ToolMessage(tuple(turn.abandoned("not done: the conversation went on without it")))
-            await self._store(*self._opening(turn), Said(outcomes), Said(message))
-            self._join(turn, outcomes)
+            outcomes = ToolMessage(tuple(turn.abandon("not done: the user continued without it")))
+            await self._store(*self._opening_records(turn), Said(outcomes), Said(message))
+            self._append_turn(turn, outcomes)
         self._add(message)
 
-    async def say(self, message: AssistantMessage) -> None:
-        """Take in a model's message that calls nothing."""
+    async def add_reply(self, message: AssistantMessage) -> None:
+        """Add a model message without calls."""
         await self._store(Said(message))
         self._add(message)
-        self._count(message)
+        self._count_turn(message)
 
-    def propose(self, message: AssistantMessage, calls: tuple[ToolCall, ...]) -> OpenTurn:
-        """Begin a turn with a model's message that makes calls; it is stored with what becomes of it."""
+    def open_turn(self, message: AssistantMessage, calls: tuple[ToolCall, ...]) -> OpenTurn:
+        """Open a turn with a model message that has calls."""
+        # Not stored yet: stored together with what follows it, a turn costs one fsync less.
         self.open = turn = OpenTurn(message, f"{self._run_id}-{self.spending.turns}", calls)
-        self._count(message)
+        self._count_turn(message)
         return turn
 
-    def answer(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
-        """Take in a person's replies; those that were used in an earlier turn do not count again."""
-        fresh = {key: reply for key, reply in replies.items() if key not in self._spent}
+    def add_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
+        """Add the user's replies; those used in an earlier turn do not count again."""
+        fresh = {key: reply for key, reply in replies.items() if key not in self._used_answers}
         turn.replies.update(fresh)
         if fresh:
             self._unsaved.append(Answered(fresh))
 
-    async def begin(self, turn: OpenTurn, began: BatchBegan) -> None:
-        """Store what is about to run, before it does."""
+    async def record_start(self, turn: OpenTurn, began: BatchBegan) -> None:
+        """Store which calls are about to run; must return before they do."""
         digests = dict(zip([call.id for call in began.calls], began.digests, strict=True))
-        await self._store(*self._opening(turn), Began(digests))
+        await self._store(*self._opening_records(turn), Began(digests))
         turn.digests = digests
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
-        """Store that a person is being waited for."""
-        await self._store(*self._opening(turn), Asked(questions))
+        """Store the questions and return the result of the paused run."""
+        await self._store(*self._opening_records(turn), Asked(questions))
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 
-    async def close(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
-        """Store the outcomes; only then does the turn become part of the history."""
+    async def close_turn(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
+        """Store the outcomes, then add the turn to the history."""
         message = _outcomes(tuple(outcomes))
         if self._unsaved or turn.stored:
-            await self._store(*self._opening(turn), _said(message, ""))
+            await self._store(*self._opening_records(turn), _said(message, ""))
         else:
+            # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
             await self.hold.append(_said(turn.message, turn.turn_id), _said(message, ""))
-        self._join(turn, message)
+        self._append_turn(turn, message)
         if self.emit is not None:
             self.emit(TurnEnded(self.spending.usage, self.spending.turns, self.spending.known_cost))
 
     async def compact(self, history: History, usage: Usage) -> None:
-        """Go on from a shorter history."""
+        """Replace the history with a shorter one."""
         await self._store(Compacted(tuple(history), usage))
         self.spending.add(usage)
         self.history, self.tokens = history, 0
         for message in history:
-            self._weigh(message, guess=True)
+            self._add_tokens(message, estimate=True)
 
-    def tell(self, event: AgentEvent) -> None:
-        """Let whoever streams this run know."""
+    def emit_event(self, event: AgentEvent) -> None:
+        """Pass an event to the consumer of a streamed run."""
         if self.emit is not None:
             self.emit(event)
 
-    def done(self, text: str, output: object = None) -> Done:
-        """The result of a run that came to its end."""
+    def finish(self, text: str, output: object = None) -> Done:
+        """Return the result of a run whose model has answered."""
         spent = self.spending
         return Done(text, spent.usage, self.session_id, output, spent.turns, spent.known_cost)
 
-    def stopped(self, kind: StopKind, reason: str) -> Stopped:
-        """The result of a run that did not."""
-        said = "" if self._last is None else self._last.text
+    def stop(self, kind: StopKind, reason: str) -> Stopped:
+        """Return the result of a run that ended early."""
+        last_text = "" if self._last is None else self._last.text
         spent = self.spending
-        return Stopped(reason, kind, spent.usage, self.session_id, said, spent.turns, spent.known_cost)
+        return Stopped(reason, kind, spent.usage, self.session_id, last_text, spent.turns, spent.known_cost)
 
-    def _opening(self, turn: OpenTurn) -> list[Record]:
+    def _opening_records(self, turn: OpenTurn) -> list[Record]:
         if turn.stored:
             return []
         turn.stored = True
         return [Said(turn.message, turn.turn_id)]
 
-    def _join(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
-        self._spent.update(turn.replies)
+    def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
+        self._used_answers.update(turn.replies)
         self.open = None
         self._add(turn.message)
         self._add(outcomes)
@@ -234,24 +233,24 @@ class Transcript:
             self._unsaved = []
         await self.hold.append(*records)
 
-    def _count(self, message: AssistantMessage) -> None:
+    def _count_turn(self, message: AssistantMessage) -> None:
         self.spending.turns += 1
         self.spending.add(message.usage)
         self._last = message
 
     def _add(self, message: Message) -> None:
         self.history.append(message)
-        self._weigh(message)
+        self._add_tokens(message)
 
-    def _weigh(self, message: Message, *, guess: bool = False) -> None:
-        if isinstance(message, AssistantMessage) and message.usage.total and not guess:
-            self.tokens = message.usage.total
+    def _add_tokens(self, message: Message, *, estimate: bool = False) -> None:
+        if isinstance(message, AssistantMessage) and message.usage.total and not estimate:
+            self.tokens = message.usage.total  # covers everything up to this message, so it replaces the sum
         else:
             self.tokens += estimate_message_tokens(message)
 
 
 def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
-    """Give every call of a message an id of its own, where a model repeated one or gave none."""
+    """Give every call of a message a unique id; some models repeat ids or leave them out."""
     ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
     if not ids or (all(ids) and (len(ids) == 1 or len(set(ids)) == len(ids))):
         return message
@@ -261,10 +260,10 @@ def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
 
 
 def _assign_free_id(call: ToolCall, taken: set[str]) -> ToolCall:
-    wish = call.id or "call"
-    found, count = wish, 1
+    preferred = call.id or "call"
+    found, count = preferred, 1
     while found in taken or not found:
         count += 1
-        found = f"{wish}-{count}"
+        found = f"{preferred}-{count}"
     taken.add(found)
     return call if found == call.id else replace(call, id=found)

@@ -1,4 +1,4 @@
-"""The durable record of conversations: what was said, what was begun, what was asked."""
+"""Session stores: the durable record of messages, started calls, questions and answers."""
 
 from callwright.core._lazy import lazy_exports
 

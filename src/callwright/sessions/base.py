@@ -1,7 +1,4 @@
-"""The contract of a session store: one writer at a time, appended to only, durable when `append` returns.
-
-Shows where a searched text stands in a record.
-"""
+"""The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
 import json
 from collections.abc import Sequence
@@ -15,16 +12,16 @@ _MAX_ID_CHARS = 256
 
 
 class SessionError(CallwrightError):
-    """A store that could not do what was asked; nothing that was there before is lost."""
+    """A store operation failed; records stored before are not lost."""
 
 
 class SessionBusy(SessionError):
-    """Somebody else is writing this session."""
+    """Another run or process is writing this session."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEntry:
-    """One line of a list of sessions."""
+    """One entry in the list of sessions."""
 
     session_id: str
     title: str
@@ -35,7 +32,7 @@ class SessionEntry:
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """Where a searched text was found."""
+    """A record that contains the searched text."""
 
     session_id: str
     position: int
@@ -43,80 +40,108 @@ class SessionHit:
 
 
 class SessionHold(Protocol):
-    """The one writer's grip on a session, until it is released or its process ends."""
+    """The exclusive right to write a session, until it is released or its process ends."""
 
     @property
     def session_id(self) -> str: ...
 
     @property
     def records(self) -> Sequence[Record]:
-        """What the session held when it was taken."""
+        """The records of the session when it was taken."""
         ...
 
     async def append(self, *records: Record) -> None:
-        """Add records, all or none; they are durable when this returns. Raises `SessionError`."""
+        """Add records, all or none; they are durable when this returns.
+
+        Raises:
+            SessionError: the records could not be stored.
+        """
         ...
 
     def note(self, record: Record) -> None:
-        """Add a record without waiting: a killed process has it, a power cut may lose it."""
+        """Add a record without waiting: it survives a killed process, but perhaps not a power cut."""
         ...
 
     async def release(self) -> None:
-        """Let others write; what was noted is written first."""
+        """Let others write, after pending notes are written."""
         ...
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept."""
+    """Stores sessions."""
 
     @property
     def durable(self) -> bool:
-        """Whether sessions outlive the process, so that it is worth saying what is about to run."""
+        """Whether sessions survive the process, so that starts of calls are worth recording."""
         ...
 
     async def hold(self, session_id: str) -> SessionHold:
-        """Take the session for writing, making it if it is new; raises `SessionBusy` if somebody else has it."""
+        """Take the session for writing; a new one is created by its first record.
+
+        Raises:
+            SessionBusy: another run or process is writing it.
+        """
         ...
 
     async def read(self, session_id: str) -> Sequence[Record]:
-        """Every record, in order; raises `SessionError` if there is no such session."""
+        """Return every record, in order.
+
+        Raises:
+            SessionError: there is no such session.
+        """
         ...
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        """The sessions, last used first."""
+        """Return the sessions, most recently used first."""
         ...
 
     async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        """Where a text occurs, without regard to the case of ASCII letters, last used sessions first."""
+        """Find records that contain a text, ignoring the case of ASCII letters, most recently used sessions first."""
         ...
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        """Copy a session up to the turn that is still open, to be continued another way."""
+        """Copy a session without its open turn, if there is one."""
         ...
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give it a title; the id stays."""
+        """Change the title; the id stays."""
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Remove it; raises `SessionBusy` while somebody writes it."""
+        """Delete a session.
+
+        Raises:
+            SessionBusy: it is being written.
+        """
         ...
 
 
 def check_session_id(session_id: str) -> str:
-    """Return a valid session id as it is; the one place that says what valid means."""
+    """Return a valid session id unchanged.
+
+    Raises:
+        UsageError: the id is empty, too long or not printable.
+    """
     if not session_id or len(session_id) > _MAX_ID_CHARS or not session_id.isprintable():
-        raise UsageError(f"session id {session_id!r} is not valid: use 1 to {_MAX_ID_CHARS} printable characters")
+        raise UsageError(f"invalid session id {session_id!r}: use 1 to {_MAX_ID_CHARS} printable characters")
     return session_id
 
 
 def no_such_session(session_id: str) -> SessionError:
-    """Say that a session is not there."""
-    return SessionError(f"there is no session {session_id!r}; list() names those there are")
+    """Return the error for a session that does not exist."""
+    return SessionError(f"there is no session {session_id!r}; list() returns the existing ones")
 
 
 async def export_jsonl(store: SessionStore, session_id: str) -> str:
-    """Write a session as JSON lines, one record each, in the form the store keeps them in."""
+    """Return a session as JSON lines, one stored record per line.
+
+    Args:
+        store: the store that holds the session.
+        session_id: the session to export.
+
+    Raises:
+        SessionError: there is no such session.
+    """
     return "".join(f"{dump_record(record)}\n" for record in await store.read(session_id))
 
 
@@ -124,12 +149,12 @@ _AROUND_CHARS = 60
 
 
 def escape_query(text: str) -> str:
-    """The text as it stands inside a record's JSON."""
+    """Return the text as it appears inside the JSON of a record."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def make_excerpt(body: str, wanted: str) -> str:
-    """A line of what stands around the first place a text was found."""
-    at = max(body.lower().find(wanted.lower()), 0)
-    start, end = max(at - _AROUND_CHARS, 0), at + len(wanted) + _AROUND_CHARS
+def make_excerpt(body: str, query: str) -> str:
+    """Return the text around the first match."""
+    at = max(body.lower().find(query.lower()), 0)
+    start, end = max(at - _AROUND_CHARS, 0), at + len(query) + _AROUND_CHARS
     return f"{'…' if start else ''}{body[start:end]}{'…' if end < len(body) else ''}"

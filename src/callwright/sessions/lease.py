@@ -1,4 +1,4 @@
-"""Says who may write a session: a lock the kernel takes back when its process dies, however it dies."""
+"""Locks a session for one writer; the kernel releases the lock when the process dies."""
 
 import fcntl
 import os
@@ -14,10 +14,10 @@ _guard = threading.Lock()
 
 
 class Lease:
-    """One process's, and in it one run's, sole right to write a session.
+    """The exclusive right of one run in one process to write a session.
 
-    A POSIX record lock: a forked child does not inherit it, so a worker that outlives us does not keep it. It knows
-    processes only; inside one, the set of held paths decides, and no lock file is ever opened twice.
+    It is a POSIX record lock. A forked child does not inherit it, so a worker that outlives this process cannot keep
+    it. Such locks do not exclude each other inside a process; there the set of held paths decides.
     """
 
     __slots__ = ("_descriptor", "_path")
@@ -28,11 +28,17 @@ class Lease:
 
     @classmethod
     def take(cls, folder: Path, session_id: str) -> "Lease":
-        """Take the lock or raise `SessionBusy`; never waits."""
+        """Take the lock without waiting.
+
+        Raises:
+            SessionBusy: another run or process holds it.
+            SessionError: the lock file cannot be used.
+        """
         path = folder / f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
         with _guard:
             if path in _held:
                 raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
+            # Never open a lock file twice: closing any descriptor of it drops the lock of the whole process.
             try:
                 lease = cls(path, _lock(path, session_id))
             except OSError as error:
@@ -41,7 +47,8 @@ class Lease:
             return lease
 
     def release(self) -> None:
-        """Give the lock back; the file goes first, so that nobody takes the lock on a file that is gone."""
+        """Release the lock and remove its file."""
+        # Unlink first: after closing, another process could lock a file that is about to disappear.
         with _guard, suppress(OSError):
             _held.discard(self._path)
             self._path.unlink(missing_ok=True)
@@ -49,7 +56,9 @@ class Lease:
 
 
 def _lock(path: Path, session_id: str) -> int:
-    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # made on the way, it would not be private
+    path.parent.parent.mkdir(
+        mode=0o700, parents=True, exist_ok=True
+    )  # `parents=True` ignores the mode, so create the parent with its own
     path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -58,11 +67,11 @@ def _lock(path: Path, session_id: str) -> int:
         except BlockingIOError:
             os.close(descriptor)
             raise SessionBusy(
-                f"session {session_id!r} is being written by another process; wait for it, or end it"
+                f"session {session_id!r} is being written by another process; wait for it or stop it"
             ) from None
         if _is_at(path, descriptor):
             return descriptor
-        os.close(descriptor)  # its holder removed the file between our opening and our locking it
+        os.close(descriptor)  # the previous holder removed the file between open and lock
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -1,4 +1,4 @@
-"""`MemoryStore`: sessions as long as the process lives, for tests and for programs that need no more."""
+"""`MemoryStore`: sessions that last as long as the process, for tests and short-lived programs."""
 
 import time
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class _Session:
 
 
 class MemoryStore:
-    """Keeps records as they are; nothing is encoded, nothing survives the process."""
+    """Keeps records in memory, without encoding them; they are lost when the process ends."""
 
     durable = False
 
@@ -46,7 +46,7 @@ class MemoryStore:
         return MemoryHold(session_id, session, self._sessions)
 
     async def read(self, session_id: str) -> Sequence[Record]:
-        return tuple(self._found(session_id).records)
+        return tuple(self._get(session_id).records)
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
         return [
@@ -57,45 +57,45 @@ class MemoryStore:
                 session.updated_at,
                 len(session.records),
             )
-            for key, session in self._recent()[:limit]
+            for key, session in self._most_recent()[:limit]
         ]
 
     async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        wanted = escape_query(text).lower()
+        query = escape_query(text).lower()
         hits: list[SessionHit] = []
-        for key, session in self._recent():
+        for key, session in self._most_recent():
             for position, record in enumerate(session.records):
                 body = dump_record(record)
-                if wanted in body.lower():
-                    hits.append(SessionHit(key, position, make_excerpt(body, wanted)))
+                if query in body.lower():
+                    hits.append(SessionHit(key, position, make_excerpt(body, query)))
         return hits[:limit]
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        records = self._found(session_id).records
+        records = self._get(session_id).records
         if check_session_id(new_id) in self._sessions:
-            raise SessionError(f"there is a session {new_id!r} already; choose another id")
-        self._sessions[new_id] = _Session(records[: count_settled_records(records)], self._found(session_id).title)
+            raise SessionError(f"session {new_id!r} already exists; choose another id")
+        self._sessions[new_id] = _Session(records[: count_settled_records(records)], self._get(session_id).title)
 
     async def rename(self, session_id: str, title: str) -> None:
-        self._found(session_id).title = title
+        self._get(session_id).title = title
 
     async def delete(self, session_id: str) -> None:
-        if self._found(session_id).held:
+        if self._get(session_id).held:
             raise SessionBusy(f"session {session_id!r} is being written; end that run first")
         del self._sessions[session_id]
 
-    def _found(self, session_id: str) -> _Session:
+    def _get(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
         if session is None:
             raise no_such_session(session_id)
         return session
 
-    def _recent(self) -> Sequence[tuple[str, _Session]]:
+    def _most_recent(self) -> Sequence[tuple[str, _Session]]:
         return sorted(self._sessions.items(), key=lambda item: item[1].updated_at, reverse=True)
 
 
 class MemoryHold:
-    """The one writer of a session in memory."""
+    """The exclusive right to write a session in memory."""
 
     __slots__ = ("_session", "_sessions", "records", "session_id")
 
@@ -114,5 +114,5 @@ class MemoryHold:
 
     async def release(self) -> None:
         self._session.held = False
-        if not self._session.records:  # it was never begun
+        if not self._session.records:  # a session exists from its first record on
             self._sessions.pop(self.session_id, None)

@@ -1,10 +1,6 @@
-"""What a session is made of: records, only ever added, from which everything else can be told.
+"""The records of a session, in the order of one turn, and their encoding as JSON.
 
 Said(assistant) ─► Asked? ─► Answered? ─► Began ─► Ended* ─► Said(outcomes)
-
-The pieces of records as JSON and back: content, calls, outcomes, errors, accesses.
-
-Records as JSON text and back: one object each, `kind` first, nothing lost on the way.
 """
 
 import json
@@ -32,12 +28,12 @@ _PLAIN: Any = (str, int, float, bool, tuple, type(None))
 
 
 def encode_content(content: str | tuple[Part, ...]) -> str | list[Data]:
-    """Text as it is, parts as objects."""
+    """Encode text unchanged and parts as objects."""
     return content if isinstance(content, str) else [_encode_content_part(part) for part in content]
 
 
 def decode_content(data: str | list[Data]) -> str | tuple[Part, ...]:
-    """Text as it is, parts from objects."""
+    """Decode what `encode_content` returned."""
     return data if isinstance(data, str) else tuple(_decode_content_part(part) for part in data)
 
 
@@ -60,7 +56,7 @@ def _decode_content_part(data: Data) -> Part:
 
 
 def encode_part(part: AssistantPart) -> Data:
-    """A part of a model's message."""
+    """Encode a part of a model message."""
     match part:
         case Text(text):
             return {"text": text}
@@ -71,7 +67,7 @@ def encode_part(part: AssistantPart) -> Data:
 
 
 def decode_part(data: Data) -> AssistantPart:
-    """A part of a model's message."""
+    """Decode a part of a model message."""
     if "text" in data:
         return Text(data["text"])
     if "thinking" in data:
@@ -80,20 +76,20 @@ def decode_part(data: Data) -> AssistantPart:
 
 
 def encode_call(call: ToolCall) -> Data:
-    """A call; text arguments stay exactly as the model wrote them."""
+    """Encode a call; text arguments stay exactly as the model wrote them."""
     if isinstance(call.arguments, bytes):
         return {"call": call.id, "name": call.name, "bytes": b64encode(call.arguments).decode()}
     return {"call": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def decode_call(data: Data) -> ToolCall:
-    """A call."""
+    """Decode a call."""
     arguments = b64decode(data["bytes"]) if "bytes" in data else data["arguments"]
     return ToolCall(data["call"], data["name"], arguments)
 
 
 def encode_outcome(outcome: Completed | Failed) -> Data:
-    """How a call ended."""
+    """Encode the outcome of a call."""
     base: Data = {**encode_call(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
     if isinstance(outcome, Completed):
         output = outcome.output
@@ -103,7 +99,7 @@ def encode_outcome(outcome: Completed | Failed) -> Data:
 
 
 def decode_outcome(data: Data) -> Completed | Failed:
-    """How a call ended."""
+    """Decode the outcome of a call."""
     call = decode_call(data)
     if "error" in data:
         return Failed(call, _decode_error(data["error"]), data["started"], data["seconds"], data["attempts"])
@@ -119,6 +115,7 @@ def _encode_error(error: ToolError) -> Data:
 
 def _decode_error(data: Data) -> ToolError:
     kind = _ERRORS.get(data["type"], ToolFailed)
+    # Constructors differ and compose the message, so restore the stored attributes without calling them.
     error = ToolError(data["message"])
     error.__class__ = kind
     for name, value in data.items():
@@ -128,57 +125,57 @@ def _decode_error(data: Data) -> ToolError:
 
 
 def encode_access(access: Access) -> Data:
-    """What a call would touch."""
+    """Encode an access."""
     return {"type": type(access).__name__, **{name: getattr(access, name) for name in access.__slots__}}
 
 
 def decode_access(data: Data) -> Access:
-    """What a call would touch."""
+    """Decode an access."""
     fields = {name: Effect(value) if name == "effect" else value for name, value in data.items() if name != "type"}
     return _ACCESSES[data["type"]](**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message joined the conversation."""
+    """A message that joined the conversation."""
 
     message: Message
     turn_id: str = ""
-    """Which turn a model's message begins; part of its calls' idempotency keys."""
+    """The turn that a model message begins; part of its calls' idempotency keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The open turn's calls are about to run: from here on none may be repeated that is not idempotent."""
+    """The open turn's calls are about to run; after this only idempotent ones may be repeated."""
 
     digests: Mapping[str, str]
-    """What exactly would run, by call id."""
+    """Digests of what will run, by call id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One call of the open turn has its outcome while others are still running."""
+    """One call of the open turn has ended; others may still be running."""
 
     outcome: Completed | Failed
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The open turn waits for a person."""
+    """The open turn waits for approvals."""
 
     questions: tuple[Question, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person's replies, by question id; an id that stands here is spent once its turn has begun."""
+    """The user's replies, by question id; a reply is used up when its turn starts."""
 
     replies: Mapping[str, Reply]
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The conversation goes on from these messages instead of all before."""
+    """These messages replace all earlier ones."""
 
     messages: tuple[Message, ...]
     usage: Usage = Usage()
@@ -186,19 +183,19 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a graph stands: the step that comes next and the state it will be given."""
+    """The position of a graph: its next step and the state for that step."""
 
     step: str
     state: Json
     waiting: str = ""
-    """What the graph waits to be told, if it does."""
+    """The question that the graph waits for, if any."""
 
 
 Record: TypeAlias = Said | Began | Ended | Asked | Answered | Compacted | Checkpoint
 
 
 def sum_usage(records: Iterable[Record]) -> Usage:
-    """What a session's model requests came to."""
+    """Return the total usage of a session's model requests."""
     total = Usage()
     for record in records:
         if isinstance(record, Compacted):
@@ -209,20 +206,20 @@ def sum_usage(records: Iterable[Record]) -> Usage:
 
 
 def count_settled_records(records: Sequence[Record]) -> int:
-    """How many of the records come before the turn that is still open; all of them if none is."""
-    for place in range(len(records) - 1, -1, -1):
-        record = records[place]
+    """Count the records before the open turn; all records if no turn is open."""
+    for index in range(len(records) - 1, -1, -1):
+        record = records[index]
         if isinstance(record, (Compacted, Checkpoint)):
             break
         if isinstance(record, Said):
             message = record.message
             open_turn = isinstance(message, AssistantMessage) and bool(message.calls)
-            return place if open_turn else len(records)
+            return index if open_turn else len(records)
     return len(records)
 
 
 def find_first_prompt(records: Iterable[Record]) -> str:
-    """What the conversation began with, to be recognised by."""
+    """Return the text of the first user message, used as the title."""
     for record in records:
         if isinstance(record, Said) and not isinstance(record.message, (AssistantMessage, ToolMessage)):
             content = record.message.content
@@ -234,25 +231,25 @@ _write_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, defaul
 
 
 def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
-    """Write a record as one line of JSON; `redact` is shown every text in it."""
+    """Encode a record as one line of JSON; `redact` is applied to every text in it."""
     data = encode_record(record)
     if redact is not None:
         data = _redact_value(data, redact)
     text = _write_json(data)
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+    except UnicodeEncodeError:  # UTF-8 cannot encode a lone surrogate, an escape sequence can
         return json.dumps(data, separators=(",", ":"), default=str)
     return text
 
 
 def load_record(text: str) -> Record:
-    """Read what `to_text` wrote."""
+    """Decode what `dump_record` wrote."""
     return decode_record(json.loads(text))
 
 
 def encode_record(record: Record) -> Data:
-    """A record as a JSON object."""
+    """Encode a record as a JSON object."""
     match record:
         case Said(message, turn_id):
             return {**encode_message(message), "turn": turn_id} if turn_id else encode_message(message)
@@ -272,7 +269,11 @@ def encode_record(record: Record) -> Data:
 
 
 def decode_record(data: Data) -> Record:
-    """A record from a JSON object."""
+    """Decode a record.
+
+    Raises:
+        UsageError: the kind of record is unknown; a later version wrote it.
+    """
     match data["kind"]:
         case "user" | "assistant" | "outcomes":
             return Said(decode_message(data), data.get("turn", ""))
@@ -289,23 +290,23 @@ def decode_record(data: Data) -> Record:
         case "checkpoint":
             return Checkpoint(data["step"], data["state"], data["waiting"])
         case kind:
-            raise UsageError(f"a session holds a record of kind {kind!r}, which this version does not know")
+            raise UsageError(f"the session contains a record of unknown kind {kind!r}; upgrade callwright to read it")
 
 
 def encode_message(message: Message) -> Data:
-    """A message as a JSON object."""
+    """Encode a message as a JSON object."""
     match message:
         case UserMessage(content):
             return {"kind": "user", "content": encode_content(content)}
         case AssistantMessage(parts, stop, usage, model):
-            written = [encode_part(part) for part in parts]
-            return {"kind": "assistant", "parts": written, "stop": stop, "usage": _encode_usage(usage), "model": model}
+            encoded = [encode_part(part) for part in parts]
+            return {"kind": "assistant", "parts": encoded, "stop": stop, "usage": _encode_usage(usage), "model": model}
         case ToolMessage(outcomes):
             return {"kind": "outcomes", "outcomes": [encode_outcome(outcome) for outcome in outcomes]}
 
 
 def decode_message(data: Data) -> Message:
-    """A message from a JSON object."""
+    """Decode a message from a JSON object."""
     match data["kind"]:
         case "user":
             return UserMessage(decode_content(data["content"]))

@@ -1,4 +1,4 @@
-"""`SqliteStore`: sessions in one SQLite file, safe against `kill -9`, power cuts and a second process."""
+"""`SqliteStore`: sessions in one SQLite file that survive `kill -9`, power cuts and concurrent processes."""
 
 import asyncio
 import os
@@ -21,10 +21,15 @@ _TITLE_CHARS = 80
 
 
 class SqliteStore:
-    """One file, one writing thread, one commit and one fsync per `append`.
+    """Stores sessions in one file, with one writing thread and one commit with fsync per `append`.
 
-    `redact` is shown every text before it is written. A waiting call whose arguments it changed is no longer the
-    call that was asked about, so its approval will not fit it after a restart.
+    If `redact` changes the arguments of a call that waits for an approval, the approval no longer matches the call
+    after a restart.
+
+    Args:
+        path: the file; created when it is first used, private to the user.
+        redact: is applied to every text before it is written.
+        wait_seconds: how long to wait while another process locks the file.
     """
 
     durable = True
@@ -48,26 +53,26 @@ class SqliteStore:
             raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
-        return (await self.do(lambda: self._file.read(session_id)))[1]
+        return (await self.run(lambda: self._file.read(session_id)))[1]
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        return await self.do(lambda: self._file.entries(limit))
+        return await self.run(lambda: self._file.entries(limit))
 
     async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        return await self.do(lambda: self._file.search(text, limit))
+        return await self.run(lambda: self._file.search(text, limit))
 
     async def fork(self, session_id: str, new_id: str) -> None:
         check_session_id(new_id)
-        await self.do(lambda: self._file.fork(session_id, new_id))
+        await self.run(lambda: self._file.fork(session_id, new_id))
 
     async def rename(self, session_id: str, title: str) -> None:
-        await self.do(lambda: self._file.rename(session_id, title))
+        await self.run(lambda: self._file.rename(session_id, title))
 
     async def delete(self, session_id: str) -> None:
-        await self.do(lambda: self._file.delete(session_id))
+        await self.run(lambda: self._file.delete(session_id))
 
     def close(self) -> None:
-        """Write what was noted and close the file; the store cannot be used after."""
+        """Write pending notes and close the file; the store cannot be used afterwards."""
         self._finalizer()
 
     async def __aenter__(self) -> "SqliteStore":
@@ -78,42 +83,42 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    async def do(self, action: Callable[[], Value]) -> Value:
-        """Run an action on the writing thread, after everything that was handed to it before."""
+    async def run(self, action: Callable[[], Value]) -> Value:
+        """Run an action on the writing thread, after all actions submitted before."""
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Value] = loop.create_future()
+        result: asyncio.Future[Value] = loop.create_future()
 
         def work() -> None:
             try:
-                value = self._guarded(action)
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-                loop.call_soon_threadsafe(_set_error, waiting, error)
+                value = self._run_action(action)
+            except BaseException as error:  # noqa: BLE001 - raised again in the waiting task
+                loop.call_soon_threadsafe(_set_error, result, error)
             else:
-                loop.call_soon_threadsafe(_set_result, waiting, value)
+                loop.call_soon_threadsafe(_set_result, result, value)
 
-        # not chained to the job: a cancelled wait must not take back what the caller believes was handed over
+        # Not chained to the job: cancelling the wait must not cancel a write that has been submitted.
         self._submit(work)
-        return await waiting
+        return await result
 
-    def later(self, action: Callable[[], None]) -> None:
-        """Hand an action to the writing thread without waiting."""
+    def submit(self, action: Callable[[], None]) -> None:
+        """Queue an action for the writing thread without waiting for it."""
         self._submit(action)
 
     def _submit(self, action: Callable[[], Value]) -> "Future[Value]":
         if not self._finalizer.alive:
-            raise SessionError(f"the session file {self.path} was closed; open another SqliteStore")
-        return self._thread.submit(self._guarded, action)
+            raise SessionError(f"the session store {self.path} is closed; open a new SqliteStore")
+        return self._thread.submit(self._run_action, action)
 
     def encode(self, record: Record) -> str:
-        """A record as it is stored."""
+        """Return a record as it is stored."""
         return dump_record(record, self._redact)
 
-    def redacted(self, text: str) -> str:
-        """A text as it is stored."""
-        shown = text if self._redact is None else self._redact(text)
-        return shown.encode(errors="replace").decode()  # a lone surrogate has no place in a column of text
+    def redact_text(self, text: str) -> str:
+        """Return a text as it is stored."""
+        redacted = text if self._redact is None else self._redact(text)
+        return redacted.encode(errors="replace").decode()  # SQLite cannot store a lone surrogate
 
-    def _guarded(self, action: Callable[[], Value]) -> Value:
+    def _run_action(self, action: Callable[[], Value]) -> Value:
         try:
             return action()
         except (sqlite3.Error, OSError) as error:
@@ -130,7 +135,7 @@ class SqliteStore:
 
 
 class SqliteHold:
-    """The one writer of a session in a file."""
+    """The exclusive right to write a session in a file."""
 
     def __init__(
         self, store: SqliteStore, file: SessionFile, lease: Lease, session_id: str, found: tuple[int, list[Record]]
@@ -146,22 +151,22 @@ class SqliteHold:
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
-        title = "" if self._key else self._store.redacted(find_first_prompt(records))[:_TITLE_CHARS]
-        await self._store.do(lambda: self._write(bodies, title))
+        title = "" if self._key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
+        await self._store.run(lambda: self._write(bodies, title))
 
     def note(self, record: Record) -> None:
         body = self._store.encode(record)
-        self._store.later(lambda: self._jot(body))
+        self._store.submit(lambda: self._write_note(body))
 
     async def release(self) -> None:
-        await self._store.do(self.let_go)
+        await self._store.run(self.release_lease)
 
-    def let_go(self) -> None:
-        """Give up the lease, on the writing thread."""
+    def release_lease(self) -> None:
+        """Release the lease; runs on the writing thread, after all writes."""
         self._lease.release()
 
     def _write(self, bodies: Sequence[str], title: str) -> None:
-        if self._failure is not None:  # a gap in the record would be worse than no record
+        if self._failure is not None:  # a note was lost: appending after a gap would falsify the record
             raise self._failure
         if self._key:
             self._file.append(self._key, self._position, bodies, synced=True)
@@ -169,7 +174,7 @@ class SqliteHold:
             self._key = self._file.create(self.session_id, title, bodies)
         self._position += len(bodies)
 
-    def _jot(self, body: str) -> None:
+    def _write_note(self, body: str) -> None:
         try:
             self._file.append(self._key, self._position, [body], synced=False)
         except SessionError as error:
@@ -196,6 +201,6 @@ def _set_error(waiting: "asyncio.Future[Any]", error: BaseException) -> None:
 
 
 def _release_unclaimed(taken: "Future[SqliteHold]") -> None:
-    """Nobody is there any more to take what was taken."""
+    """Release a session that was taken for a caller that has been cancelled."""
     if not taken.cancelled() and taken.exception() is None:
-        taken.result().let_go()
+        taken.result().release_lease()
