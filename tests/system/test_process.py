@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from callwright.system.output_capture import Caps
-from callwright.system.process import Command, Ended, Running, run
+from callwright.system.output_capture import OutputLimits
+from callwright.system.process import Command, CommandResult, Running, run
 from callwright.system.supervisor_process import REPORT_FD
 
 # each names its processes after the test's own marker, so that what is left can be found
@@ -34,7 +34,7 @@ ENDLESS = {
     "flooding": "yes {marker}",
     "flooding with what is not text": "while :; do printf '\\xff\\xc3\\x28%1000s' {marker}; done",
     "hiding behind a daemon": "(setsid env -i bash -c 'trap \"\" TERM; {sleep}; {sleep}' &); {sleep}",
-    "killing its warden": "kill -9 $PPID; {sleep}",
+    "killing its monitor": "kill -9 $PPID; {sleep}",
 }
 HOP = "import os,time\nwhile True:\n  if os.fork(): os._exit(0)\n  os.setsid(); time.sleep(0.001) #"
 
@@ -72,7 +72,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_output_and_errors_come_interleaved_with_the_exit_code():
     ended = await run(command("echo one; echo two >&2; echo three; exit 3"))
-    assert ended.transcript.text == "one\ntwo\nthree\n"
+    assert ended.output.text == "one\ntwo\nthree\n"
     assert (ended.exit_code, ended.reason, ended.leftovers) == (3, "exited", 0)
 
 
@@ -82,19 +82,19 @@ async def test_a_signal_is_told_as_a_shell_tells_it():
 
 async def test_there_is_no_input_and_no_terminal(tmp_path: Path):
     ended = await run(command("cat; test -t 0 || echo none; ps -o tty= -p $$; pwd", str(tmp_path)))
-    assert ended.transcript.text.split() == ["none", "?", str(tmp_path)]
+    assert ended.output.text.split() == ["none", "?", str(tmp_path)]
 
 
 async def test_a_command_leads_its_own_session_and_inherits_no_descriptor_but_the_report():
     ended = await run(command("ps -o sid=,pgid=,pid= -p $$; ls /proc/self/fd"))
-    session, group, pid, *descriptors = ended.transcript.text.split()
+    session, group, pid, *descriptors = ended.output.text.split()
     assert session == group == pid
     assert set(descriptors) - {"3"} == {"0", "1", "2", str(REPORT_FD)}  # 3 is the folder ls reads
 
 
 async def test_signals_are_at_their_defaults():
     ended = await run(command("yes | head -1; kill -TERM $$; echo survived"))
-    assert ended.transcript.text == "y\n"
+    assert ended.output.text == "y\n"
     assert ended.exit_code == 143
 
 
@@ -102,27 +102,27 @@ async def test_what_cannot_start_says_so_and_exits_with_127():
     for broken in (Command(("no-such-program",), "/", {"PATH": "/bin"}), Command(("true",), "/no/such/folder", {})):
         ended = await run(broken)
         assert ended.exit_code == 127
-        assert "cannot start" in ended.transcript.text
+        assert "cannot start" in ended.output.text
 
 
 async def test_nothing_of_our_environment_is_added(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SECRET_OF_OURS", "1")
     ended = await run(Command(("env",), "/", {"PATH": os.environ["PATH"], "GIVEN": "\udcff\n"}))
-    names = {line.partition("=")[0] for line in ended.transcript.text.splitlines() if "=" in line}
+    names = {line.partition("=")[0] for line in ended.output.text.splitlines() if "=" in line}
     assert names == {"PATH", "GIVEN", "CALLWRIGHT_COMMAND"}
 
 
 async def test_last_words_are_kept_apart_from_output():
     ended = await run(command(f"echo said; pwd >&{REPORT_FD}", "/tmp"))
-    assert ended.transcript.text == "said\n"
-    assert ended.last_words == "/tmp\n"
+    assert ended.output.text == "said\n"
+    assert ended.report == "/tmp\n"
 
 
 async def test_a_long_line_and_a_large_environment_arrive_whole():
     ended = await run(
         Command(("bash", "-c", 'echo "${#BIG}"; : ' + "x" * 100_000), "/", {"PATH": "/bin", "BIG": "y" * 120_000})
     )
-    assert ended.transcript.text == "120000\n"
+    assert ended.output.text == "120000\n"
 
 
 async def test_output_is_streamed_while_the_command_runs():
@@ -137,18 +137,18 @@ async def test_output_is_streamed_while_the_command_runs():
 
 async def test_characters_cut_between_reads_are_put_together():
     ended = await run(command(r"printf '\xe2\x82'; sleep 0.05; printf '\xac \xff \xe2\x82'"))
-    assert ended.transcript.text == "€ � �"
+    assert ended.output.text == "€ � �"
 
 
 async def test_what_is_about_to_finish_by_itself_may():
     ended = await run(command("echo late > >(sleep 0.03; cat)"))
-    assert ended.transcript.text == "late\n"
+    assert ended.output.text == "late\n"
     assert ended.leftovers == 0
 
 
 async def test_a_pipe_held_open_by_a_daemon_does_not_hold_the_call():
     ended = await run(command("sleep 987 & echo ready"))
-    assert ended.transcript.text == "ready\n"
+    assert ended.output.text == "ready\n"
     assert ended.leftovers == 1
 
 
@@ -156,7 +156,7 @@ async def test_a_pipe_held_open_by_a_daemon_does_not_hold_the_call():
 async def test_no_daemon_outlives_its_command(kind: str):
     marker = new_marker()
     ended = await run(command(spell(DAEMONS[kind], marker)), seconds=10)
-    assert (ended.transcript.text, ended.exit_code) == ("ready\n", 0)
+    assert (ended.output.text, ended.exit_code) == ("ready\n", 0)
     assert ended.leftovers >= 1
     assert processes_with(marker) == []
 
@@ -165,31 +165,31 @@ async def test_no_daemon_outlives_its_command(kind: str):
 async def test_a_time_limit_ends_everything(kind: str):
     marker = new_marker()
     ended = await run(command(spell(ENDLESS[kind], marker)), seconds=0.2)
-    assert ended.reason == ("lost" if kind == "killing its warden" else "timed_out")
+    assert ended.reason == ("lost" if kind == "killing its monitor" else "timed_out")
     assert ended.exit_code in (137, 143)
     assert processes_with(marker) == []
 
 
-async def test_a_frozen_warden_is_replaced_by_the_keeper():
+async def test_a_frozen_monitor_is_replaced_by_supervisor():
     marker = new_marker()
     ended = await run(command(f"kill -STOP $PPID; sleep 987.{marker}"), seconds=0.1)
     assert ended.reason == "timed_out"
     assert processes_with(marker) == []
 
 
-async def test_killing_warden_and_keeper_does_not_help_either():
+async def test_killing_monitor_and_supervisor_does_not_help():
     marker = new_marker()
-    killing = "keeper=$(ps -o ppid= -p $PPID); kill -9 $keeper $PPID"
+    killing = "supervisor=$(ps -o ppid= -p $PPID); kill -9 $supervisor $PPID"
     ended = await run(command(f"{killing}; sleep 987.{marker} & sleep 987.{marker}"), seconds=5)
     assert ended.reason == "lost"
     await until(lambda: not processes_with(marker))
-    assert (await run(command("echo again"))).transcript.text == "again\n"
+    assert (await run(command("echo again"))).output.text == "again\n"
 
 
 async def test_a_command_may_clean_up_when_it_is_stopped(tmp_path: Path):
     line = "trap 'echo cleaned > done; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
     running = Running(command(line, str(tmp_path)))
-    await until(lambda: running.transcript.chars > 0)
+    await until(lambda: running.output.chars > 0)
     running.stop()
     running.stop()
     ended = await running.wait()
@@ -239,24 +239,24 @@ async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends(
 
 
 async def test_memory_stays_bounded_and_a_flood_is_stopped():
-    caps = Caps(kept_chars=1000, flood_bytes=40_000_000)
+    caps = OutputLimits(kept_chars=1000, flood_bytes=40_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ended = await run(command("yes"), seconds=30, caps=caps)
     assert ended.reason == "flooded"
-    assert len(ended.transcript.text) < 1300
-    assert ended.transcript.bytes < 45_000_000
+    assert len(ended.output.text) < 1300
+    assert ended.output.bytes < 45_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
 async def test_commands_run_beside_each_other(tmp_path: Path):
     meet = "touch {0}; until [ $(ls | wc -l) = 20 ]; do sleep 0.02; done; echo {0}"
     ends = await asyncio.gather(*(run(command(meet.format(number), str(tmp_path))) for number in range(20)))
-    assert [ended.transcript.text for ended in ends] == [f"{number}\n" for number in range(20)]
+    assert [ended.output.text for ended in ends] == [f"{number}\n" for number in range(20)]
 
 
 async def test_the_loop_is_never_blocked_by_a_command():
     ticks = 0
-    task = asyncio.create_task(run(command("yes"), seconds=0.3, caps=Caps(flood_bytes=1 << 40)))
+    task = asyncio.create_task(run(command("yes"), seconds=0.3, caps=OutputLimits(flood_bytes=1 << 40)))
     while not task.done():
         await asyncio.sleep(0.001)
         ticks += 1
@@ -267,7 +267,7 @@ def test_a_command_outlives_the_loop_that_started_it():
     async def start() -> Running:
         return Running(command("sleep 0.1; seq 1 200000 | tail -1"))
 
-    assert asyncio.run(start()).wait_blocking(20).transcript.text == "200000\n"
+    assert asyncio.run(start()).wait_blocking(20).output.text == "200000\n"
 
 
 @pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "os._exit(0)", "sys.exit(0)"])
@@ -278,7 +278,7 @@ def test_commands_end_with_us_however_we_end(ending: str):
         from callwright.system.process import Command, Running
         line = "trap '' TERM; (setsid sleep 987.{marker} &); echo ready; sleep 987.{marker}; sleep 987.{marker}"
         running = Running(Command(("bash", "-c", line), "/", {{"PATH": os.environ["PATH"]}}))
-        while not running.transcript.chars:
+        while not running.output.chars:
             time.sleep(0.005)
         {ending}
     """
@@ -289,7 +289,7 @@ def test_commands_end_with_us_however_we_end(ending: str):
     assert processes_with(marker) == []
 
 
-def test_a_forked_child_gets_a_keeper_of_its_own():
+def test_a_forked_child_starts_its_own_supervisor():
     program = """
         import os
         from callwright.system.process import Command, Running
@@ -309,7 +309,7 @@ def test_a_forked_child_does_not_stop_our_commands_when_it_exits():
         import os, sys
         from callwright.system.process import Command, Running
         running = Running(Command(("sleep", "0.4"), "/", {"PATH": os.environ["PATH"]}))
-        while not running._warden:
+        while not running._monitor:
             pass
         pid = os.fork()
         if pid == 0:
@@ -332,15 +332,15 @@ def used() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
-async def storm(count: int) -> list[tuple[Ended, str]]:
+async def storm(count: int) -> list[tuple[CommandResult, str]]:
     """Commands of every kind, eight at a time; how each ended, and its marker."""
     lines = [*DAEMONS.values(), *ENDLESS.values()]
     turns = asyncio.Semaphore(8)
 
-    async def one(number: int) -> tuple[Ended, str]:
+    async def one(number: int) -> tuple[CommandResult, str]:
         async with turns:
             marker = new_marker()
-            caps = Caps(kept_chars=1000, flood_bytes=20_000_000)
+            caps = OutputLimits(kept_chars=1000, flood_bytes=20_000_000)
             ended = await run(command(spell(lines[number % len(lines)], marker)), seconds=0.5, caps=caps)
             return ended, marker
 

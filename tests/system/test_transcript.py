@@ -4,11 +4,11 @@ import stat
 
 from hypothesis import given, strategies as st
 
-from callwright.system.output_capture import Caps, OutputCapture, private_folder
+from callwright.system.output_capture import OutputCapture, OutputLimits, output_folder
 
 
 def fed(chunks: list[bytes], kept_chars: int) -> OutputCapture:
-    transcript = OutputCapture(Caps(kept_chars=kept_chars))
+    transcript = OutputCapture(OutputLimits(kept_chars=kept_chars))
     for chunk in chunks:
         transcript.feed(chunk)
     transcript.close()
@@ -41,7 +41,7 @@ def test_the_file_holds_every_byte(chunks: list[bytes], kept_chars: int):
 
 @given(st.lists(st.text(max_size=10), max_size=20), st.data())
 def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
-    transcript = OutputCapture(Caps(kept_chars=10_000))
+    transcript = OutputCapture(OutputLimits(kept_chars=10_000))
     news, read = "", 0
     for word in words:
         transcript.feed(word.encode("utf-8", "replace"))
@@ -51,7 +51,7 @@ def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
 
 
 def test_news_that_no_longer_fit_say_what_is_missing():
-    transcript = OutputCapture(Caps(kept_chars=20))
+    transcript = OutputCapture(OutputLimits(kept_chars=20))
     transcript.feed(b"x" * 15)
     read = transcript.chars
     transcript.feed(b"y" * 100)
@@ -62,6 +62,6 @@ def test_news_that_no_longer_fit_say_what_is_missing():
 def test_whole_outputs_are_for_our_eyes_only():
     transcript = fed([b"x" * 100], 10)
     assert transcript.path is not None
-    assert stat.S_IMODE(private_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE(output_folder().stat().st_mode) == 0o700
     assert stat.S_IMODE(transcript.path.stat().st_mode) == 0o600
-    assert transcript.path.parent == private_folder()
+    assert transcript.path.parent == output_folder()

@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -251,6 +252,28 @@ def test_a_tool_in_a_script_can_be_isolated(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "5"
+
+
+def test_daemon_ends_when_our_process_is_killed(tools: Any, tmp_path: Path) -> None:
+    note = tmp_path / "daemon"
+    script = (
+        "import asyncio, importlib, sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        f"tools = importlib.import_module({tools.__name__!r})\n"
+        f"asyncio.run(tools.start_daemon.bind({{'path': {str(note)!r}, 'how': 'linger'}}).run(None))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        while not note.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 5
+    while alive(int(note.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(int(note.read_text()))
 
 
 def at_top(x: int) -> int:

@@ -18,7 +18,7 @@ from callwright.core.spec import Effect
 from callwright.executor import Executor
 from callwright.policy import AllowEverything
 from callwright.registry import Registry
-from callwright.system.output_capture import Caps
+from callwright.system.output_capture import OutputLimits
 from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
 from callwright.toolbox.bash.bash_tool import Bash, CommandFailed, command_environment
@@ -207,7 +207,7 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(shell: 
 
 
 async def test_a_flood_is_stopped(tmp_path: Path):
-    shell = Shell(Bash(tmp_path, caps=Caps(flood_bytes=1_000_000)))
+    shell = Shell(Bash(tmp_path, caps=OutputLimits(flood_bytes=1_000_000)))
     assert "stopped: it wrote more than 1000000 bytes" in failure(await shell("yes")).text
 
 
@@ -299,12 +299,12 @@ async def test_a_background_job_is_read_and_stopped(shell: Shell):
     assert started.output.structured == {"job": "1"}
     job = shell.state.get(ShellSession).find("1")
     async with asyncio.timeout(5):
-        while not job.running.transcript.chars:  # noqa: ASYNC110 - another process
+        while not job.running.output.chars:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.005)
     assert (await shell.call("bash_output", {"id": "1"})).text.startswith("one\njob 1 (echo one;")  # type: ignore[union-attr] - completed
     await shell.says("touch go")
     async with asyncio.timeout(5):
-        while "two" not in job.running.transcript.text:  # noqa: ASYNC110 - another process
+        while "two" not in job.running.output.text:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.005)
     stopped = await shell.call("bash_kill", {"bash_id": "1"})
     assert isinstance(stopped, Completed)

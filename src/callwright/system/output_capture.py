@@ -1,4 +1,4 @@
-"""What a command says: its beginning and its end in memory, the whole of it in a private file."""
+"""Captures the output of a command: both ends in memory, all of it in a private file."""
 
 import atexit
 import codecs
@@ -13,18 +13,18 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """How much of an output is kept where."""
+class OutputLimits:
+    """How much of an output is kept."""
 
     kept_chars: int = 28_000
     """In memory, half of it from the beginning and half from the end."""
     flood_bytes: int = 256 * 1024 * 1024
-    """A command that says more than this is stopped."""
+    """A command that writes more than this is stopped."""
 
 
 @cache
-def private_folder() -> Path:
-    """Return this process's folder for whole outputs: unguessable, ours alone, removed when we exit."""
+def output_folder() -> Path:
+    """Return the folder for complete outputs: private, with an unguessable name, removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="callwright-"))
     owner = os.getpid()
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
@@ -32,10 +32,10 @@ def private_folder() -> Path:
 
 
 class OutputCapture:
-    """One command's output while it grows. One thread feeds it, any may read it."""
+    """The growing output of one command. One thread feeds it, any thread may read it."""
 
-    def __init__(self, caps: Caps | None = None) -> None:
-        self._caps = caps or Caps()
+    def __init__(self, caps: OutputLimits | None = None) -> None:
+        self._caps = caps or OutputLimits()
         self._half = max(1, self._caps.kept_chars // 2)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._head = ""
@@ -45,22 +45,22 @@ class OutputCapture:
         self._spill: int | None = None
         self._lock = threading.Lock()
         self.path: Path | None = None
-        """Where the whole output is, once it no longer fits in memory."""
+        """The file with the complete output, once it no longer fits in memory."""
         self.bytes = 0
         self.chars = 0
 
     @property
     def flooded(self) -> bool:
-        """Whether the command has said more than it may."""
+        """Whether the command has written more than it may."""
         return self.bytes > self._caps.flood_bytes
 
     @property
     def text(self) -> str:
-        """The output as it fits: whole, or its two ends around a note on what is missing and where it is."""
+        """The output if it fits, else its two ends around a note that says how much is missing and where it is."""
         return self.since(0)
 
     def feed(self, data: bytes) -> str:
-        """Take in what was read and return it as text; a character cut in two waits for its other half."""
+        """Add bytes and return them as text; an incomplete character is kept for the next call."""
         text = self._decoder.decode(data)
         with self._lock:
             self.bytes += len(data)
@@ -69,7 +69,7 @@ class OutputCapture:
         return text
 
     def close(self) -> None:
-        """Finish the file; half a character at the end becomes a replacement mark."""
+        """Close the file; an incomplete character at the end becomes a replacement character."""
         text = self._decoder.decode(b"", final=True)
         with self._lock:
             self._append(text)
@@ -78,7 +78,7 @@ class OutputCapture:
                 self._spill = None
 
     def since(self, chars: int) -> str:
-        """Return what came after that many characters, with such a note where the middle is no longer in memory."""
+        """Return the output after that many characters, with a note where the middle is no longer in memory."""
         with self._lock:
             tail = "".join(self._tail)[-self._half :]
             tail_begins = self.chars - len(tail)
@@ -107,7 +107,7 @@ class OutputCapture:
             if len(self._early) <= self._caps.kept_chars:
                 return
             data, self._early = bytes(self._early), None
-            self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=private_folder())
+            self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=output_folder())
             self.path = Path(name)
         if self._spill is not None:
             self._write(self._spill, memoryview(data))

@@ -1,4 +1,4 @@
-"""Running commands: streamed, bounded in time and memory, and outlived by nothing they start."""
+"""Runs commands: output is streamed, time and memory are limited, no process they start outlives them."""
 
 import asyncio
 import atexit
@@ -19,15 +19,15 @@ from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from callwright.core.errors import ToolFailed
-from callwright.system.output_capture import Caps, OutputCapture
-from callwright.system.supervisor import KEEPER
-from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE
+from callwright.system.output_capture import OutputCapture, OutputLimits
+from callwright.system.supervisor import SUPERVISOR
+from callwright.system.supervisor_process import BEGAN, ENDED, NOTE, SIZE, shell_exit_code
 
 Reason: TypeAlias = Literal["exited", "timed_out", "stopped", "flooded", "lost"]
 
 _MARK = "CALLWRIGHT_COMMAND"
 _CHUNK = 64 * 1024
-_LAST_WORDS = 8 * 1024
+_REPORT_BYTES = 8 * 1024
 _TICK_SECONDS = 0.5
 _DRAIN_SECONDS = 0.1
 _STOP_SECONDS = 2.0
@@ -38,7 +38,7 @@ _alive: "WeakSet[Running]" = WeakSet()
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run, where, and with which environment; nothing of ours is added but a mark."""
+    """What to run, where, and with which environment; only one marker variable is added to it."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -46,17 +46,17 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandResult:
     """How a command ended; by then no process of it is left."""
 
     exit_code: int
-    """As a shell counts: 128 and the signal's number for what a signal ended."""
+    """As a shell counts: 128 plus the signal's number if a signal ended it."""
     reason: Reason
-    transcript: OutputCapture
+    output: OutputCapture
     leftovers: int = 0
-    """Processes that outlived the command by more than a moment and were ended."""
-    last_words: str = ""
-    """What it wrote to the descriptor `reap.REPORT_FD`."""
+    """How many processes outlived the command by more than a moment and were ended."""
+    report: str = ""
+    """What it wrote to the descriptor `REPORT_FD`."""
     seconds: float = 0.0
 
 
@@ -65,23 +65,30 @@ async def run(
     *,
     seconds: float | None = None,
     on_output: Callable[[str], None] | None = None,
-    caps: Caps | None = None,
-) -> Ended:
-    """Run a command to its end. However this is left, cancellation included, no process stays behind.
+    caps: OutputLimits | None = None,
+) -> CommandResult:
+    """Run a command to its end. No process of it is left afterwards, also after cancellation.
 
-    `on_output` is called from another thread.
+    Args:
+        command: What to run.
+        seconds: The time limit; None for no limit.
+        on_output: Called with each piece of output, from another thread.
+        caps: How much output is kept.
+
+    Raises:
+        ToolFailed: No process can be started.
     """
     running = Running(command, seconds=seconds, on_output=on_output, caps=caps)
     try:
         return await running.wait()
     except asyncio.CancelledError:
         running.stop()
-        await running.wait()  # a second cancellation leaves at once: the warden needs nobody to finish its work
+        await running.wait()  # a second cancellation returns at once: the monitor cleans up without us
         raise
 
 
 class Running:
-    """A command under way. It is ended, with all it started, when it is stopped or when our process dies."""
+    """A running command. It ends with everything it started when it is stopped or our process dies."""
 
     def __init__(
         self,
@@ -89,10 +96,10 @@ class Running:
         *,
         seconds: float | None = None,
         on_output: Callable[[str], None] | None = None,
-        caps: Caps | None = None,
+        caps: OutputLimits | None = None,
     ) -> None:
         self.command = command
-        self.transcript = OutputCapture(caps)
+        self.output = OutputCapture(caps)
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._on_output = on_output
         self._mark = secrets.token_hex(16)
@@ -100,90 +107,90 @@ class Running:
         self._lock = threading.Lock()
         self._reason: Reason = "exited"
         self._stopped_at: float | None = None
-        self._listening = self._gone = False
-        self._warden = self._leftovers = 0
+        self._request_sent = self._gone = False
+        self._monitor = self._leftovers = 0
         self._exit_code: int | None = None
         self._notes = b""
-        self._future: Future[Ended] = Future()
+        self._future: Future[CommandResult] = Future()
         self._future.set_running_or_notify_cancel()
-        # a thread, not the loop: a background command outlives the loop it was started in, and disks can be slow
-        threading.Thread(target=self._follow, name="callwright-command", daemon=True).start()
+        # a thread, not the event loop: a background command outlives the loop it was started in, and disks can be slow
+        threading.Thread(target=self._run, name="callwright-command", daemon=True).start()
         _alive.add(self)
 
     @property
-    def ended(self) -> Ended | None:
-        """How it ended, or None while it runs."""
+    def ended(self) -> CommandResult | None:
+        """The result, or None while the command runs."""
         return self._future.result() if self._future.done() else None
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> CommandResult:
         """Wait for the end. Cancelling the wait does not stop the command."""
         return await asyncio.wrap_future(self._future)
 
-    async def wait_at_most(self, seconds: float) -> Ended | None:
-        """Wait for the end, but no longer than that."""
+    async def wait_at_most(self, seconds: float) -> CommandResult | None:
+        """Wait for the end at most that long; return None if the command still runs."""
         waiting = asyncio.wrap_future(self._future)
         await asyncio.wait({waiting}, timeout=seconds)
         waiting.cancel()
         return self.ended
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Have something done after the end, from another thread."""
+        """Register a function to call after the end, from another thread."""
         self._future.add_done_callback(lambda _: call())
 
-    def wait_blocking(self, seconds: float | None = None) -> Ended:
+    def wait_blocking(self, seconds: float | None = None) -> CommandResult:
         """Wait for the end in the caller's thread."""
         return self._future.result(seconds)
 
     def stop(self, reason: Reason = "stopped") -> None:
-        """Ask for the end: TERM to every process, KILL after a moment. Asking twice changes nothing."""
+        """Stop the command: TERM to every process, KILL after a moment. A second call changes nothing."""
         with self._lock:
             if self._stopped_at is not None or self._exit_code is not None:
                 return
             self._reason, self._stopped_at = reason, time.monotonic()
-            if self._listening:
-                self._say_stop()
+            if self._request_sent:
+                self._send_stop()
 
-    def forget(self) -> None:
-        """Let go of a command of our parent's after a fork: it is no longer ours to stop."""
+    def abandon(self) -> None:
+        """Give up a command after a fork: it belongs to the parent process."""
         self._control.close()
         self._exit_code = 0
         self._future = Future()
         self._future.set_exception(ToolFailed("the command belongs to another process"))
 
-    def _say_stop(self) -> None:
+    def _send_stop(self) -> None:
         with suppress(OSError):
             self._control.send(b"!")
 
-    def _follow(self) -> None:
+    def _run(self) -> None:
         began = time.monotonic()
         try:
             with self._control:
-                words = self._hold()
-            self.transcript.close()
+                report = self._run_supervised()
+            self.output.close()
             if self._exit_code is None:
-                self._lose()
-            ended = Ended(
+                self._handle_lost_monitor()
+            ended = CommandResult(
                 exit_code=128 + signal.SIGKILL if self._exit_code is None else self._exit_code,
                 reason=self._reason,
-                transcript=self.transcript,
+                output=self.output,
                 leftovers=self._leftovers,
-                last_words=words,
+                report=report,
                 seconds=time.monotonic() - began,
             )
             self._future.set_result(ended)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - any error must reach the waiting caller
             self._future.set_exception(error)
 
-    def _hold(self) -> str:
+    def _run_supervised(self) -> str:
         with ExitStack() as ends:
             output, far_output = _pipe(ends)
-            words, far_words = _pipe(ends)
-            with self._far_control, far_output, far_words:
-                KEEPER.lend([self._far_control.fileno(), far_output.fileno(), far_words.fileno()])
+            report, far_report = _pipe(ends)
+            with self._far_control, far_output, far_report:
+                SUPERVISOR.hand_over([self._far_control.fileno(), far_output.fileno(), far_report.fileno()])
             self._send_request()
             self._watch(output.fileno())
             with suppress(BlockingIOError):
-                return os.read(words.fileno(), _LAST_WORDS).decode("utf-8", "surrogateescape")
+                return os.read(report.fileno(), _REPORT_BYTES).decode("utf-8", "surrogateescape")
             return ""
 
     def _send_request(self) -> None:
@@ -193,46 +200,46 @@ class Running:
             "env": {**self.command.environment, _MARK: self._mark},
         }
         body = json.dumps(request).encode()
-        with suppress(OSError):  # where nobody reads it, the end of the socket tells
+        with suppress(OSError):  # if the monitor is gone, the closed socket is noticed later
             self._control.sendall(SIZE.pack(len(body)) + body)
         with self._lock:
-            self._listening = True
+            self._request_sent = True
             if self._stopped_at is not None:
-                self._say_stop()
+                self._send_stop()
 
     def _watch(self, output: int) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
             selector.register(self._control, selectors.EVENT_READ)
             while True:
-                ready = {key.fd for key, _ in selector.select(self._patience())}
-                if output in ready and not self._take(output):
+                ready = {key.fd for key, _ in selector.select(self._wait_seconds())}
+                if output in ready and not self._read_output(output):
                     selector.unregister(output)
                     output = -1
-                if self._control.fileno() in ready and not self._listen():
+                if self._control.fileno() in ready and not self._read_notes():
                     break
-                if self._is_hopeless():
+                if self._check_deadlines():
                     return
             self._drain(selector, output)
 
-    def _patience(self) -> float:
+    def _wait_seconds(self) -> float:
         if self._deadline is None or self._stopped_at is not None:
             return _TICK_SECONDS
         return max(0.0, min(_TICK_SECONDS, self._deadline - time.monotonic()))
 
-    def _take(self, output: int) -> bool:
+    def _read_output(self, output: int) -> bool:
         try:
             data = os.read(output, _CHUNK)
         except BlockingIOError:
             return True
-        text = self.transcript.feed(data)
+        text = self.output.feed(data)
         if text and self._on_output is not None:
             self._on_output(text)
-        if self.transcript.flooded:
+        if self.output.flooded:
             self.stop("flooded")
         return bool(data)
 
-    def _listen(self) -> bool:
+    def _read_notes(self) -> bool:
         data = b""
         with suppress(ConnectionError):
             data = self._control.recv(4096)
@@ -241,45 +248,44 @@ class Running:
             kind, value = NOTE.unpack_from(self._notes)
             self._notes = self._notes[NOTE.size :]
             if kind == BEGAN:
-                self._warden = value
+                self._monitor = value
             elif kind == ENDED:
-                status = os.waitstatus_to_exitcode(value)
                 with self._lock:
-                    self._exit_code = status if status >= 0 else 128 - status
+                    self._exit_code = shell_exit_code(value)
             else:
                 self._leftovers, self._gone = value, True
         return bool(data) and not self._gone
 
-    def _is_hopeless(self) -> bool:
+    def _check_deadlines(self) -> bool:
         now = time.monotonic()
         if self._stopped_at is None:
             if self._deadline is not None and now >= self._deadline:
                 self.stop("timed_out")
             return False
         overdue = now - self._stopped_at
-        if overdue > _STOP_SECONDS and self._warden:
-            # a command can freeze its warden; without one, its processes fall to the keeper, which ends them
+        if overdue > _STOP_SECONDS and self._monitor:
+            # a command can freeze its monitor; once it is killed, the supervisor ends the command's processes
             with suppress(OSError):
-                os.kill(self._warden, signal.SIGKILL)
-            self._warden = 0
+                os.kill(self._monitor, signal.SIGKILL)
+            self._monitor = 0
         return overdue > 2 * _STOP_SECONDS
 
     def _drain(self, selector: selectors.BaseSelector, output: int) -> None:
-        # all writers are gone, so the end comes at once, unless a descriptor was sent to a stranger
+        # all writers are gone, so the end comes at once, unless a descriptor was sent to another process
         if output < 0:
             return
         selector.unregister(self._control)
         deadline = time.monotonic() + _DRAIN_SECONDS
-        while selector.select(max(0.0, deadline - time.monotonic())) and self._take(output):
+        while selector.select(max(0.0, deadline - time.monotonic())) and self._read_output(output):
             if time.monotonic() > deadline:
                 return
 
-    def _lose(self) -> None:
-        if not self._warden and self._stopped_at is None and not self._notes and not self.transcript.bytes:
-            raise ToolFailed("the machine has no room for another process; wait for others to end")
+    def _handle_lost_monitor(self) -> None:
+        if not self._monitor and self._stopped_at is None and not self._notes and not self.output.bytes:
+            raise ToolFailed("cannot start another process: the system is out of resources; wait for others to end")
         if self._reason == "exited":
             self._reason = "lost"
-        _hunt(self._mark)
+        _kill_marked(self._mark)
 
 
 def _pipe(ends: ExitStack) -> tuple[FileIO, FileIO]:
@@ -288,8 +294,8 @@ def _pipe(ends: ExitStack) -> tuple[FileIO, FileIO]:
     return ends.enter_context(FileIO(near, "rb")), ends.enter_context(FileIO(far, "wb"))
 
 
-def _hunt(mark: str) -> None:
-    # the last resort, when a command has killed both its warden and the keeper: whoever carries its mark
+def _kill_marked(mark: str) -> None:
+    # the last resort, when a command has killed both its monitor and the supervisor: kill processes by its marker
     wanted = f"{_MARK}={mark}".encode()
     with suppress(OSError):
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - names are all that is needed
@@ -299,21 +305,21 @@ def _hunt(mark: str) -> None:
 
 
 def _stop_all() -> None:
-    # commands would end with us anyway; stopping them first spares the keeper a wait
+    # commands would end with us anyway; stopping them first saves the supervisor a wait
     deadline = time.monotonic() + _EXIT_SECONDS
     running = [each for each in _alive if each.ended is None]
     for each in running:
         each.stop()
     for each in running:
-        with suppress(Exception):  # nobody is left to be told
+        with suppress(Exception):  # the interpreter is exiting
             each.wait_blocking(max(0.0, deadline - time.monotonic()))
 
 
-def _forget_all() -> None:
+def _abandon_all() -> None:
     for each in list(_alive):
-        each.forget()
+        each.abandon()
     _alive.clear()
 
 
 atexit.register(_stop_all)
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_abandon_all)

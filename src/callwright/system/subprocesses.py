@@ -1,4 +1,4 @@
-"""Running ripgrep, git and our own search workers: no shell, no terminal, ended with the call that started them."""
+"""Runs ripgrep, git and our own search workers without a shell or a terminal; they end with the call."""
 
 import asyncio
 import os
@@ -12,29 +12,29 @@ from pathlib import Path
 
 _CHUNK = 1 << 18
 _ERROR_BYTES = 1 << 16
-_UNWANTED = ("GIT_", "RIPGREP_")
+_DROPPED_PREFIXES = ("GIT_", "RIPGREP_")
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """What a child said and how it ended."""
+class ChildResult:
+    """The output of a child process and its exit code."""
 
     output: bytes
     errors: str
     code: int
     cut: bool = False
-    """It had more to say and was stopped."""
+    """The output was too long, so the child was stopped."""
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without what would steer git or ripgrep elsewhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_UNWANTED)}
+    """Return our environment without the variables that change what git or ripgrep do."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_PREFIXES)}
     return {**kept, "LC_ALL": "C.UTF-8", **(extra or {})}
 
 
 @asynccontextmanager
-async def child(command: Sequence[str], folder: Path, *, stdin: int = DEVNULL) -> AsyncGenerator[Process, None]:
-    """Lend a running child; leaving, also by cancellation, kills it and everything it started."""
+async def start_child(command: Sequence[str], folder: Path, *, stdin: int = DEVNULL) -> AsyncGenerator[Process, None]:
+    """Start a child process; leaving the block, also by cancellation, kills it and its process group."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -48,34 +48,34 @@ async def child(command: Sequence[str], folder: Path, *, stdin: int = DEVNULL) -
     try:
         yield process
     finally:
-        await _end(process)
+        await _kill_and_wait(process)
 
 
-async def _end(process: Process) -> None:
+async def _kill_and_wait(process: Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    # reading to the end lets the transports close; a killed child has nothing more to say than its pipes hold
+    # reading to the end lets the transports close; a killed child writes nothing more than its pipes hold
     for stream in (process.stdout, process.stderr):
         while stream is not None and await stream.read(_CHUNK):
             pass
     await process.wait()
 
 
-async def collect(
+async def run_child(
     command: Sequence[str], folder: Path, *, max_bytes: int = sys.maxsize, feed: Awaitable[bytes] | None = None
-) -> Finished:
-    """Run a child to its end, or to `max_bytes` of output, and hand over what it wrote."""
-    async with child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
+) -> ChildResult:
+    """Run a child to its end, or until it has written `max_bytes`, and return its output."""
+    async with start_child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        feeding = asyncio.ensure_future(_feed(process, feed))
+        feeding = asyncio.ensure_future(_write_input(process, feed))
         errors = asyncio.ensure_future(_drain(process.stderr))
         try:
             output, cut = await _read(process.stdout, max_bytes)
             if cut:
-                return Finished(output, "", 0, cut=True)
-            return Finished(output, (await errors).decode("utf-8", "replace"), await process.wait())
+                return ChildResult(output, "", 0, cut=True)
+            return ChildResult(output, (await errors).decode("utf-8", "replace"), await process.wait())
         finally:
             for task in (feeding, errors):
                 task.cancel()
@@ -100,7 +100,7 @@ async def _drain(stream: asyncio.StreamReader) -> bytes:
     return kept
 
 
-async def _feed(process: Process, feed: Awaitable[bytes] | None) -> None:
+async def _write_input(process: Process, feed: Awaitable[bytes] | None) -> None:
     if process.stdin is None or feed is None:
         return
     with suppress(BrokenPipeError, ConnectionResetError):

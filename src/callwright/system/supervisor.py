@@ -1,4 +1,4 @@
-"""Our side of the keeper: started with the first command, one per process, gone when we are."""
+"""Our side of the supervisor process: starts it with the first command and hands commands over to it."""
 
 import atexit
 import os
@@ -11,74 +11,86 @@ from contextlib import suppress
 from pathlib import Path
 
 from callwright.core.errors import ToolFailed
-from callwright.system import supervisor_process as reap
+from callwright.system import supervisor_process
 
 _EXIT_SECONDS = 1.0
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class Supervisor:
-    """The door through which commands are handed to the process that keeps them."""
+    """The connection to the supervisor process. There is one per process; `SUPERVISOR` holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._door: socket.socket | None = None
+        self._handover: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def lend(self, ends: Sequence[int]) -> None:
-        """Hand over the far ends of one command's control socket and pipes. Blocks for some milliseconds once."""
+    def hand_over(self, descriptors: Sequence[int]) -> None:
+        """Give one command's control socket and pipes to the supervisor, starting it first if needed.
+
+        Blocks for some milliseconds when it starts the process.
+
+        Raises:
+            ToolFailed: The supervisor process does not start or does not stay alive.
+        """
         with self._lock:
-            for _ in range(2):  # the second time because a command may have killed the keeper
+            for _ in range(2):  # a second time because a command may have killed the supervisor
                 try:
-                    door = self._door or self._open()
+                    handover = self._handover or self._start()
                 except OSError as error:
-                    raise ToolFailed(f"commands cannot run here: {sys.executable!r} does not start: {error}") from None
+                    raise ToolFailed(f"cannot run commands: {sys.executable!r} does not start: {error}") from None
                 with suppress(OSError):
-                    socket.send_fds(door, [b"+"], ends)
+                    socket.send_fds(handover, [b"+"], descriptors)
                     return
                 self._close()
-        raise ToolFailed("commands cannot run here: the process that watches over them does not stay alive")
+        raise ToolFailed("cannot run commands: the supervisor process does not stay alive")
 
     def close(self) -> None:
-        """Let the keeper go; it ends what still runs, then itself."""
+        """Disconnect; the supervisor ends every command that still runs, then itself."""
         with self._lock:
             self._close()
 
-    def forget(self) -> None:
-        """Drop what belongs to the parent after a fork."""
+    def reset_after_fork(self) -> None:
+        """Drop the parent's supervisor in a forked child, which starts its own when it needs one."""
         if self._process is not None:
-            self._process.returncode = 0  # it is not our child: neither wait for it nor complain
-        if self._door is not None:
-            self._door.close()
+            self._process.returncode = 0  # not our child: without this Popen would wait for it or warn
+        if self._handover is not None:
+            self._handover.close()
         self._lock = threading.Lock()  # the old one may be held by a thread that does not exist here
-        self._door = self._process = None
+        self._handover = self._process = None
 
-    def _open(self) -> socket.socket:
+    def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-X", "utf8", str(Path(reap.__file__)), str(theirs.fileno())],
+                # -I and -S: nothing from the user's environment or site-packages can change what it does
+                [
+                    sys.executable,
+                    *("-I", "-S", "-X", "utf8"),
+                    str(Path(supervisor_process.__file__)),
+                    str(theirs.fileno()),
+                ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                cwd="/",  # so that it keeps no folder busy
+                cwd="/",  # a working folder could not be unmounted or removed
                 env={name: os.environ[name] for name in _LOADER if name in os.environ},
                 start_new_session=True,
             )
-        self._door = ours
+        self._handover = ours
         return ours
 
     def _close(self) -> None:
-        if self._door is not None:
-            self._door.close()
-            self._door = None
+        if self._handover is not None:
+            self._handover.close()
+            self._handover = None
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_EXIT_SECONDS)
             self._process = None
 
 
-KEEPER = Supervisor()
-atexit.register(KEEPER.close)
-os.register_at_fork(after_in_child=KEEPER.forget)
+SUPERVISOR = Supervisor()
+atexit.register(SUPERVISOR.close)
+os.register_at_fork(after_in_child=SUPERVISOR.reset_after_fork)

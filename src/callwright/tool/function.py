@@ -151,8 +151,14 @@ class FunctionTool(LazyTool):
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """The arguments as JSON, defaults filled in."""
-        given = values if self.contract.plain else to_jsonable_python(values, serialize_unknown=True)
-        return {**given, **{name: value for name, value in self.contract.defaults.items() if name not in given}}
+        plain, defaults = self._json_form
+        given = values if plain else to_jsonable_python(values, serialize_unknown=True)
+        return {**given, **{name: value for name, value in defaults.items() if name not in given}}
+
+    @cached_property
+    def _json_form(self) -> tuple[bool, Mapping[str, Any]]:
+        """Whether validated values are JSON as they are, and the defaults; kept, because observed calls need both."""
+        return self.contract.plain, self.contract.defaults
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function the way its kind wants to be run."""

@@ -19,7 +19,7 @@ from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search import python_grep as matcher
 from callwright.system.search.ripgrep import MAX_COLUMNS, MAX_OUTPUT_BYTES, Globs, Query, find_ripgrep, run_ripgrep
 from callwright.system.search.walk import Walk, walk_files
-from callwright.system.subprocesses import Finished, collect
+from callwright.system.subprocesses import ChildResult, run_child
 
 _TYPES = {
     "c": "*.[chH] *.h.in *.cats",
@@ -108,7 +108,7 @@ async def search_python(query: Query) -> Found:
     return _found(query, await _run_python(query), "python")
 
 
-def _found(query: Query, done: Finished, engine: str) -> Found:
+def _found(query: Query, done: ChildResult, engine: str) -> Found:
     output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
     binary = sorted(_shown(each) for each in _BINARY.findall(output))
     files, counts, lines = _read(query, output)
@@ -141,7 +141,7 @@ def _shown(name: bytes) -> str:
     return os.fsdecode(name.removeprefix(b"./"))
 
 
-async def _run_python(query: Query) -> Finished:
+async def _run_python(query: Query) -> ChildResult:
     _check_pattern(query)
     typed = file_type(query.type) if query.type else Globs()
     workers = 1 if query.name else min(os.cpu_count() or 1, _MAX_WORKERS)
@@ -150,7 +150,7 @@ async def _run_python(query: Query) -> Finished:
         names = group.create_task(_candidates(query, typed))
         runs = [
             group.create_task(
-                collect(
+                run_child(
                     command,
                     query.folder,
                     max_bytes=MAX_OUTPUT_BYTES // workers,
@@ -162,10 +162,10 @@ async def _run_python(query: Query) -> Finished:
     return _merged([run.result() for run in runs])
 
 
-def _merged(done: Sequence[Finished]) -> Finished:
+def _merged(done: Sequence[ChildResult]) -> ChildResult:
     if errors := "".join(each.errors for each in done):
         raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
-    return Finished(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
+    return ChildResult(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
 
 
 def _check_pattern(query: Query) -> None:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from callwright.core.errors import InvalidArguments
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, repository_of
 from callwright.system.search.globs import compile_glob
-from callwright.system.subprocesses import Finished, collect
+from callwright.system.subprocesses import ChildResult, run_child
 
 Mode: TypeAlias = Literal["files", "content", "count"]
 MAX_COLUMNS = 500
@@ -113,13 +113,13 @@ def find_ripgrep() -> str | None:
     return str(bundled) if bundled.is_file() else shutil.which("rg")
 
 
-async def run_ripgrep(program: str, query: Query) -> Finished:
+async def run_ripgrep(program: str, query: Query) -> ChildResult:
     """Search, with PCRE2 where the pattern needs it; raises `InvalidArguments` in ripgrep's own words."""
     command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
-    done = await collect(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+    done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
     if any(sign in done.errors for sign in _NEEDS_PCRE2):
         command.insert(1, "--pcre2")
-        done = await collect(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
+        done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
     if done.errors:
         raise InvalidArguments(done.errors.strip().removeprefix("rg: "))
     return done

@@ -19,11 +19,11 @@ from callwright.core.content import Output
 from callwright.core.errors import TimedOut, ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits
-from callwright.shell.git_env import ALWAYS, LOOKING, git_environment
+from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, git_environment
 from callwright.shell.plan import ShellPlan, Verdict
-from callwright.system.output_capture import Caps, private_folder
+from callwright.system.output_capture import OutputLimits, output_folder
 from callwright.system.paths import Workspace
-from callwright.system.process import Command, Ended, Running, run
+from callwright.system.process import Command, CommandResult, Running, run
 from callwright.system.sandbox.sandbox import Sandbox, Wish, find_sandbox
 from callwright.system.supervisor_process import REPORT_FD
 from callwright.tool.base import ToolContext
@@ -78,7 +78,7 @@ def command_environment(base: Mapping[str, str] | None = None, *, looking: bool 
     kept = {name: value for name, value in given.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
     count = kept.get("GIT_CONFIG_COUNT", "")
     after = int(count) if count.isdecimal() else 0  # what somebody already passes stays, ours comes after and wins
-    return {**kept, **_PINNED, **git_environment(LOOKING if looking else ALWAYS, after=after)}
+    return {**kept, **_PINNED, **git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)}
 
 
 _MAX_SECONDS = 600.0
@@ -159,11 +159,11 @@ class Bash(TypedTool[BashArguments]):
         protected: Sequence[str] = (),
         network: bool = False,
         environment: Mapping[str, str] | None = None,
-        caps: Caps | None = None,
+        caps: OutputLimits | None = None,
     ) -> None:
         """Run in the workspace; `protected` and `network` count inside a sandbox, `environment` replaces ours."""
         self.workspace = Workspace.of(workspace)
-        self.caps = caps or Caps()
+        self.caps = caps or OutputLimits()
         self._environment = environment
         self.sandbox = _sandbox(self.workspace, sandbox, protected, network=network)
         # weak: a session that nobody else remembers must end, and its jobs with it
@@ -208,7 +208,7 @@ def _sandbox(workspace: Workspace, wish: Wish, protected: Sequence[str], *, netw
 
 
 def _temporary_folder() -> Path:
-    folder = private_folder() / "tmp"
+    folder = output_folder() / "tmp"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -231,9 +231,9 @@ class BashCall(TypedInvocation[BashArguments]):
 
     def _plan(self) -> ShellPlan:
         if self._analysed is None:
-            from callwright.shell import analyse  # the parser is loaded when a line is there to be parsed
+            from callwright.shell import analyze  # the parser is loaded when a line is there to be parsed
 
-            self._analysed = analyse(self.given.command, str(self.folder))
+            self._analysed = analyze(self.given.command, str(self.folder))
         return self._analysed
 
     def _effect(self) -> Effect:
@@ -268,8 +268,8 @@ class BashCall(TypedInvocation[BashArguments]):
             {"job": job.id},
         )
 
-    def _move(self, session: ShellSession, ended: Ended) -> str:
-        told = ended.last_words.removesuffix("\n")
+    def _move(self, session: ShellSession, ended: CommandResult) -> str:
+        told = ended.report.removesuffix("\n")
         if not told or told == str(self.folder):
             return ""
         if self.bash.workspace.contains(told) and Path(told).is_dir():
@@ -277,8 +277,8 @@ class BashCall(TypedInvocation[BashArguments]):
             return f"[the shell is now in {told}]\n"
         return f"[{told} is outside the workspace: the shell is back in {self.folder}]\n"
 
-    def _told(self, ended: Ended, moved: str) -> Output:
-        said = ended.transcript.text.rstrip("\n") or "(no output)"
+    def _told(self, ended: CommandResult, moved: str) -> Output:
+        said = ended.output.text.rstrip("\n") or "(no output)"
         left = f"[processes it left running were stopped: {ended.leftovers}; use background=true to keep one]\n"
         text = f"{said}\n{left if ended.leftovers else ''}{moved}"
         seconds = self.given.timeout_seconds
@@ -298,9 +298,9 @@ class BashCall(TypedInvocation[BashArguments]):
 
     def _means_no(self) -> bool:
         # 1 is an answer (nothing found, files differ) when the last command that could say so is one of those
-        from callwright.shell import analyse
+        from callwright.shell import analyze
 
-        plan = analyse(self.given.command, str(self.folder))
+        plan = analyze(self.given.command, str(self.folder))
         words = [command.words for command in plan.commands if command.words and not command.inside]
         telling = [each for each in words if each[0] not in _SAYS_NOTHING]
         if not telling:

@@ -43,8 +43,8 @@ class Job:
 
     def news(self) -> str:
         """Take what it said since it was last asked."""
-        text = self.running.transcript.since(self.read_chars)
-        self.read_chars = self.running.transcript.chars
+        text = self.running.output.since(self.read_chars)
+        self.read_chars = self.running.output.chars
         return text
 
 
