@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from callwright.core.calls import Completed, Interrupted, Outcome
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome
+from callwright.core.content import Output
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
 
@@ -117,13 +118,18 @@ class Stats:
 
     def record(self, name: str, outcome: Outcome) -> None:
         """Count one outcome."""
+        tally = self._tallies.get(name) or self.tally(name)
         arguments = outcome.call.arguments
         chars_in = len(arguments) if isinstance(arguments, (str, bytes)) else 0
-        if isinstance(outcome, Interrupted):
-            self.tally(name).note("interrupted", 0, 0.0, chars_in, 0)
-            return
-        ending = "completed" if isinstance(outcome, Completed) else outcome.error.code
-        self.tally(name).note(ending, outcome.attempts, outcome.seconds, chars_in, len(outcome.text))
+        match outcome:
+            case Completed(output=Output(content=str() as content)):
+                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, len(content))
+            case Completed():
+                tally.note("completed", outcome.attempts, outcome.seconds, chars_in, len(outcome.text))
+            case Failed(error=error):
+                tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
+            case Interrupted():
+                tally.note("interrupted", 0, 0.0, chars_in, 0)
 
     def __getitem__(self, name: str) -> ToolStats:
         return (self._tallies.get(name) or Tally()).figures(name)

@@ -125,7 +125,7 @@ def test_an_error_in_other_words_is_the_same_error_beside_the_first() -> None:
 
     first = OverQuota(9, 8)
     first.__cause__ = KeyError("quota")
-    other = first.reworded("too much")
+    other = first.with_message("too much")
     assert (str(other), other.used, other.__cause__) == ("tool failed: too much", 9, first.__cause__)
     assert isinstance(other, OverQuota) and first.message == "9 of 8 used"
 

@@ -174,7 +174,7 @@ async def test_an_answer_from_another_session_does_not_count() -> None:
 
 
 async def test_an_answer_expires() -> None:
-    executor = Executor(Registry(pay), bounds=TurnLimits(question_seconds=100))
+    executor = Executor(Registry(pay), limits=TurnLimits(question_seconds=100))
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await executor.execute([call]))
     answers = Answers.approving([question])
@@ -331,7 +331,7 @@ async def test_a_way_of_asking_that_fails_is_a_no(caplog: pytest.LogCaptureFixtu
     [outcome] = await Executor(Registry(pay)).execute([ToolCall("1", "pay", {"amount": 5})], turn=Turn(ask=ask))
     assert isinstance(outcome, Failed) and not outcome.started and not paid
     assert outcome.error.code == "denied" and "the window is gone" in outcome.text
-    assert "could not be asked" in caplog.text
+    assert "asking the user failed" in caplog.text
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -123,7 +123,7 @@ async def test_whatever_a_tool_raises_becomes_a_value_with_its_cause() -> None:
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
-        (TimeoutError("the database"), "timed_out", "a time-out of its own: the database"),
+        (TimeoutError("the database"), "timed_out", "inside the tool timed out: the database"),
         (ApprovalRequired("production data"), "tool_failed", "production data; asked too late"),
         (AuthRequired("sign in first"), "tool_failed", "sign in first; asked too late"),
         (Unsafe("that leads out"), "safety", "that leads out"),

@@ -243,7 +243,7 @@ async def test_a_hook_can_neither_end_the_program_nor_the_turn(raised: BaseExcep
 
 @pytest.mark.parametrize("hooks", [[Hook], [object()]], ids=["a class", "something else"])
 def test_what_is_no_hook_is_refused_at_once(hooks: list[Any]) -> None:
-    with pytest.raises(UsageError, match="is no hook"):
+    with pytest.raises(UsageError, match="expected a Hook"):
         Executor(Registry(look), hooks=hooks)
 
 
@@ -282,7 +282,7 @@ async def test_a_hook_that_takes_too_long_fails_its_call() -> None:
             await asyncio.sleep(30)
 
     outcome = await Executor(Registry(look), hooks=[Slow()]).run("look", {"path": "a"})
-    assert isinstance(outcome, Failed) and "did not answer within" in outcome.text and ran == []
+    assert isinstance(outcome, Failed) and "did not return within" in outcome.text and ran == []
     withheld = await Executor(Registry(look), hooks=[SlowAfter()]).run("look", {"path": "a"})
     assert isinstance(withheld, Failed) and withheld.started
 

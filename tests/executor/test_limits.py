@@ -56,7 +56,8 @@ async def test_what_is_cut_while_it_is_read_back_names_the_file() -> None:
 
 
 async def test_where_nothing_reads_outputs_back_the_file_is_named() -> None:
-    outcome = await Executor(Registry(talk), AllowEverything()).run("talk", {"chars": 50_000})
+    executor = Executor(Registry(talk), AllowEverything())  # kept: the file is removed together with its executor
+    outcome = await executor.run("talk", {"chars": 50_000})
     assert isinstance(outcome, Completed) and "read_output" not in outcome.text
     assert Path(outcome.text.split("the whole is in ")[1].split("]")[0]).read_text("utf-8") == LONG[:50_000]
 
@@ -101,7 +102,7 @@ async def test_a_long_error_is_cut_too() -> None:
 
 
 async def test_a_turn_has_a_budget_over_all_its_calls_and_short_outputs_stay_whole() -> None:
-    executor = Executor(Registry(talk), bounds=TurnLimits(turn_chars=2_000))
+    executor = Executor(Registry(talk), limits=TurnLimits(turn_chars=2_000))
     sizes = [50, 900, 900, 900]
     outcomes = await executor.execute([ToolCall(str(n), "talk", {"chars": size}) for n, size in enumerate(sizes)])
     texts = [outcome.text for outcome in outcomes if isinstance(outcome, Completed)]

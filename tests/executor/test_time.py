@@ -474,7 +474,7 @@ async def test_tools_inside_each_other_end_at_the_depth_limit() -> None:
 
     outcome = await Executor(Registry(dig)).run("dig")
     assert isinstance(outcome, Completed)
-    assert "8 deep" in outcome.text
+    assert "8 levels deep" in outcome.text
     assert depths == list(range(8))
 
 

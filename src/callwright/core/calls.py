@@ -76,7 +76,7 @@ Outcome: TypeAlias = Completed | Interrupted | Failed
 
 def digest_of(tool: str, arguments: JsonObject, accesses: Iterable[Access], *, session_id: str = "") -> str:
     """Name exactly what would run: an approval holds for this digest and no other."""
-    touched = [repr(access) for access in accesses]
+    touched = list(map(repr, accesses))
     return sha256(canonical([session_id, tool, arguments, touched]).encode()).hexdigest()
 
 

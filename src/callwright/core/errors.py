@@ -59,7 +59,7 @@ class ToolError(CallwrightError):
     def __str__(self) -> str:
         return self.prefix + self.message
 
-    def reworded(self, message: str) -> Self:
+    def with_message(self, message: str) -> Self:
         """The same error in other words; this one may be shared between calls and stays as it is."""
         other = type(self).__new__(type(self), message)  # not by calling it: a subclass may want other arguments
         vars(other).update(vars(self), message=message)

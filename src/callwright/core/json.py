@@ -79,19 +79,11 @@ def thaw(value: object) -> Any:
     return value
 
 
-# kept, because json.dumps with any option makes a new one for every call
-_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_CANONICAL = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
-
-
-def compact(value: object) -> str:
-    """Write JSON without spaces, keys in the order they have."""
-    return _COMPACT.encode(value)
-
-
-def canonical(value: object) -> str:
-    """Write JSON so that equal values give equal text: the form digests are taken of."""
-    return _CANONICAL.encode(value)
+# Encoders are kept, because json.dumps with any option makes a new one for every call.
+compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+"""Write a value as JSON text without spaces, keys in their order."""
+canonical = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False).encode
+"""Write a value as JSON text that is the same for equal values, as digests need it."""
 
 
 _SPACE = " \t\r\n"

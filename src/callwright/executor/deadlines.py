@@ -1,12 +1,16 @@
-"""Time limits for many calls with one timer: a timer of its own would cost each call more than its checks."""
+"""Time limits of running calls, and what else belongs to one event loop.
+
+All calls of a loop share one timer: a timer per call would cost more than all checks of the call.
+"""
 
 import asyncio
 import inspect
+from dataclasses import dataclass, field
 from typing import Any
 
 
 class Deadline:
-    """One call's limit; cancels the call's task when it passes."""
+    """One call's time limit; cancels the call's task when it passes."""
 
     __slots__ = ("_cancelling", "_task", "expired", "when")
 
@@ -17,81 +21,116 @@ class Deadline:
         self._cancelling = task.cancelling()
 
     def expire(self) -> None:
-        """Stop the call."""
+        """Cancel the call's task."""
         self.expired = True
         self._task.cancel()
 
-    def caused(self) -> bool:
-        """Whether a cancellation that arrived was this deadline's alone; takes it back, so it goes no further."""
+    def claim_cancellation(self) -> bool:
+        """Whether the cancellation that arrived was this deadline's alone; it is taken back and goes no further."""
         if not self.expired:
             return False
         self.expired = False
         return self._task.uncancel() <= self._cancelling
 
 
-def being_cancelled() -> bool:
-    """Whether somebody asked this task to stop; if nobody did, what it awaited was cancelled by somebody else."""
+def is_cancelling() -> bool:
+    """Whether this task itself is being cancelled, and not only something it awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 class Deadlines:
-    """The limits of all calls running in one event loop."""
+    """The time limits of all calls that run in one event loop."""
 
-    __slots__ = ("_armed", "_loop", "_pending", "_timer", "now")
+    __slots__ = ("_loop", "_pending", "_timer", "_timer_at", "now")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.now = loop.time
-        """The event loop's time, which deadlines are counted in."""
+        """The event loop's clock, which deadlines are measured by."""
         self._pending: dict[Deadline, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._armed = float("inf")
+        self._timer_at = float("inf")
 
     def start(self, when: float) -> Deadline:
-        """Limit the current task to a point of event-loop time."""
+        """Limit the current task to a point of event-loop time.
+
+        Raises:
+            RuntimeError: No task is running.
+        """
         task = asyncio.current_task(self._loop)
         if task is None:
             raise RuntimeError("a deadline needs a running task")
         deadline = Deadline(task, when)
         self._pending[deadline] = None
-        if when < self._armed:  # calls mostly have the same limit, so later ones seldom get here
-            self._arm(when)
+        if when < self._timer_at:  # most calls have the same limit, so a later call seldom ends first
+            self._set_timer(when)
         return deadline
 
     async def limit(self, seconds: float, value: Any) -> Any:
-        """Await a value, if it needs awaiting, for at most that long; raise `TimeoutError` after."""
+        """Return a value, awaiting it for at most that long if it is awaitable.
+
+        Raises:
+            TimeoutError: The time is up.
+        """
         if not inspect.isawaitable(value):
             return value
         deadline = self.start(self.now() + seconds)
         try:
             return await value
         except asyncio.CancelledError as stopped:
-            if deadline.caused():
+            if deadline.claim_cancellation():
                 raise TimeoutError from None
-            if being_cancelled():
+            if is_cancelling():
                 raise
             raise RuntimeError("something it awaited was cancelled") from stopped
         finally:
             self.stop(deadline)
 
     def stop(self, deadline: Deadline) -> None:
-        """Lift a limit; a call that ended well although its time was up must not leave its task half cancelled."""
+        """Remove a limit."""
         self._pending.pop(deadline, None)
-        if deadline.expired:
-            deadline.caused()
+        if deadline.expired:  # the call ended before it noticed: its task must not stay half cancelled
+            deadline.claim_cancellation()
 
-    def _arm(self, when: float) -> None:
+    def _set_timer(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._armed = when
-        self._timer = self._loop.call_at(when, self._ring)
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._expire_due)
 
-    def _ring(self) -> None:
+    def _expire_due(self) -> None:
         now = self._loop.time()
-        self._timer, self._armed = None, float("inf")
+        self._timer, self._timer_at = None, float("inf")
         for deadline in [deadline for deadline in self._pending if deadline.when <= now]:
             del self._pending[deadline]
             deadline.expire()
         if self._pending:
-            self._arm(min(deadline.when for deadline in self._pending))
+            self._set_timer(min(deadline.when for deadline in self._pending))
+
+
+@dataclass(slots=True)
+class LoopParts:
+    """What must not be shared between event loops."""
+
+    loop: asyncio.AbstractEventLoop
+    deadlines: Deadlines
+    semaphores: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
+    """For tools with a concurrency limit, by tool name."""
+
+
+class LoopLocal:
+    """Keeps the parts of the running event loop; another loop gets new ones."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: LoopParts | None = None
+
+    def get(self) -> LoopParts:
+        """Return the running loop's parts."""
+        loop = asyncio.get_running_loop()
+        parts = self._parts
+        if parts is None or parts.loop is not loop:
+            parts = self._parts = LoopParts(loop, Deadlines(loop))
+        return parts

@@ -1,22 +1,22 @@
-"""`Executor`: admit, then perform. One outcome per call, in call order, always."""
+"""`Executor`: runs tool calls and returns one outcome per call, in call order."""
 
 import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from callwright.clip import Outputs
 from callwright.core._fast import maker
-from callwright.core.calls import Answers, Outcome, ToolCall
+from callwright.core.calls import Answers, Outcome, Question, ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admit import Gate
-from callwright.executor.deadlines import Deadlines
-from callwright.executor.fast_path import Express
+from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
-from callwright.executor.turn import LoopParts, Turn, TurnLimits, TurnScope
+from callwright.executor.turn import Runtime, Turn, TurnLimits, TurnScope
 from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
@@ -28,15 +28,29 @@ from callwright.tool.base import State
 
 Observer: TypeAlias = Callable[[Event], None]
 _NO_ARGUMENTS: JsonObject = FrozenDict()
-_LONE = Turn()
+_NO_TURN = Turn()
 _call = maker(ToolCall)
 _log = logging.getLogger("callwright")
 
 
 class Executor:
-    """Runs calls against a toolset under policies, hooks and limits.
+    """Runs calls of a registry's tools under policies, hooks and limits.
 
-    Without policies the mode is `default`: what reads runs, everything else asks.
+    Args:
+        registry: The tools: a `Registry` or another toolset.
+        policies: Decide what runs, what asks and what is denied; by default the mode `default`, in which reading is
+            allowed and everything else asks.
+        hooks: May change, answer or stop calls.
+        observe: Called with every event; may not change anything.
+        width: How many calls of a turn run at the same time; short for `limits=TurnLimits(width=…)`.
+        limits: Limits of a turn.
+        retry: When failed attempts are repeated.
+        clock: Where retries wait; for tests.
+        outputs: Where outputs are kept that were too long for the model; by default a temporary folder.
+        state: Values that tools share outside of a session.
+
+    Raises:
+        UsageError: An argument is not of its kind.
     """
 
     def __init__(
@@ -47,33 +61,32 @@ class Executor:
         hooks: Hook | Iterable[Hook] = (),
         observe: Observer | Iterable[Observer] | None = None,
         width: int | None = None,
-        bounds: TurnLimits = TurnLimits(),
+        limits: TurnLimits = TurnLimits(),
         retry: RetryPolicy = RetryPolicy(),
         clock: Clock | None = None,
         outputs: Outputs | None = None,
         state: State | None = None,
     ) -> None:
         if not hasattr(registry, "snapshot"):
-            raise UsageError(f"{registry!r} is no toolset; write Executor(Registry(*tools))")
+            raise UsageError(f"expected a toolset, got {registry!r}; write Executor(Registry(*tools))")
         self.registry = registry
-        self.bounds = (
-            bounds if width is None else TurnLimits(width, bounds.depth, bounds.turn_chars, bounds.question_seconds)
-        )
+        self.limits = limits if width is None else replace(limits, width=width)
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
-        self.hooks = _checked((hooks,) if isinstance(hooks, Hook) else hooks)
+        self.hooks = _check_hooks((hooks,) if isinstance(hooks, Hook) else hooks)
         self.stats = Stats()
         self.outputs = outputs or Outputs()
         self.state = state or State()
         self.observers = (observe,) if callable(observe) else tuple(observe or ())
-        self.observe = self.tell if self.observers else None
-        """The one observation point; None when nobody watches."""
-        self.gate = Gate(self.policies, self.hooks, question_seconds=self.bounds.question_seconds)
-        self.runner = Runner(
-            self.hooks, retry=retry, clock=clock or WallClock(), stats=self.stats, outputs=self.outputs
-        )
-        self._express = Express(self)
+        self.observe = self.notify if self.observers else None
+        """Passes an event to the observers; None if there are none, so that no event is made for them."""
+        self.retry = retry
+        self.clock = clock or WallClock()
+        gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds)
+        runner = Runner(self.hooks, retry=retry, clock=self.clock, stats=self.stats, outputs=self.outputs)
+        self._runtime = Runtime(registry, gate, runner, self.state, self.observe, self.limits)
+        unwatched = self.observe is None and not gate.hooks and not runner.hooks
+        self._fast_path = FastPath(self._runtime) if unwatched else None
         self._ids = itertools.count(1)
-        self._parts: LoopParts | None = None
 
     def run(
         self,
@@ -81,71 +94,84 @@ class Executor:
         arguments: JsonObject | str | bytes = _NO_ARGUMENTS,
         *,
         answers: Answers | None = None,
-        turn: Turn = _LONE,
+        turn: Turn = _NO_TURN,
     ) -> Coroutine[Any, Any, Outcome]:
-        """Make one call: `await executor.run("read", {"path": "README.md"})`."""
+        """Make one call: `await executor.run("read", {"path": "README.md"})`.
+
+        Args:
+            name: The tool's name.
+            arguments: As a mapping or as JSON text.
+            answers: Answers to the questions of an earlier `Interrupted` outcome.
+            turn: The session, state and callbacks the call belongs to.
+        """
         call = _call(f"run-{next(self._ids)}", name, arguments)
-        return self._alone(call, answers, turn)
+        return self._run_alone(call, answers, turn)
 
     async def execute(
-        self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _LONE
+        self, calls: Sequence[ToolCall], *, answers: Answers | None = None, turn: Turn = _NO_TURN
     ) -> list[Outcome]:
-        """Make the calls of one turn; never raises for anything a model, tool, hook or person did.
+        """Make the calls of one turn; nothing that a model, tool, hook or user does is raised.
 
-        Cancelling the task that awaits this raises `TurnCancelled`, which carries an outcome for every call;
-        a `Cancellation` in the turn returns them instead.
+        Args:
+            calls: The calls of one model message.
+            answers: Answers to the questions of earlier `Interrupted` outcomes.
+            turn: The session, state and callbacks the calls belong to.
+
+        Raises:
+            TurnCancelled: The awaiting task was cancelled; the exception carries an outcome for every call. A
+                `Cancellation` in the turn returns them instead.
         """
         if isinstance(calls, ToolCall):
-            raise UsageError("execute takes the calls of a turn; write execute([call]), or run(name, arguments)")
+            raise UsageError(
+                f"expected a sequence of calls, got {calls!r}; write execute([call]) or run(name, arguments)"
+            )
         if len(calls) == 1:
-            return [await self._alone(calls[0], answers, turn)]
-        return await TurnScope(self, turn).run_all(calls, answers)
+            return [await self._run_alone(calls[0], answers, turn)]
+        return await TurnScope(self._runtime, turn).run_all(calls, answers)
 
-    def _alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
-        lane = self._express.lane(call.name, turn) if answers is None else None
-        return TurnScope(self, turn).run(call, answers) if lane is None else self._express.run(call, lane, turn)
+    def _run_alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
+        if self._fast_path is not None and answers is None:
+            tool = self._fast_path.find(call.name, turn)
+            if tool is not None:
+                return self._fast_path.run(call, tool, turn)
+        return TurnScope(self._runtime, turn).run(call, answers)
 
     def run_sync(
         self, name: str, arguments: JsonObject | str | bytes = _NO_ARGUMENTS, *, answers: Answers | None = None
     ) -> Outcome:
-        """Make one call and block until it is done."""
+        """Make one call and block until it is done; arguments as for `run`."""
         return self.execute_sync((ToolCall(f"run-{next(self._ids)}", name, arguments),), answers=answers)[0]
 
     def execute_sync(self, calls: Sequence[ToolCall], *, answers: Answers | None = None) -> list[Outcome]:
-        """Make the calls of one turn and block until they are done."""
+        """Make the calls of one turn and block until they are done; arguments as for `execute`.
+
+        Raises:
+            UsageError: An event loop is running in this thread.
+        """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.execute(calls, answers=answers))
         raise UsageError("run_sync blocks, and an event loop is running here; write `await executor.run(…)` instead")
 
-    def tell(self, event: Event) -> None:
-        """Pass an event to the observers; they have no say, but their failures must not go unseen."""
+    async def questions(self, call: ToolCall, *, turn: Turn = _NO_TURN) -> tuple[Question, ...]:
+        """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
+        return await TurnScope(self._runtime, turn).questions(call)
+
+    def notify(self, event: Event) -> None:
+        """Pass an event to the observers; one that raises is logged and changes nothing."""
         for observer in self.observers:
             try:
                 observer(event)
             except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
                 _log.exception("an observer failed on %s", type(event).__name__)
 
-    def home(self) -> asyncio.AbstractEventLoop:
-        """The loop calls were last made on, for what worker threads have to say."""
-        if self._parts is None:
-            raise UsageError("nothing has been executed yet")
-        return self._parts.loop
 
-    def local(self) -> LoopParts:
-        """The running loop's own timer and limits."""
-        loop = asyncio.get_running_loop()
-        if self._parts is None or loop is not self._parts.loop:
-            self._parts = LoopParts(loop, Deadlines(loop))
-        return self._parts
-
-
-def _checked(hooks: Iterable[object]) -> tuple[Hook, ...]:
-    """A hook that could never be asked is told to the programmer now: what it guards would be open."""
-    listed = list[Hook]()
+def _check_hooks(hooks: Iterable[object]) -> tuple[Hook, ...]:
+    """Refuse anything that is not a hook: it would never be asked, and what it should guard would be open."""
+    checked = list[Hook]()
     for hook in hooks:
         if not isinstance(hook, Hook):
-            raise UsageError(f"{hook!r} is no hook; pass an instance of a subclass of callwright.hooks.Hook")
-        listed.append(hook)
-    return tuple(listed)
+            raise UsageError(f"expected a Hook, got {hook!r}; pass an instance of a subclass of callwright.hooks.Hook")
+        checked.append(hook)
+    return tuple(checked)

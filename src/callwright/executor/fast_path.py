@@ -1,7 +1,7 @@
-"""The short way for the commonest call: a plain async function that nobody watches and the policies have allowed.
+"""The fast path for the commonest call: a plain async function, allowed by the policies, without hooks or observers.
 
-It does what the long way would do, with nothing in between. Whatever is not plain success is handed back: arguments
-that do not fit go the long way from the start, a failed attempt goes on where the long way would be.
+It does what `TurnScope` would do, with nothing in between, and hands over whatever is not plain success: a call with
+invalid arguments starts again there, a failed attempt is continued there.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from callwright.core._fast import maker
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments
-from callwright.executor.admit import Admitted, Lane
-from callwright.executor.deadlines import being_cancelled
-from callwright.executor.perform import normalise, overdue
-from callwright.executor.turn import Machine, Turn, TurnScope
+from callwright.executor.admit import Admitted, ToolEntry
+from callwright.executor.deadlines import is_cancelling
+from callwright.executor.perform import make_timeout, normalise
+from callwright.executor.turn import Runtime, Turn, TurnScope
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool
@@ -26,89 +26,92 @@ _completed = maker(Completed)
 _output = maker(Output)
 
 
-class ExpressLane:
-    """What the short way needs to know of a tool."""
+class FastTool:
+    """The facts about a tool that the fast path needs."""
 
-    __slots__ = ("_lane", "function", "output_chars", "parse", "seconds", "strictly", "tally")
+    __slots__ = ("_entry", "function", "output_chars", "parse", "parse_strict", "seconds", "tally")
 
     def __init__(self, tool: FunctionTool, function: Callable[..., Coroutine[Any, Any, object]], tally: Tally) -> None:
-        self._lane = Lane(tool)
+        self._entry = ToolEntry(tool)
         self.parse = tool.contract.parser.parse
-        self.strictly = tool.contract.parser.strictly
+        self.parse_strict = tool.contract.parser.strictly
+        """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
         self.function = function
         self.seconds = tool.spec.limits.seconds
         self.output_chars = tool.spec.limits.output_chars
         self.tally = tally
 
-    def admitted(self, call: ToolCall) -> Admitted:
-        """The call as the long way knows it: of this tool, whatever the registry has become meanwhile."""
-        item = Admitted(call, self._lane, "")
-        item.bind(call.arguments)
+    def admit(self, call: ToolCall) -> Admitted:
+        """Return the call as `TurnScope` needs it: of this tool, even if the registry has changed meanwhile."""
+        item = Admitted(call, self._entry, "")
+        item.bind(self._entry, call.arguments)
         return item
 
 
-class Express:
-    """Knows which tools may go the short way, as long as registry and policies stay as they are."""
+class FastPath:
+    """Runs calls of the tools that may take the fast path while registry and policies stay as they are."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._registry, self._policies = machine.registry, machine.gate.policies
-        self._open = machine.observe is None and not machine.gate.hooks and not machine.runner.hooks
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._registry, self._policies = runtime.registry, runtime.gate.policies
         self._changes = -1
         self._catalog = Catalog({})
-        self._standing: str | None = None
-        self._lanes: dict[str, ExpressLane] = {}
+        self._policy_key: str | None = None
+        self._tools: dict[str, FastTool] = {}
 
-    def lane(self, name: str, turn: Turn) -> ExpressLane | None:
-        """The short way to a tool, once the long way has allowed it as such."""
-        if not self._open or turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
+    def find(self, name: str, turn: Turn) -> FastTool | None:
+        """Return the tool if its calls may take the fast path in this turn."""
+        if turn.cancellation is not None or turn.journal is not None or turn.observe is not None:
             return None
-        if self._registry.changes != self._changes or self._policies.standing != self._standing:
-            self._changes, self._standing, self._lanes = self._registry.changes, self._policies.standing, {}
-            self._catalog = self._registry.snapshot()
+        # compared on every call: a removed tool or a switched mode must not be missed
+        if self._registry.changes != self._changes or self._policies.cache_key != self._policy_key:
+            self._changes, self._policy_key, self._tools = self._registry.changes, self._policies.cache_key, {}
+            self._catalog = self._runtime.catalog()
         if turn.catalog is not None and turn.catalog is not self._catalog:
             return None
-        return self._lanes.get(name) or self._lay(name, self._catalog)
+        return self._tools.get(name) or self._add(name, self._catalog)
 
-    def _lay(self, name: str, catalog: Catalog) -> ExpressLane | None:
+    def _add(self, name: str, catalog: Catalog) -> FastTool | None:
         tool = catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
-        if tool.traits.limits.concurrency is not None or not self._machine.gate.granted(name, catalog):
+        # the first call goes the long way: only there do the policies decide
+        if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, catalog):
             return None
-        lane = ExpressLane(tool, tool.direct, self._machine.runner.stats.tally(tool.name))
-        self._lanes[name] = lane
-        return lane
+        fast = FastTool(tool, tool.direct, self._runtime.runner.stats.tally(tool.name))
+        self._tools[name] = fast
+        return fast
 
-    async def run(self, call: ToolCall, lane: ExpressLane, turn: Turn) -> Outcome:
-        """Bring the call to its outcome."""
+    async def run(self, call: ToolCall, tool: FastTool, turn: Turn) -> Outcome:
+        """Bring a call to its outcome."""
         try:
-            if lane.strictly is not None and type(call.arguments) is str:
-                values = lane.strictly(call.arguments, strict=True)
+            if tool.parse_strict is not None and type(call.arguments) is str:
+                values = tool.parse_strict(call.arguments, strict=True)
             else:
-                values = lane.parse(call.arguments)
-        except (InvalidArguments, ValueError):
-            return await TurnScope(self._machine, turn).run(call, None)  # the long way says what is wrong with them
-        deadlines = self._machine.local().deadlines
-        deadline = None if lane.seconds == inf else deadlines.start(deadlines.now() + lane.seconds)
+                values = tool.parse(call.arguments)
+        except (InvalidArguments, ValueError):  # the message that explains them is made on the long way
+            return await TurnScope(self._runtime, turn).run(call, None)
+        deadlines = self._runtime.loops.get().deadlines
+        deadline = None if tool.seconds == inf else deadlines.start(deadlines.now() + tool.seconds)
         began = perf_counter()
         try:
-            value = await lane.function(**values)
+            value = await tool.function(**values)
         except asyncio.CancelledError as stopped:
-            if deadline is not None and deadline.caused():
-                return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (overdue(lane.seconds), began))
-            if being_cancelled():
-                raise TurnScope(self._machine, turn).cancelled_alone(lane.admitted(call)) from None
-            return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (normalise(stopped), began))
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
-            return await TurnScope(self._machine, turn).go_on(lane.admitted(call), (normalise(raised), began))
+            if deadline is not None and deadline.claim_cancellation():
+                error = make_timeout(tool.seconds)
+            elif is_cancelling():
+                raise TurnScope(self._runtime, turn).cancel_alone(tool.admit(call)) from None
+            else:
+                error = normalise(stopped)
+            return await TurnScope(self._runtime, turn).retry_from(tool.admit(call), (error, began))
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
+            return await TurnScope(self._runtime, turn).retry_from(tool.admit(call), (normalise(raised), began))
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
         seconds = perf_counter() - began
-        if type(value) is not str or len(value) > lane.output_chars or not value.isascii():
-            runner = self._machine.runner
-            return runner.finish(lane.admitted(call), runner.rendered(call, value, seconds), None)
+        if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
+            return self._runtime.runner.finish_value(tool.admit(call), value, seconds)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
-        lane.tally.note("completed", 1, seconds, chars_in, len(value))
+        tool.tally.note("completed", 1, seconds, chars_in, len(value))
         return _completed(call, _output(value, None), seconds, 1)

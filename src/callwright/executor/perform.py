@@ -1,4 +1,4 @@
-"""The second half of a call: runs what was admitted, and turns whatever happens into an outcome.
+"""Performance, the second half of a call: runs what was admitted and turns any result into an outcome.
 
 run (deadline, retries) ─► normalise ─► after-hooks ─► clip
 """
@@ -15,8 +15,8 @@ from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Crashed, TimedOut, ToolError, ToolFailed
 from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
-from callwright.executor.admit import Admitted, Lane, pending_call
-from callwright.executor.deadlines import Deadlines, being_cancelled
+from callwright.executor.admit import Admitted, ToolEntry, make_pending_call
+from callwright.executor.deadlines import Deadlines, is_cancelling
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, from_exception
 from callwright.stats import Stats
@@ -29,7 +29,7 @@ _output = maker(Output)
 
 
 class Runner:
-    """Performs admitted calls; never raises for anything a tool or hook did."""
+    """Performs admitted calls; raises nothing that a tool or hook raised, only a cancellation from outside."""
 
     def __init__(
         self, hooks: Sequence[Hook], *, retry: RetryPolicy, clock: Clock, stats: Stats, outputs: Outputs
@@ -48,17 +48,17 @@ class Runner:
         observe: Observe | None = None,
         parent: ToolContext | None = None,
     ) -> Outcome:
-        """Bring an admitted call to its outcome; only a cancellation from outside passes through."""
+        """Bring an admitted call to its outcome: attempts, after-hooks, clipping, statistics."""
         if admitted.error is not None:
             outcome: Outcome = Failed(admitted.call, admitted.error)
-        elif admitted.answered is not None:
-            outcome = Completed(admitted.call, admitted.answered, attempts=0)
+        elif admitted.hook_output is not None:
+            outcome = Completed(admitted.call, admitted.hook_output, attempts=0)
         else:
             if observe is not None:
                 observe(CallBegan(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
-        if self.hooks and admitted.lane is not None:
-            outcome = await self._polish(admitted, outcome, scope.turn_id, deadlines)
+        if self.hooks and admitted.entry is not None:  # a hook cannot be shown a call of no tool
+            outcome = await self._run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
         return self.finish(admitted, outcome, observe)
 
     async def attempt(
@@ -70,32 +70,37 @@ class Runner:
         parent: ToolContext | None = None,
         failed: tuple[ToolError, float] | None = None,
     ) -> Outcome:
-        """Run the tool until it succeeds or trying again is no use; `failed` is how and when a first attempt went."""
-        call, lane, invocation = admitted.call, admitted.known, admitted.invocation
+        """Run the tool until it succeeds or the retry policy gives up.
+
+        `failed` is the error of a first attempt made elsewhere, with the time at which that attempt began.
+        """
+        call, entry, invocation = admitted.call, admitted.entry, admitted.invocation
+        if entry is None or invocation is None:
+            return Failed(call, Crashed("the call was never bound to a tool"))
         error, began = failed or (None, perf_counter())
         attempt = 1
         while True:
             if error is None:
-                context = _context(call, lane, scope, deadlines, attempt, parent)
+                context = _context(call, entry, scope, deadlines, attempt, parent)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
-                    value = await invocation.run(context)  # type: ignore[union-attr] - an admitted call is bound
+                    value = await invocation.run(context)
                     output = _output(value, None) if type(value) is str and value.isascii() else render(value)
                     return _completed(call, output, perf_counter() - began, attempt)
                 except asyncio.CancelledError as stopped:
-                    if deadline is not None and deadline.caused():
-                        error = overdue(lane.limits.seconds, inherited=_inherited(context))
-                    elif being_cancelled():
+                    if deadline is not None and deadline.claim_cancellation():
+                        error = make_timeout(entry.limits.seconds, inherited=_has_parent_deadline(context))
+                    elif is_cancelling():
                         raise
-                    else:
+                    else:  # the tool awaited something that was cancelled by other code: its failure, not the end
                         error = normalise(stopped)
-                except (Exception, SystemExit) as raised:  # noqa: BLE001 - whatever a tool raises becomes a value
+                except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
                     error = normalise(raised)
                 finally:
                     if deadline is not None:
                         deadlines.stop(deadline)
-            if not self.retry.again(error, attempt, lane.annotations):
-                return Failed(call, _told(error, attempt), True, perf_counter() - began, attempt)
+            if not self.retry.again(error, attempt, entry.annotations):
+                return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
 
@@ -105,74 +110,79 @@ class Runner:
             observe(CallRetried(call, error, attempt, delay))
         await self.clock.sleep(delay)
 
-    def rendered(self, call: ToolCall, value: object, seconds: float) -> Outcome:
-        """The outcome of a first attempt that gave a value."""
+    def finish_value(self, admitted: Admitted, value: object, seconds: float) -> Outcome:
+        """Finish a call whose first attempt, made elsewhere and unobserved, returned a value."""
         try:
-            return Completed(call, render(value), seconds, 1)
+            outcome: Outcome = Completed(admitted.call, render(value), seconds, 1)
         except ToolError as error:
-            return Failed(call, error, True, seconds, 1)
+            outcome = Failed(admitted.call, error, True, seconds, 1)
+        return self.finish(admitted, outcome, None)
 
-    def cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
-        """The outcome of a call that was stopped from outside."""
-        said = "it had started, so it may have had an effect" if started else "it had not started"
-        outcome = Failed(admitted.call, Cancelled(f"stopped before it was done; {said}"), started=started)
+    def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
+        """Finish a call that was cancelled from outside."""
+        effect = "it had started, so it may have had an effect" if started else "it had not started"
+        outcome = Failed(admitted.call, Cancelled(f"stopped before it was done; {effect}"), started=started)
         return self.finish(admitted, outcome, observe)
 
     def finish(self, admitted: Admitted, outcome: Outcome, observe: Observe | None) -> Outcome:
-        """Cut the outcome to size, count it and tell about it: the last thing that happens to every call, once."""
-        if admitted.finished:  # its turn went on without it
+        """Clip the outcome, count it and report it: the last step of every call, taken once."""
+        if admitted.finished:  # a cancelled tool that ended after its turn was over
             return outcome
         admitted.finished = True
-        if admitted.lane is not None:
-            outcome = self._fit(admitted.lane, outcome)
+        if admitted.entry is not None:
+            outcome = self._clip(admitted.entry, outcome)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
             observe(CallEnded(outcome))
         return outcome
 
-    async def _polish(self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines) -> Outcome:
-        pending = pending_call(admitted, turn_id)
+    async def _run_after_hooks(
+        self, admitted: Admitted, outcome: Outcome, turn_id: str, deadlines: Deadlines
+    ) -> Outcome:
+        pending = make_pending_call(admitted, turn_id)
         for hook in self.hooks:
             try:
-                outcome = _replaced(outcome, await deadlines.limit(hook.seconds, hook.after(pending, outcome)))
+                returned = await deadlines.limit(hook.seconds, hook.after(pending, outcome))
+                outcome = _replace_outcome(outcome, returned)
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - a hook's failure is its call's failure
-                error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({_named(raised)})")
+                reason = _describe_exception(raised)
+                error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({reason})")
                 error.__cause__ = raised
                 started = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
                 return Failed(admitted.call, error, started=started)
         return outcome
 
-    def _fit(self, lane: Lane, outcome: Outcome) -> Outcome:
-        """Cut what is longer than the tool's limit; the whole stays readable."""
-        chars = lane.limits.output_chars
+    def _clip(self, entry: ToolEntry, outcome: Outcome) -> Outcome:
+        """Cut an output or message to the tool's limit; the whole output stays readable in a file."""
+        chars = entry.limits.output_chars
         if isinstance(outcome, Completed):
             content = outcome.output.content
             if isinstance(content, str) and len(content) <= chars:
                 return outcome
-            fitting = self.outputs.clip(outcome.output, chars, readable=lane.name != READER)
-            return outcome if fitting is outcome.output else replace(outcome, output=fitting)
+            clipped = self.outputs.clip(outcome.output, chars, readable=entry.name != READER)
+            return outcome if clipped is outcome.output else replace(outcome, output=clipped)
         if isinstance(outcome, Failed) and len(outcome.error.message) > chars:
             note = f"[{len(outcome.error.message)} characters in all]"
-            return replace(outcome, error=outcome.error.reworded(clip_text(outcome.error.message, chars, note)))
+            return replace(outcome, error=outcome.error.with_message(clip_text(outcome.error.message, chars, note)))
         return outcome
 
 
-def _replaced(outcome: Outcome, said: object) -> Outcome:
-    """What an after-hook made of an outcome; whatever it is, it stays that of its own call."""
-    match said:
+def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
+    """Return what an after-hook made of an outcome; its call stays the one that was made."""
+    match returned:
         case None:
             return outcome
         case Completed(output=Output()) | Failed(error=ToolError()):
-            return said if said.call is outcome.call else replace(said, call=outcome.call)
+            return returned if returned.call is outcome.call else replace(returned, call=outcome.call)
         case _:
-            raise TypeError(f"it returned {type(said).__name__}, which is no finished outcome")
+            raise TypeError(f"expected None, Completed or Failed from after(), got {type(returned).__name__}")
 
 
 def _context(
-    call: ToolCall, lane: Lane, scope: Scope, deadlines: Deadlines, attempt: int, parent: ToolContext | None
+    call: ToolCall, entry: ToolEntry, scope: Scope, deadlines: Deadlines, attempt: int, parent: ToolContext | None
 ) -> ToolContext:
-    """What the tool sees of this attempt; inside another tool its time is the outer one's at most."""
-    seconds = lane.limits.seconds
+    """Make one attempt's context; a tool called by another tool has at most the outer one's time."""
+    seconds = entry.limits.seconds
     when = None if seconds == inf else deadlines.now() + seconds
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
@@ -180,35 +190,35 @@ def _context(
 
 
 def normalise(raised: BaseException) -> ToolError:
-    """Make a `ToolError` of anything raised; the cause stays attached for operators."""
+    """Turn any exception into a `ToolError`; the original stays its `__cause__`, for operators."""
     if isinstance(raised, ToolError):
         return raised
     if isinstance(raised, (ApprovalRequired, AuthRequired)):
-        error: ToolError = ToolFailed(f"{raised.reason}; asked too late, because the tool was running already")
+        error: ToolError = ToolFailed(f"{raised.reason}; asked too late, because the tool was already running")
     elif isinstance(raised, TimeoutError):
         error = TimedOut(
-            f"the tool ran into a time-out of its own: {raised}" if str(raised) else "time-out in the tool"
+            f"an operation inside the tool timed out: {raised}" if str(raised) else "timed out in the tool"
         )
     else:
-        error = from_exception(raised) or Crashed(_named(raised))
+        error = from_exception(raised) or Crashed(_describe_exception(raised))
     error.__cause__ = raised
     return error
 
 
-def _named(raised: BaseException) -> str:
+def _describe_exception(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
 
 
-def _told(error: ToolError, attempt: int) -> ToolError:
-    """The last of several attempts says how many there were."""
-    return error.reworded(f"{error.message} (tried {attempt} times)") if attempt > 1 else error
+def _add_attempts(error: ToolError, attempts: int) -> ToolError:
+    """Say in the message how often the call was tried, if more than once."""
+    return error.with_message(f"{error.message} (tried {attempts} times)") if attempts > 1 else error
 
 
-def _inherited(context: ToolContext) -> bool:
+def _has_parent_deadline(context: ToolContext) -> bool:
     return context.parent is not None and context.deadline == context.parent.deadline
 
 
-def overdue(seconds: float, *, inherited: bool = False) -> TimedOut:
-    """What a call that used up its time is told."""
-    whose = "before the time of the call it is part of was up" if inherited else f"within its limit of {seconds:g} s"
-    return TimedOut(f"not done {whose}; it was stopped or abandoned, and may have had an effect")
+def make_timeout(seconds: float, *, inherited: bool = False) -> TimedOut:
+    """Make the error of a call that used up its own time, or that of the call it is part of."""
+    limit = "before the time of the call it is part of was up" if inherited else f"within its limit of {seconds:g} s"
+    return TimedOut(f"not done {limit}; it was stopped or abandoned, and may have had an effect")

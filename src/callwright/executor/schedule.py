@@ -245,7 +245,7 @@ class Batch:
     def _take(self, place: int) -> bool:
         """A tool at its own limit waits aside, so that it does not take other tools' places."""
         item = self._admitted[place]
-        limit = None if item.lane is None else item.lane.limits.concurrency
+        limit = None if item.entry is None else item.entry.limits.concurrency
         if limit is None:
             return True
         name = item.name
@@ -283,9 +283,10 @@ class Batch:
 def _conflicts(admitted: Sequence[Admitted]) -> list[set[int]]:
     """Who waits for whom; plain reads wait for nobody, and a turn of a thousand is worth asking."""
     if all(
-        item.error is not None or (item.lane is not None and item.lane.free and not item.accesses) for item in admitted
+        item.error is not None or (item.entry is not None and item.entry.independent and not item.accesses)
+        for item in admitted
     ):
         return [_NOBODY] * len(admitted)
     return waits(
-        (_HARMLESS if item.error or item.lane is None else item.lane.annotations, item.accesses) for item in admitted
+        (_HARMLESS if item.error or item.entry is None else item.entry.annotations, item.accesses) for item in admitted
     )

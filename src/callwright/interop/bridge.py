@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from callwright.core.calls import Answers, Failed, Outcome, Question, ToolCall
 from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Halted
-from callwright.core.events import QuestionsRaised
 from callwright.core.json import Json, JsonObject, canonical, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
@@ -72,14 +71,7 @@ class Bridge:
 
     async def questions(self, call: ToolCall, session_id: str) -> tuple[Question, ...]:
         """What a person would be asked about a call. Changes nothing, so it may be asked again."""
-        gate = self.executor.gate
-        item = gate.bind(call, self.catalog(session_id), session_id)
-        if gate.hooks:
-            await gate.consult(item, "", self.executor.local().deadlines)
-        gate.judge(item, None)
-        if item.questions:
-            self.executor.tell(QuestionsRaised(item.questions, session_id))
-        return item.questions
+        return await self.executor.questions(call, turn=Turn(session_id, catalog=self.catalog(session_id)))
 
 
 def describe_question(question: Question) -> dict[str, Any]:
