@@ -20,7 +20,7 @@ from callwright import (
 from callwright.core.access import ReadPath
 from callwright.registry import combined, filtered, prefixed, renamed
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.registry.compose import Renamed
+from callwright.registry.compose import RenamedTool
 from callwright.tool.base import Tool
 from callwright.tool.function import FunctionTool
 
@@ -175,7 +175,7 @@ DETAILED = ToolSpec(
 
 def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
     inner = SchemaTool(DETAILED, _echo, accesses=lambda arguments: [ReadPath(str(arguments["path"]))])
-    outer = Renamed(inner, "outer", ("alias",))
+    outer = RenamedTool(inner, "outer", ("alias",))
     assert isinstance(outer, Tool)
     for name in ToolSpec.__slots__:
         expected = {"name": "outer", "aliases": ("alias",)}.get(name, getattr(DETAILED, name))
@@ -192,7 +192,7 @@ def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
 
 
 def test_a_renamed_function_tool_can_still_be_called_and_copied() -> None:
-    outer = Renamed(make("inner"), "outer")
+    outer = RenamedTool(make("inner"), "outer")
     assert copy.copy(outer).spec == outer.spec
     assert outer.traits.name == "inner"
     assert outer.direct is not None

@@ -15,7 +15,7 @@ from callwright.executor import Executor
 from callwright.executor.turn import Turn
 from callwright.policy import AllowEverything
 from callwright.registry import Catalog, Deferred, Registry, recall_reveals, reveal_to, session_catalog
-from callwright.registry.catalog import tokens_of
+from callwright.registry.catalog import estimate_spec_tokens
 from callwright.testing import check_toolset
 from callwright.tool.base import State, Tool, ToolContext
 from callwright.tool.schema_tool import SchemaTool
@@ -136,7 +136,7 @@ async def test_a_selection_takes_names_wire_names_and_says_which_are_unknown() -
 async def test_a_search_for_what_the_model_has_says_so() -> None:
     session = Session(Deferred(weather()))
     output = await session.search("read the text of a file")
-    assert "these you have already:\n- read(" in output.text
+    assert "you have these tools already:\n- read(" in output.text
     assert cast("dict[str, Json]", output.structured)["known"] == ["read"]
 
 
@@ -144,7 +144,7 @@ async def test_a_search_that_finds_nothing_names_the_groups() -> None:
     session = Session(Deferred(weather()))
     refusal = await session.refusal("tool_search", {"query": "xyzzy"})
     assert refusal == (
-        "no tool fits 'xyzzy'; say in other words what it should do; "
+        "no tool matches 'xyzzy'; describe in other words what it should do; "
         "there are tools of these groups: mcp:mail, mcp:weather"
     )
     assert session.shown == ["read", "tool_search"]
@@ -170,7 +170,7 @@ async def test_an_unrevealed_tool_runs_when_called_by_its_right_name() -> None:
     assert outcome == Completed(outcome.call, Output("get_forecast [('city', 'Bern')]"), outcome.seconds, 1)  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue] - a completed call has seconds
     refusal = await session.refusal("get_forecast", {"town": "Bern"})
     assert refusal.startswith("invalid arguments: ")
-    assert 'call tool_search(query="select:get_forecast") to see what it takes' in refusal
+    assert 'call tool_search(query="select:get_forecast") to see its parameters' in refusal
 
 
 async def test_a_revealed_tool_s_refusal_sends_nobody_to_the_search() -> None:
@@ -185,7 +185,7 @@ async def test_an_unrevealed_tool_can_be_refused_until_it_was_searched_for() -> 
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, UnknownTool)
     assert not outcome.started
-    assert "it exists, but you have not been shown it" in outcome.text
+    assert "it exists, but its definition was not shown to you" in outcome.text
     assert 'tool_search(query="select:get_forecast")' in outcome.text
     await session.search("select:get_forecast")
     assert isinstance(await session.call("get_forecast", {"city": "Bern"}), Completed)
@@ -324,7 +324,7 @@ def test_the_division_fits_the_budget_loses_nothing_and_ignores_the_order(sizes:
     again = Deferred(Registry(*reversed(tools)), budget_tokens=budget).snapshot()
     assert catalog.definitions == again.definitions
     own = [spec for spec in catalog.definitions if spec.name != "tool_search"]
-    assert sum(map(tokens_of, own)) <= budget
+    assert sum(map(estimate_spec_tokens, own)) <= budget
     assert {spec.name for spec in own} | {spec.name for spec in catalog.deferred} == set(sizes)
 
 

@@ -98,7 +98,7 @@ def test_two_packages_may_offer_tools_under_one_name(install: Install) -> None:
 
 def test_an_unknown_name_is_refused_with_the_known_ones(install: Install) -> None:
     install("plugin_known", known="hello")
-    with pytest.raises(UsageError, match=r"no installed package offers tools named 'unknown'; there are .*known"):
+    with pytest.raises(UsageError, match=r"no installed package offers tools named 'unknown'; known names: .*known"):
         load_plugins("unknown")
 
 

@@ -78,7 +78,7 @@ def test_the_same_name_replaces_in_place() -> None:
 
 def test_a_strict_registry_refuses_the_same_name() -> None:
     registry = Registry(make("x"), strict=True)
-    with pytest.raises(UsageError, match="there is a tool 'x' already"):
+    with pytest.raises(UsageError, match="the tool 'x' exists already"):
         registry.add(make("x"))
     assert registry.changes == 1
 
@@ -121,7 +121,7 @@ def test_removing_gives_the_tool_back_and_an_unknown_name_is_refused() -> None:
     registry = Registry(read, make("write"))
     assert registry.remove("read") is read
     assert registry.get("read") is None
-    with pytest.raises(UsageError, match="no tool 'read' to remove; there are write"):
+    with pytest.raises(UsageError, match="no tool 'read' to remove; known tools: write"):
         registry.remove("read")
 
 
@@ -150,7 +150,7 @@ def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
         (plain, "decorate the function with @tool"),
         (Typed, "make an instance of it"),
         ([make("read")], r"write Registry\(\*tools\)"),
-        (5, "not a tool"),
+        (5, "expected a tool, got 5"),
     ):
         with pytest.raises(UsageError, match=said):
             Registry().add(thing)  # type: ignore[arg-type] - that it is refused is the point

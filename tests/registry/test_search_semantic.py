@@ -11,7 +11,7 @@ from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
 from callwright.registry.search.embeddings import MiniLM, VectorCache
 from callwright.registry.search.index import Hit
-from callwright.registry.search.semantic import SemanticIndex, fused
+from callwright.registry.search.semantic import SemanticIndex, fuse
 
 _TOPICS = {"rain": 0, "umbrella": 0, "weather": 0, "money": 1, "dollar": 1, "currency": 1, "letter": 2, "email": 2}
 
@@ -35,7 +35,7 @@ _SPECS = [
 
 def test_a_tool_close_in_meaning_beats_one_that_shares_a_common_word() -> None:
     hits = [Hit("send", 2.0, "text: me"), Hit("weather", 1.9, "text: it")]
-    assert [hit.name for hit in fused(hits, {"send": 0.1, "weather": 0.7, "far": 0.05}, set(), 3)] == [
+    assert [hit.name for hit in fuse(hits, {"send": 0.1, "weather": 0.7, "far": 0.05}, set(), 3)] == [
         "weather",
         "send",
         "far",
@@ -44,19 +44,19 @@ def test_a_tool_close_in_meaning_beats_one_that_shares_a_common_word() -> None:
 
 def test_a_tool_called_by_its_name_stays_first_whatever_it_means() -> None:
     hits = [Hit("send", 9.0, "name: send"), Hit("weather", 1.0, "")]
-    assert fused(hits, {"send": -0.2, "weather": 0.9}, {"send"}, 1)[0].name == "send"
+    assert fuse(hits, {"send": -0.2, "weather": 0.9}, {"send"}, 1)[0].name == "send"
 
 
 def test_the_reason_tells_words_from_meaning() -> None:
     near = {"send": 0.5, "far": 0.25}
-    assert [hit.why for hit in fused([Hit("send", 1.0, "name: send")], near, set(), 2)] == [
+    assert [hit.why for hit in fuse([Hit("send", 1.0, "name: send")], near, set(), 2)] == [
         "name: send; meaning: 0.50",
         "meaning: 0.25",
     ]
 
 
 def test_words_alone_decide_where_nothing_is_near() -> None:
-    assert fused([Hit("send", 1.0, "")], {"far": -0.1, "send": -0.3}, set(), 1)[0].name == "send"
+    assert fuse([Hit("send", 1.0, "")], {"far": -0.1, "send": -0.3}, set(), 1)[0].name == "send"
 
 
 def test_a_tool_is_found_by_meaning_when_no_word_is_shared() -> None:

@@ -92,7 +92,7 @@ def test_a_row_that_is_no_unit_vector_is_left_out(tmp_path: Path, row: object) -
 
 
 def test_the_oldest_go_where_there_are_too_many(tmp_path: Path) -> None:
-    kept = cache(tmp_path, most_rows=3)
+    kept = cache(tmp_path, max_rows=3)
     for text in "abcde":
         kept.put({text: vector(text)})
     assert sorted(kept.get(list("abcde"))) == ["c", "d", "e"]

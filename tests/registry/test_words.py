@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.registry.search.text import split, spoken, stem, terms
+from callwright.registry.search.text import split_words, normalize_name, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from callwright.registry.search.text import split, spoken, stem, terms
     ],
 )
 def test_identifiers_and_text_are_split_into_words(text: str, words: list[str]) -> None:
-    assert split(text) == words
+    assert split_words(text) == words
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_silent_words_are_left_out_unless_there_is_nothing_else() -> None:
 
 
 def test_the_spellings_of_a_name_are_spoken_alike() -> None:
-    assert spoken("readFile") == spoken("read_file") == spoken("Read file") == "read file"
+    assert normalize_name("readFile") == normalize_name("read_file") == normalize_name("Read file") == "read file"
 
 
 @given(st.text())
 def test_any_text_can_be_split_and_stemmed(text: str) -> None:
-    assert all(word == word.lower() for word in split(text) if word.isascii())
+    assert all(word == word.lower() for word in split_words(text) if word.isascii())
     assert all(terms(text))
 
 
 @given(st.lists(st.from_regex(r"[a-z]{3,9}", fullmatch=True), min_size=1, max_size=5))
 def test_case_styles_do_not_change_the_words(words: list[str]) -> None:
     camel = words[0] + "".join(map(str.capitalize, words[1:]))
-    assert split("_".join(words)) == split(".".join(words)) == split(camel) == words
+    assert split_words("_".join(words)) == split_words(".".join(words)) == split_words(camel) == words

@@ -1,4 +1,4 @@
-"""The living, composable collection of tools."""
+"""Tool registries: adding, composing, deferring and searching tools."""
 
 from callwright.core._lazy import lazy_exports
 

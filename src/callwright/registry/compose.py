@@ -1,4 +1,4 @@
-"""Toolsets made of toolsets: prefixed, renamed, filtered, combined. Each stays as alive as its sources."""
+"""Views of toolsets: prefixed, renamed, filtered and combined. Each follows the changes of its sources."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,15 +10,15 @@ from callwright.core.spec import ToolSpec, check_name
 from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import Invocation, LazyTool, Tool, identify
 
-_LONGEST_NAME = 128
+_MAX_NAME_CHARS = 128
 
 
-class Renamed(LazyTool):
+class RenamedTool(LazyTool):
     """A tool under another name; everything else is the inner tool's."""
 
     def __init__(self, inner: Tool, name: str, aliases: tuple[str, ...] = ()) -> None:
         self.inner = inner
-        self.name = name  # perhaps somebody else's: what a programmer chose was checked where it was written
+        self.name = name  # not checked: it may come from a server, and a chosen prefix or name was checked below
         self.aliases = aliases
         self._spec: ToolSpec | None = None
 
@@ -32,13 +32,13 @@ class Renamed(LazyTool):
         return self.inner.bind(arguments)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "inner":  # not there yet, as while being copied
+        if name == "inner":  # missing while the object is being copied
             raise AttributeError(name)
         return getattr(self.inner, name)
 
 
 class _View:
-    """Rebuilt only when a source has changed."""
+    """A toolset computed from others, and computed again only after a source has changed."""
 
     def __init__(self, sources: tuple[Toolset, ...], build: Callable[[tuple[Catalog, ...]], Catalog]) -> None:
         self._sources = sources
@@ -58,13 +58,29 @@ class _View:
 
 
 def prefixed(source: Toolset, prefix: str) -> Toolset:
-    """Every name and alias with a prefix: a server's tools cannot meet ours."""
+    """Return a toolset whose names and aliases start with a prefix, so that they clash with no others.
+
+    Args:
+        source: The tools.
+        prefix: What every name starts with, such as `github.`.
+
+    Raises:
+        UsageError: No name may start with this prefix.
+    """
     check_name(f"{prefix}x")
     return _rename(source, lambda name: prefix + name)
 
 
 def renamed(source: Toolset, names: Mapping[str, str]) -> Toolset:
-    """Some tools under other names; those not mentioned keep theirs, also against a tool that is given the same."""
+    """Return a toolset with some tools renamed.
+
+    Args:
+        source: The tools.
+        names: New names by old name. A tool that is not mentioned keeps its name, even if another one is given it.
+
+    Raises:
+        UsageError: A new name is not allowed.
+    """
     for name in names.values():
         check_name(name)
     return _rename(source, lambda name: names.get(name, name))
@@ -74,23 +90,28 @@ def _rename(source: Toolset, new: Callable[[str], str]) -> Toolset:
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         tools: dict[str, Tool] = {name: tool for name, tool in catalogs[0].tools.items() if new(name) == name}
         for old, tool in catalogs[0].tools.items():
-            name, aliases = _fitting(new(old)), tuple(_fitting(new(alias)) for alias in identify(tool)[1])
+            name, aliases = _fit_length(new(old)), tuple(_fit_length(new(alias)) for alias in identify(tool)[1])
             if (name, aliases) != identify(tool) and tools.get(name, tool) is tool:
-                tools[name] = Renamed(tool, name, aliases)
-        return Catalog(tools, [_fitting(new(name)) for name in catalogs[0].revealed])
+                tools[name] = RenamedTool(tool, name, aliases)
+        return Catalog(tools, [_fit_length(new(name)) for name in catalogs[0].revealed])
 
     return _View((source,), build)
 
 
-def _fitting(name: str) -> str:
-    """A name that a prefix has made too long is cut; one tool's long name must not cost the others their turn."""
-    if len(name) <= _LONGEST_NAME:
+def _fit_length(name: str) -> str:
+    """Cut a name that a prefix has made too long: an error here would make all tools of the source unusable."""
+    if len(name) <= _MAX_NAME_CHARS:
         return name
-    return f"{name[: _LONGEST_NAME - 8]}_{sha256(name.encode()).hexdigest()[:7]}"
+    return f"{name[: _MAX_NAME_CHARS - 8]}_{sha256(name.encode()).hexdigest()[:7]}"
 
 
 def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
-    """Only the tools whose spec the predicate accepts."""
+    """Return a toolset of the tools that a predicate accepts.
+
+    Args:
+        source: The tools.
+        keep: Called with the spec of each tool.
+    """
 
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         kept = {name: tool for name, tool in catalogs[0].tools.items() if keep(tool.spec)}
@@ -100,7 +121,7 @@ def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
 
 
 def combined(*sources: Toolset) -> Toolset:
-    """All tools of all sources; where names or aliases meet, the first source wins: a later one cannot shadow it."""
+    """Return a toolset of all tools of all sources; the first source wins a clash of names or aliases."""
 
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
         tools: dict[str, Tool] = {}

@@ -1,4 +1,4 @@
-"""Tools that other packages ship, loaded only when asked for."""
+"""Loads tools from the entry points of installed packages."""
 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
@@ -11,18 +11,25 @@ GROUP = "callwright.tools"
 
 
 def installed_plugins() -> list[str]:
-    """Names of the tool packages that are installed; imports none of them."""
+    """Return the names of installed tool packages without importing them."""
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
 def load_plugins(*names: str) -> list[Tool]:
-    """Load tools from the entry points of these names, or from all: a tool, a class of one, several, or a function."""
+    """Load tools from entry points: a tool, a tool class, several tools, or a function that returns any of these.
+
+    Args:
+        names: Names of entry points; without any, all are loaded.
+
+    Raises:
+        UsageError: A name is unknown, or an entry point cannot be loaded or offers something else than tools.
+    """
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     known = sorted({point.name for point in points})
     for name in names:
         if name not in known:
             raise UsageError(
-                f"no installed package offers tools named {name!r}; there are {', '.join(known) or 'none'}"
+                f"no installed package offers tools named {name!r}; known names: {', '.join(known) or 'none'}"
             )
     wanted = dict.fromkeys(names or known)
     return [tool for name in wanted for point in points if point.name == name for tool in _load(point)]

@@ -1,4 +1,4 @@
-"""`Registry`: the living collection of tools."""
+"""`Registry`: a collection of tools that may change while turns run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,12 +13,17 @@ Listener = Callable[[ToolsChanged], None]
 
 
 class Registry:
-    """Tools by name. May be changed while turns are running: each turn keeps the snapshot it began with."""
+    """Tools by name. It may change while turns run: each turn keeps the snapshot it started with.
+
+    Args:
+        tools: Tools to add.
+        strict: Raise instead of replacing when a name is added twice.
+    """
 
     def __init__(self, *tools: Tool, strict: bool = False) -> None:
         self.changes = 0
         self.strict = strict
-        """Adding a name that is there already raises instead of replacing."""
+        """Adding a known name raises instead of replacing the tool."""
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, str] = {}
         self._revealed: dict[str, None] = {}
@@ -28,26 +33,30 @@ class Registry:
             self.add(tool)
 
     def add(self, tool: Tool) -> "Registry":
-        """Add a tool, or replace the one of the same name in place; returns itself to be chained."""
-        name, aliases = self._checked(tool)
+        """Add a tool or replace the one of the same name; return the registry.
+
+        Raises:
+            UsageError: It is not a tool, a name is not allowed or taken, or the registry is strict and has the name.
+        """
+        name, aliases = self._check(tool)
         known = name in self._tools
         if known and self.strict:
-            raise UsageError(f"there is a tool {name!r} already; remove it first, or use a registry that is not strict")
+            raise UsageError(f"the tool {name!r} exists already; remove it first, or use a registry that is not strict")
         self._refuse_clashes(name, aliases)
         self._forget_aliases(name)
         self._aliases.update(dict.fromkeys(aliases, name))
         self._tools[name] = tool
-        self._changed(ToolsChanged(replaced=(name,)) if known else ToolsChanged(added=(name,)))
+        self._notify(ToolsChanged(replaced=(name,)) if known else ToolsChanged(added=(name,)))
         return self
 
-    def _checked(self, tool: Tool) -> tuple[str, tuple[str, ...]]:
+    def _check(self, tool: Tool) -> tuple[str, tuple[str, ...]]:
         if isinstance(tool, type) or not (hasattr(tool, "bind") and hasattr(type(tool), "bind")):
-            raise UsageError(f"{tool!r} is not a tool; {_fix(tool)}")
+            raise UsageError(f"expected a tool, got {tool!r}; {_suggest_fix(tool)}")
         name, aliases = identify(tool)
         return check_name(name), tuple(check_name(alias) for alias in aliases)
 
     def _refuse_clashes(self, name: str, aliases: tuple[str, ...]) -> None:
-        """Whatever the order of registration, a word means one tool."""
+        """Raise if a name or alias belongs to another tool, whichever was added first."""
         if self._aliases.get(name, name) != name:
             raise UsageError(f"{name!r} is an alias of {self._aliases[name]}; choose a different name")
         for alias in aliases:
@@ -62,50 +71,54 @@ class Registry:
                 self._aliases.pop(alias, None)
 
     def remove(self, name: str) -> Tool:
-        """Take a tool out and return it; turns that have begun keep it."""
+        """Remove a tool and return it; turns that are running keep it.
+
+        Raises:
+            UsageError: There is no tool of this name.
+        """
         if name not in self._tools:
-            raise UsageError(f"there is no tool {name!r} to remove; there are {', '.join(self.names()) or 'none'}")
+            raise UsageError(f"there is no tool {name!r} to remove; known tools: {', '.join(self.names()) or 'none'}")
         self._forget_aliases(name)
         tool = self._tools.pop(name)
         self._revealed.pop(name, None)
-        self._changed(ToolsChanged(removed=(name,)))
+        self._notify(ToolsChanged(removed=(name,)))
         return tool
 
     def merge(self, other: Toolset) -> "Registry":
-        """Add every tool of another toolset; returns itself to be chained."""
+        """Add every tool of another toolset; return the registry."""
         for tool in other.snapshot():
             self.add(tool)
         return self
 
     def reveal(self, *names: str) -> None:
-        """Show deferred tools to the model from now on, after the ones it knows, so that prompt caches survive."""
+        """Show deferred tools to the model from now on, after the others, so that prompt caches survive."""
         fresh = [name for name in names if name in self._tools and name not in self._revealed]
         if fresh:
             self._revealed.update(dict.fromkeys(fresh))
-            self._changed(ToolsChanged())
+            self._notify(ToolsChanged())
 
     def get(self, name: str) -> Tool | None:
-        """Find a tool by name, alias or wire name."""
+        """Return a tool by name, alias or wire name."""
         return self.snapshot().get(name)
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return sorted(self._tools)
 
     def definitions(self) -> tuple[ToolSpec, ...]:
-        """What the model is shown; the same immutable value until something changes."""
+        """Return the definitions the model is shown; the same object until something changes."""
         return self.snapshot().definitions
 
     def snapshot(self) -> Catalog:
-        """One turn's frozen view."""
+        """Return the immutable view for one turn."""
         kept = self._snapshot
         if kept is None or kept[0] != self.changes:
-            # counted before it is taken: a change made meanwhile by another thread must not be lost
+            # the counter is read before the tools: a change by another thread in between must not be lost
             kept = self._snapshot = (self.changes, Catalog(self._tools, tuple(self._revealed)))
         return kept[1]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told of every change; returns the way to stop listening."""
+        """Call a listener on every change; return a function that removes it."""
         self._listeners.append(listener)
 
         def unsubscribe() -> None:
@@ -114,7 +127,7 @@ class Registry:
 
         return unsubscribe
 
-    def _changed(self, event: ToolsChanged) -> None:
+    def _notify(self, event: ToolsChanged) -> None:
         self.changes += 1
         for listener in tuple(self._listeners):
             listener(event)
@@ -135,7 +148,7 @@ class Registry:
         return tool
 
 
-def _fix(mistaken: object) -> str:
+def _suggest_fix(mistaken: object) -> str:
     if isinstance(mistaken, (list, tuple, set)):
         return "write Registry(*tools)"
     return "make an instance of it" if isinstance(mistaken, type) else "decorate the function with @tool"

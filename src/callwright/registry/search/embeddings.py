@@ -113,35 +113,41 @@ def _package_file(package: str, name: str) -> Path:
     return path
 
 
-_MOST_ROWS = 20_000
+_MAX_ROWS = 20_000
 _WAIT_SECONDS = 2.0
-_ASKED_AT_ONCE = 500
-_UNIT = 1e-3
+_MAX_SQL_VARIABLES = 500
+_UNIT_TOLERANCE = 1e-3
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (place INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB UNIQUE, row BLOB)"
 _READ = "SELECT key, row FROM vectors WHERE key IN ({})"
 _WRITE = "INSERT OR REPLACE INTO vectors (key, row) VALUES (?, ?)"
-_BOUND = "DELETE FROM vectors WHERE place <= (SELECT max(place) FROM vectors) - ?"
+_TRIM = "DELETE FROM vectors WHERE place <= (SELECT max(place) FROM vectors) - ?"
 
 
 class VectorCache:
-    """The vectors one model made, by text. Several processes may use the same file."""
+    """An on-disk cache of the vectors of one model, by text. Several processes may share the file.
 
-    def __init__(self, model: str, width: int, folder: Path | None = None, *, most_rows: int = _MOST_ROWS) -> None:
-        """`model` names whatever a vector of `width` numbers depends on; the oldest go above `most_rows`."""
+    Args:
+        model: Names everything a vector depends on, such as `MiniLM.identity`.
+        width: Numbers per vector.
+        folder: Where the file is; the user's cache folder by default.
+        max_rows: Vectors to keep; the oldest are removed above that.
+    """
+
+    def __init__(self, model: str, width: int, folder: Path | None = None, *, max_rows: int = _MAX_ROWS) -> None:
         self._model = model
         self._width = width
         self._file = (cache_folder() if folder is None else folder) / "vectors.db"
-        self._most_rows = most_rows
+        self._max_rows = max_rows
 
     def get(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Return the vectors that are known; what does not look like one is left out."""
+        """Return the cached vectors by text; damaged rows are left out."""
         wanted = {self._key(text): text for text in texts}
         found: dict[str, Any] = {}
 
         def read(connection: sqlite3.Connection) -> None:
             keys = list(wanted)
-            for start in range(0, len(keys), _ASKED_AT_ONCE):
-                asked = keys[start : start + _ASKED_AT_ONCE]
+            for start in range(0, len(keys), _MAX_SQL_VARIABLES):
+                asked = keys[start : start + _MAX_SQL_VARIABLES]
                 for key, data in connection.execute(_READ.format(",".join("?" * len(asked))), asked):
                     if (row := self._vector(data)) is not None:
                         found[wanted[key]] = row
@@ -150,13 +156,13 @@ class VectorCache:
         return found
 
     def put(self, rows: Mapping[str, Any]) -> None:
-        """Keep vectors, in place of those of the same texts."""
+        """Store vectors by text, replacing those of the same texts."""
         entries = [(self._key(text), row.astype("<f4").tobytes()) for text, row in rows.items()]
 
         def write(connection: sqlite3.Connection) -> None:
             with connection:  # all of it or nothing
                 connection.executemany(_WRITE, entries)
-                connection.execute(_BOUND, [self._most_rows])
+                connection.execute(_TRIM, [self._max_rows])
 
         self._with_file(write)
 
@@ -168,7 +174,7 @@ class VectorCache:
             return None
         numpy: Any = import_module("numpy")
         row = numpy.frombuffer(data, "<f4")
-        return row if abs(float(row @ row) - 1.0) < _UNIT else None  # false for NaN too
+        return row if abs(float(row @ row) - 1.0) < _UNIT_TOLERANCE else None  # false for NaN too
 
     def _with_file(self, work: Callable[[sqlite3.Connection], None]) -> None:
         try:
@@ -176,14 +182,14 @@ class VectorCache:
             with closing(sqlite3.connect(self._file, timeout=_WAIT_SECONDS)) as connection:
                 connection.execute(_SCHEMA)
                 work(connection)
-        except (sqlite3.OperationalError, OSError):  # locked, full, read-only: perhaps it goes well next time
+        except (sqlite3.OperationalError, OSError):  # locked, full or read-only: the next attempt may succeed
             return
-        except sqlite3.DatabaseError:  # not a database, or a broken one: begun afresh next time
+        except sqlite3.DatabaseError:  # damaged: the next call starts a new file
             with suppress(OSError):
                 self._file.unlink()
 
 
 def cache_folder() -> Path:
-    """Where this user's caches are."""
+    """Return the user's cache folder for callwright."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path("~/.cache").expanduser()) / "callwright"

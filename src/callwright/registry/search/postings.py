@@ -1,7 +1,4 @@
-"""Which tools say which term, and how rare a term is: all that ranking needs to know of the collection.
-
-How much each term says about a tool, by the place where it stands.
-"""
+"""The inverted index: which tools contain a term, with what weight, and how rare the term is."""
 
 import string
 from collections.abc import Iterable, Sequence
@@ -12,10 +9,10 @@ from math import fsum, log  # fsum does not depend on the order of a set
 from callwright.core._fast import maker
 from callwright.core.json import Json
 from callwright.core.spec import ToolSpec
-from callwright.registry.search.text import SYNONYMS, Spelling, spoken, terms
+from callwright.registry.search.text import SYNONYMS, Spelling, normalize_name, terms
 
 _SATURATION = 1.2
-_DEEPEST = 6
+_MAX_DEPTH = 6
 _BRANCHES = ("items", "anyOf", "oneOf", "allOf", "additionalProperties")
 _BRANCHING = frozenset(_BRANCHES)
 
@@ -24,7 +21,7 @@ _BRANCHING = frozenset(_BRANCHES)
 class _Field:
     weight: float
     dilution: float = 0.0
-    """How fast a word loses weight as the field gets longer; a name or an enum does not dilute its words."""
+    """How fast a word loses weight as the field gets longer; 0 for names and enums."""
 
 
 _NAME = _Field(2.0)
@@ -37,22 +34,22 @@ _CHOICE = _Field(0.6)
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """A tool as search sees it; nothing in it depends on the other tools."""
+class WeightedTool:
+    """The terms of one tool with their weights; independent of the other tools."""
 
     spec: ToolSpec
     sums: dict[str, float]
-    """By term, how much is made of it, all fields together."""
+    """The weight of each term, summed over all fields."""
     name: frozenset[str]
     prose: tuple[Sequence[str], ...]
-    """The texts whose neighbouring words count as phrases."""
+    """The texts whose neighbouring terms count as phrases."""
 
 
-_weighed = maker(Weighed)
+_make_weighted = maker(WeightedTool)
 
 
-def weigh(spec: ToolSpec) -> Weighed:
-    """Read everything a tool says about itself."""
+def weigh_tool(spec: ToolSpec) -> WeightedTool:
+    """Weigh the terms in the name, texts and parameters of a tool."""
     sums: dict[str, float] = {}
     name = _add(sums, spec.name, _NAME)
     description = _add(sums, spec.description, _DESCRIPTION)
@@ -65,11 +62,11 @@ def weigh(spec: ToolSpec) -> Weighed:
     _add(sums, " ".join(parameters.names), _PARAMETER)
     _add(sums, " ".join(parameters.texts), _PARAMETER_TEXT)
     _add(sums, " ".join(parameters.choices), _CHOICE)
-    return _weighed(spec, sums, frozenset(name), (name, description, hint))
+    return _make_weighted(spec, sums, frozenset(name), (name, description, hint))
 
 
 def impact(weight: float) -> float:
-    """What a term adds per unit of rarity, between 0 and the saturation + 1: saying it often is soon often enough."""
+    """Return what a term adds per unit of rarity: BM25's saturation, between 0 and `_SATURATION` + 1."""
     return (_SATURATION + 1) * weight / (weight + _SATURATION)
 
 
@@ -87,7 +84,7 @@ def _add(sums: dict[str, float], text: str, field: _Field) -> Sequence[str]:
 
 
 class _Parameters:
-    """What a schema says in words, wherever it nests."""
+    """Collects the names, descriptions and enum values of a schema at any depth."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -95,8 +92,8 @@ class _Parameters:
         self.choices: list[str] = []
 
     def read(self, schema: Json, depth: int = 0) -> None:
-        """Take in what a schema says, then what its parts say."""
-        if not isinstance(schema, dict) or depth > _DEEPEST:  # a spec's schema is frozen: all its mappings are dicts
+        """Collect from a schema and its parts."""
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH:  # a spec's schema is frozen: all its mappings are dicts
             return
         text = schema.get("description")
         if isinstance(text, str):
@@ -121,142 +118,142 @@ def _several(value: Json) -> Sequence[Json]:
 
 
 _SYNONYM = 0.4
-_NEARLY = 0.3
-_SIGNS = str.maketrans("", "", string.punctuation + " ")
+_SIMILAR = 0.3
+_PUNCTUATION = str.maketrans("", "", string.punctuation + " ")
 
 
 class Postings:
-    """The collection by term, kept up to date tool by tool."""
+    """The tools by term; values derived from them are computed when needed and cached until a change."""
 
     __slots__ = (
-        "_called",
-        "_having",
+        "_by_name",
+        "_by_term",
         "_impacts",
         "_meanings",
-        "_names",
+        "_name_rarities",
         "_phrases",
         "_rarities",
-        "_said",
         "_spelling",
         "_stale",
+        "_tool_impacts",
         "tools",
     )
 
     def __init__(self) -> None:
-        self.tools: dict[str, Weighed] = {}
+        self.tools: dict[str, WeightedTool] = {}
         self._phrases: dict[str, frozenset[tuple[str, str]]] = {}
-        self._said: dict[str, dict[str, float]] = {}
-        self._begin()
+        self._tool_impacts: dict[str, dict[str, float]] = {}
+        self._clear()
 
-    def _begin(self) -> None:
-        self._having: dict[str, list[Weighed]] = {}
-        self._called: dict[str, list[str]] = {}
+    def _clear(self) -> None:
+        self._by_term: dict[str, list[WeightedTool]] = {}
+        self._by_name: dict[str, list[str]] = {}
         self._stale = False
-        self._forget_derived()
+        self._clear_caches()
 
-    def learn(self, tools: Iterable[Weighed]) -> None:
-        """Take in tools, each in place of one of the same name."""
+    def add(self, tools: Iterable[WeightedTool]) -> None:
+        """Add tools, each replacing one of the same name."""
         for tool in tools:
             name = tool.spec.name
             if name in self.tools:
-                self.forget(name)
+                self.remove(name)
             self.tools[name] = tool
             if not self._stale:
-                self._enter(tool)
-        self._forget_derived()
+                self._index(tool)
+        self._clear_caches()
 
-    def forget(self, name: str) -> None:
-        """Leave no trace of a tool, whether or not it was known."""
+    def remove(self, name: str) -> None:
+        """Remove a tool if it is known; `rebuild` must be called before the next query."""
         if self.tools.pop(name, None) is not None:
             self._phrases.pop(name, None)
-            self._said.pop(name, None)
+            self._tool_impacts.pop(name, None)
             self._stale = True
 
-    def settle(self) -> None:
-        """Make ready to be asked: what was forgotten is left out of the lists, all of it at once."""
+    def rebuild(self) -> None:
+        """Rebuild the lists if tools were removed: one pass for all of them is cheaper than one search per tool."""
         if self._stale:
-            self._begin()
+            self._clear()
             for tool in self.tools.values():
-                self._enter(tool)
+                self._index(tool)
 
-    def _enter(self, tool: Weighed) -> None:
-        having = self._having
+    def _index(self, tool: WeightedTool) -> None:
+        by_term = self._by_term
         for term in tool.sums:
-            if term in having:
-                having[term].append(tool)
+            if term in by_term:
+                by_term[term].append(tool)
             else:
-                having[term] = [tool]
+                by_term[term] = [tool]
         for name in (tool.spec.name, *tool.spec.aliases):
-            self._called.setdefault(_key(name), []).append(tool.spec.name)
+            self._by_name.setdefault(_key(name), []).append(tool.spec.name)
 
     def impacts(self, term: str) -> dict[str, float]:
-        """Return how prominently each tool says a term of `meanings`."""
+        """Return the impact of a known term on each tool that contains it."""
         found = self._impacts.get(term)
         if found is None:
-            found = self._impacts[term] = {tool.spec.name: impact(tool.sums[term]) for tool in self._having[term]}
+            found = self._impacts[term] = {tool.spec.name: impact(tool.sums[term]) for tool in self._by_term[term]}
         return found
 
-    def said(self, name: str) -> dict[str, float]:
-        """Return how prominently a tool says each of its terms."""
-        found = self._said.get(name)
+    def tool_impacts(self, name: str) -> dict[str, float]:
+        """Return the impact of each term of a tool."""
+        found = self._tool_impacts.get(name)
         if found is None:
-            found = self._said[name] = {term: impact(weight) for term, weight in self.tools[name].sums.items()}
+            found = self._tool_impacts[name] = {term: impact(weight) for term, weight in self.tools[name].sums.items()}
         return found
 
-    def called(self, spelling: str) -> list[str]:
-        """Return the tools that have this name or alias, as `spoken`."""
-        likely = dict.fromkeys(self._called.get(_key(spelling), ()))
+    def find_named(self, spelling: str) -> list[str]:
+        """Return the tools with this name or alias, given as `normalize_name` returns it."""
+        likely = dict.fromkeys(self._by_name.get(_key(spelling), ()))
         return [name for name in likely if spelling in _spellings(self.tools[name])]
 
     def rarity(self, term: str) -> float:
-        """Return how much it says that a tool has this term: the inverse document frequency."""
+        """Return the inverse document frequency of a term."""
         rarity = self._rarities.get(term)
         if rarity is None:
-            having = len(self._having.get(term, ()))
-            rarity = self._rarities[term] = log(1 + (len(self.tools) - having + 0.5) / (having + 0.5))
+            count = len(self._by_term.get(term, ()))
+            rarity = self._rarities[term] = log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
         return rarity
 
     def name_rarity(self, name: str) -> float:
-        """Return what it says to say the whole name of a tool."""
-        rarity = self._names.get(name)
+        """Return the summed rarity of the terms in a tool's name."""
+        rarity = self._name_rarities.get(name)
         if rarity is None:
-            rarity = self._names[name] = fsum(map(self.rarity, self.tools[name].name))
+            rarity = self._name_rarities[name] = fsum(map(self.rarity, self.tools[name].name))
         return rarity
 
     def phrases(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return the neighbouring terms in what a tool says."""
+        """Return the pairs of neighbouring terms in a tool's texts."""
         phrases = self._phrases.get(name)
         if phrases is None:
             phrases = self._phrases[name] = frozenset(chain.from_iterable(map(pairwise, self.tools[name].prose)))
         return phrases
 
     def meanings(self, term: str) -> list[tuple[str, float]]:
-        """Return the known terms somebody may mean by a term, each with how surely."""
+        """Return the known terms a query term may stand for, each with a certainty from 0 to 1."""
         known = self._meanings.get(term)
         if known is None:
             known = self._meanings[term] = self._interpret(term)
         return known
 
     def _interpret(self, term: str) -> list[tuple[str, float]]:
-        same = [(other, _SYNONYM) for other in SYNONYMS.get(term, ()) if other in self._having]
-        if term in self._having:
+        same = [(other, _SYNONYM) for other in SYNONYMS.get(term, ()) if other in self._by_term]
+        if term in self._by_term:
             return [(term, 1.0), *same]
         if self._spelling is None:
-            self._spelling = Spelling(self._having)
-        return same or [(other, _NEARLY) for other in self._spelling.near(term)]
+            self._spelling = Spelling(self._by_term)
+        return same or [(other, _SIMILAR) for other in self._spelling.near(term)]
 
-    def _forget_derived(self) -> None:
+    def _clear_caches(self) -> None:
         self._impacts: dict[str, dict[str, float]] = {}
         self._rarities: dict[str, float] = {}
-        self._names: dict[str, float] = {}
+        self._name_rarities: dict[str, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None
 
 
-def _spellings(tool: Weighed) -> set[str]:
-    return set(map(spoken, (tool.spec.name, *tool.spec.aliases)))
+def _spellings(tool: WeightedTool) -> set[str]:
+    return set(map(normalize_name, (tool.spec.name, *tool.spec.aliases)))
 
 
 def _key(name: str) -> str:
-    """What names that are spoken alike share; cheap, because every name of thousands is asked for it."""
-    return (name if name.isascii() else spoken(name)).translate(_SIGNS).lower()
+    """Return a key shared by names that normalize alike; cheaper than `normalize_name`, called for every name."""
+    return (name if name.isascii() else normalize_name(name)).translate(_PUNCTUATION).lower()

@@ -1,4 +1,4 @@
-"""Finding tools by meaning as well as by words: the lexical index fused with a local embedding model."""
+"""`SemanticIndex`: tool search by words and by meaning, the lexical index fused with a local embedding model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
@@ -8,28 +8,35 @@ from typing import Any
 from callwright.core.spec import ToolSpec
 from callwright.registry.search.embeddings import Embed, MiniLM, VectorCache
 from callwright.registry.search.index import Hit, ToolIndex
-from callwright.registry.search.text import parts, read, split, spoken
+from callwright.registry.search.text import split_sentences, parse_query, split_words, normalize_name
 
-_MEANING = 1.0
-_SENTENCE = 0.7
-_FAINT = 0.05
-_CALLED = 10.0
+_MEANING_WEIGHT = 1.0
+_SENTENCE_WEIGHT = 0.7
+_MIN_SIMILARITY = 0.05
+_NAMED_BONUS = 10.0
 _CANDIDATES = 50
-_MOST_PARTS = 12
-_SHORTEST_PART = 3
+_MAX_SENTENCES = 12
+_MIN_SENTENCE_WORDS = 3
 
 
 class SemanticIndex:
-    """A `ToolIndex` that also finds what is said in other words.
+    """A `ToolIndex` that also finds tools described in other words.
 
-    The first search after a change embeds the tools that are new, some milliseconds each; the vectors are kept in the
-    user's cache folder, so that the next process finds them there.
+    The first search after a change embeds the new tools, some milliseconds each. The vectors are cached in the user's
+    cache folder, so the next process does not compute them again.
+
+    Args:
+        specs: Tools to add.
+        embed: Your own embedding function; `MiniLM` by default.
+        cache: Cache for the vectors of your own function; `MiniLM` has one by default.
+
+    Raises:
+        UsageError: There is no `embed` and the extra `semantic` is not installed.
     """
 
     def __init__(
         self, specs: Iterable[ToolSpec] = (), embed: Embed | None = None, *, cache: VectorCache | None = None
     ) -> None:
-        """Vectors of an `embed` of your own are kept where you pass a `cache` for it."""
         if embed is None:
             embed = MiniLM()
             cache = cache or VectorCache(embed.identity, embed.width)
@@ -44,35 +51,39 @@ class SemanticIndex:
         return len(self._specs)
 
     def add(self, spec: ToolSpec) -> None:
-        """Make a tool findable, in place of one of the same name."""
+        """Add a tool, replacing one of the same name."""
         with self._lock:
             self._specs[spec.name] = spec
             self._lexical.add(spec)
-            self._meanings.put(spec.name, f"{spoken(spec.name)}: {spec.description}")
+            self._meanings.put(spec.name, f"{normalize_name(spec.name)}: {spec.description}")
 
     def remove(self, name: str) -> None:
-        """Make a tool unfindable."""
+        """Remove a tool.
+
+        Raises:
+            UsageError: The index has no tool of this name.
+        """
         with self._lock:
             self._lexical.remove(name)
             self._meanings.drop(name)
             del self._specs[name]
 
     def search(self, query: str, k: int = 10) -> list[Hit]:
-        """Return the k tools that fit best by words and meaning, best first."""
-        if k < 1 or not self._specs or not split(query):
+        """Return the k best tools by words and meaning, best first."""
+        if k < 1 or not self._specs or not split_words(query):
             return []
         with self._lock:
             hits = self._lexical.search(query, max(k, _CANDIDATES))
-            return fused(hits, self._meanings.near(query), self._called(query, hits), k)
+            return fuse(hits, self._meanings.near(query), self._find_named(query, hits), k)
 
-    def _called(self, query: str, hits: Sequence[Hit]) -> set[str]:
-        called = read(query).called
+    def _find_named(self, query: str, hits: Sequence[Hit]) -> set[str]:
+        names = parse_query(query).names
         specs = (self._specs[hit.name] for hit in hits)
-        return {spec.name for spec in specs if not called.isdisjoint(map(spoken, (spec.name, *spec.aliases)))}
+        return {spec.name for spec in specs if not names.isdisjoint(map(normalize_name, (spec.name, *spec.aliases)))}
 
 
 class _Meanings:
-    """A vector per tool, made when it is first needed."""
+    """One vector per tool, computed when it is first needed."""
 
     def __init__(self, embed: Embed, cache: VectorCache | None) -> None:
         self._embed = embed
@@ -91,20 +102,22 @@ class _Meanings:
         self._matrix = None
 
     def near(self, query: str) -> dict[str, float]:
-        """Return how close every tool comes to the request, 1 for the closest: to all of it, and to one sentence.
+        """Return the similarity of every tool to the whole request and to its best sentence, 1 for the closest.
 
-        Each sentence is held against its own best, so that a vague one counts as much as a precise one.
+        Each sentence is compared with its own best match, so that a vague one counts as much as a precise one.
         """
         if self._matrix is None:
-            self._settle()
-        sentences = [part for part in parts(query) if len(part.split()) >= _SHORTEST_PART][:_MOST_PARTS]
-        said = [query, *sentences] if len(sentences) > 1 else [query]
-        similar = self._matrix @ self._embed(said).T
-        share = similar / similar.max(0).clip(_FAINT)
-        both = (1 - _SENTENCE) * share[:, 0] + _SENTENCE * share[:, len(said) > 1 :].max(1)
+            self._update()
+        sentences = [part for part in split_sentences(query) if len(part.split()) >= _MIN_SENTENCE_WORDS][
+            :_MAX_SENTENCES
+        ]
+        texts = [query, *sentences] if len(sentences) > 1 else [query]
+        similar = self._matrix @ self._embed(texts).T
+        share = similar / similar.max(0).clip(_MIN_SIMILARITY)
+        both = (1 - _SENTENCE_WEIGHT) * share[:, 0] + _SENTENCE_WEIGHT * share[:, len(texts) > 1 :].max(1)
         return dict(zip(self._names, both.tolist(), strict=True))
 
-    def _settle(self) -> None:
+    def _update(self) -> None:
         self._rows |= self._vectors(sorted(set(self._texts.values()) - self._rows.keys()))
         self._rows = {text: self._rows[text] for text in self._texts.values()}
         self._names = sorted(self._texts)
@@ -116,23 +129,23 @@ class _Meanings:
         new = [text for text in texts if text not in known]
         if not new:
             return known
-        # as they would be read back, so that a search does not depend on what was kept
+        # rounded as the cache does, so that results do not depend on what was cached
         made = dict(zip(new, self._embed(new).astype("<f4"), strict=True))
         if self._cache is not None:
             self._cache.put(made)
         return known | made
 
 
-def fused(hits: Sequence[Hit], near: Mapping[str, float], called: set[str], k: int) -> list[Hit]:
-    """Add up what words and meaning say, both against their own best; a tool called by its name stays first."""
+def fuse(hits: Sequence[Hit], near: Mapping[str, float], named: set[str], k: int) -> list[Hit]:
+    """Add the scores of words and meaning, each relative to its best; tools in `named` stay first."""
     words = {hit.name: hit for hit in hits}
-    loudest = max((hit.score for hit in hits if hit.name not in called), default=1.0)
+    best_score = max((hit.score for hit in hits if hit.name not in named), default=1.0)
     scores: dict[str, float] = {}
     for name, similarity in near.items():
-        said = min(words[name].score / loudest, 1.0) if name in words else 0.0
-        scores[name] = said + _MEANING * similarity + (_CALLED if name in called else 0.0)
-    best = sorted(scores, key=lambda name: (-scores[name], name))[:k]
-    return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in best]
+        lexical = min(words[name].score / best_score, 1.0) if name in words else 0.0
+        scores[name] = lexical + _MEANING_WEIGHT * similarity + (_NAMED_BONUS if name in named else 0.0)
+    order = sorted(scores, key=lambda name: (-scores[name], name))[:k]
+    return [Hit(name, scores[name], _why(words.get(name), near[name])) for name in order]
 
 
 def _why(hit: Hit | None, similarity: float) -> str:

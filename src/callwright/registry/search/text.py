@@ -1,13 +1,4 @@
-"""The words search treats specially: those that say nothing, and those that say the same.
-
-English word stems by Porter's algorithm, so that `searching`, `searches` and `search` are one word.
-
-Text and identifiers as comparable terms: split, folded, stemmed, without the words that say nothing.
-
-What a request says: its sentences as terms, its phrases, the tools it calls by name.
-
-Known terms near an unknown one: a slip of the finger, or a part of a longer word.
-"""
+"""Turns texts, identifiers and queries into search terms: word splitting, Porter stems, stop words, synonyms, typos."""
 
 import re
 import unicodedata
@@ -40,15 +31,15 @@ _SHADED_ENDINGS = tuple(_SHADED)
 
 
 def stem(word: str) -> str:
-    """Reduce a lower-case word to what its inflections share; other writing comes back as it is."""
+    """Return the Porter stem of a lower-case English word; any other text is returned unchanged."""
     if not _PLAIN.fullmatch(word):
         return word
     word = _without_plural(word)
     word = _without_tense(word)
     if word[-1] == "y" and _VOWEL.match(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(word, _DERIVED_ENDINGS, _DERIVED)
-    word = _replaced(word, _SHADED_ENDINGS, _SHADED)
+    word = _replace_ending(word, _DERIVED_ENDINGS, _DERIVED)
+    word = _replace_ending(word, _SHADED_ENDINGS, _SHADED)
     if word.endswith(_LAST):
         word = _without_last(word)
     return _without_final_e(word)
@@ -71,8 +62,8 @@ def _without_tense(word: str) -> str:
     return base[:-1] if _DOUBLED.search(base) else base
 
 
-def _replaced(word: str, endings: tuple[str, ...], table: dict[str, str]) -> str:
-    if not word.endswith(endings):  # true of most words, and much the quickest way to see it
+def _replace_ending(word: str, endings: tuple[str, ...], table: dict[str, str]) -> str:
+    if not word.endswith(endings):  # most words end here, and this test is much the cheapest
         return word
     ending = next(filter(word.endswith, endings))
     base = word.removesuffix(ending)
@@ -92,7 +83,7 @@ def _without_final_e(word: str) -> str:
     return base if word.endswith("ll") and _TWO_SYLLABLES.match(word) else word
 
 
-_SILENT_WORDS = """
+_STOP_WORDS = """
 a about above after again against all also am an and any are aren as at be because been before being below between
 both but by can cannot could couldn d did didn do does doesn doing don down during each either else few for from
 further had has have having he her here hers herself him himself his how i if in into is isn it its itself just ll
@@ -104,7 +95,7 @@ able dear hello help hey hi kindly know let like maybe need needed needs ok okay
 want wanted wants
 """
 
-_SAME_WORDS = """
+_SYNONYM_GROUPS = """
 add create insert make new
 remove delete erase rm unlink
 update edit modify change
@@ -148,16 +139,16 @@ summarize summary
 authorization permission
 """
 
-SILENT = frozenset(_SILENT_WORDS.split())
-"""Function words, and the courtesies around a request: every request has them, no tool is known by them."""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""Function words and courtesies, which occur in every request and tell nothing about a tool."""
 
-WRITTEN = {stem(word): word for word in reversed(_SAME_WORDS.split())}
-"""A word to show for the term of a synonym."""
+TERM_WORDS = {stem(word): word for word in reversed(_SYNONYM_GROUPS.split())}
+"""A readable word for the term of each synonym."""
 
 
 def _synonyms() -> dict[str, tuple[str, ...]]:
     known: dict[str, tuple[str, ...]] = {}
-    for line in _SAME_WORDS.strip().splitlines():
+    for line in _SYNONYM_GROUPS.strip().splitlines():
         group = list(dict.fromkeys(map(stem, line.split())))
         for term in group:
             known[term] = (*known.get(term, ()), *(other for other in group if other != term))
@@ -165,12 +156,12 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
 
 
 SYNONYMS = _synonyms()
-"""Terms that mean the same on any list of tools, by term."""
+"""Synonyms by term."""
 
 
 _WORD = re.compile(
     r"[a-z]{3,}|[A-Z][a-z]{2,}"
-    r"|[A-Za-z]{1,2}\d+"  # s3, mp4, v2: the letters alone say nothing
+    r"|[A-Za-z]{1,2}\d+"  # s3, mp4, v2: the letters alone are meaningless
     r"|[A-Z]{2,}s(?![a-z])"  # URLs: one word, not UR and Ls
     r"|[A-Z]+(?![a-z])"  # HTTP of HTTPServer
     r"|[A-Z]?[a-z]+"
@@ -179,60 +170,60 @@ _WORD = re.compile(
 )
 _ACCENT = re.compile(r"[\u0300-\u036f]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
-_AROUND = ".,;:!?()[]\"'`"
-_REMEMBERED = 100_000
+_SURROUNDING = ".,;:!?()[]\"'`"
+_MAX_CACHED = 100_000
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """The terms of every run without spaces met so far: texts repeat themselves, and looking up beats splitting."""
+    """A cache of the terms of each run without spaces: texts repeat themselves, and a lookup beats splitting."""
 
     __slots__ = ()
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        if len(self) >= _REMEMBERED:  # queries bring ids and numbers without end
+        if len(self) >= _MAX_CACHED:  # queries bring ever new ids and numbers
             self.clear()
-        bare = chunk if chunk.isalpha() else chunk.strip(_AROUND)
-        if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are: no need for the pattern
+        bare = chunk if chunk.isalpha() else chunk.strip(_SURROUNDING)
+        if bare.isascii() and bare.isalpha() and bare[1:].islower():  # most are, and need no regular expression
             term = term_of(bare.lower())
             found = self[chunk] = (term,) if term else ()
         else:
-            found = self[chunk] = tuple(filter(None, map(term_of, split(chunk))))
+            found = self[chunk] = tuple(filter(None, map(term_of, split_words(chunk))))
         return found
 
 
 _chunks = _Chunks()
 
 
-def split(text: str) -> list[str]:
-    """Cut text and identifiers into lower-case words: `getHTTPStatus_v2` is get, http, status, v2."""
+def split_words(text: str) -> list[str]:
+    """Split text and identifiers into lower-case words: `getHTTPStatus_v2` is get, http, status, v2."""
     if text.islower() and text.isascii():
         plain = text.replace("_", " ")
         if plain.replace(" ", "").isalpha():  # most names are: no need for the pattern
             return plain.split()
-    return [word.lower() for word in _WORD.findall(text if text.isascii() else _folded(text))]
+    return [word.lower() for word in _WORD.findall(text if text.isascii() else _fold(text))]
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_MAX_CACHED)
 def term_of(word: str) -> str:
-    """Return what the inflections of a word share; empty for a word that says nothing."""
-    return "" if word in SILENT else stem(word)
+    """Return the term of a word: its stem, or an empty text for a stop word."""
+    return "" if word in STOP_WORDS else stem(word)
 
 
 def terms(text: str) -> list[str]:
-    """Return what two texts must share to be about the same thing, in order, repetitions kept.
+    """Return the terms of a text in order, with repetitions.
 
-    A text of silent words only keeps them: a tool may be called `help`.
+    A text of stop words only keeps them: a tool may be named `help`.
     """
-    return list(chain.from_iterable(map(_chunks.__getitem__, text.split()))) or split(text)
+    return list(chain.from_iterable(map(_chunks.__getitem__, text.split()))) or split_words(text)
 
 
-def spoken(name: str) -> str:
-    """Return the words of a name, so that `readFile`, `read_file` and `read file` are equal."""
-    return " ".join(split(name)) or name
+def normalize_name(name: str) -> str:
+    """Return the words of a name, equal for `readFile`, `read_file` and `read file`."""
+    return " ".join(split_words(name)) or name
 
 
-def _folded(text: str) -> str:
-    """Drop accents; cut writing without spaces into overlapping pairs."""
+def _fold(text: str) -> str:
+    """Drop accents, and cut scripts without spaces into overlapping pairs of characters."""
     bare = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))
     return _UNSPACED.sub(lambda run: " ".join(_pairs(run[0])), bare)
 
@@ -243,65 +234,65 @@ def _pairs(run: str) -> Iterator[str]:
 
 _SENTENCE_END = re.compile(r"[.!?;:\n]+(?:\s+|$)")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9]*(?:[A-Za-z0-9][_.-]+(?=[A-Za-z0-9])|[a-z](?=[A-Z]))[\w.-]*[A-Za-z0-9]")
-_LONGEST_CHARS = 20_000
-_LONGEST_NAME = 200
+_MAX_QUERY_CHARS = 20_000
+_MAX_NAME_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A request, read once."""
+class ToolQuery:
+    """A parsed search query."""
 
     sentences: tuple[tuple[str, ...], ...]
-    """Terms in order, by sentence; sentences without any are left out."""
+    """The terms of each sentence; sentences without any are left out."""
     phrases: frozenset[tuple[str, str]]
     """Neighbouring terms."""
     words: dict[str, str]
-    """By term, the word it came from."""
-    called: frozenset[str]
-    """Names the request may be calling, as spoken."""
+    """The word each term came from."""
+    names: frozenset[str]
+    """Names of tools the query may contain, normalized."""
 
 
-def read(text: str) -> Query:
-    """Take a request apart."""
-    text = text[:_LONGEST_CHARS]
+def parse_query(text: str) -> ToolQuery:
+    """Parse a search query."""
+    text = text[:_MAX_QUERY_CHARS]
     words: dict[str, str] = {}
-    sentences = [sentence for part in parts(text) if (sentence := _sentence(part, words))]
-    if not sentences and (silent := split(text)):  # a tool may be called `help`
-        sentences, words = [tuple(silent)], dict(zip(silent, silent, strict=True))
+    sentences = [sentence for part in split_sentences(text) if (sentence := _sentence(part, words))]
+    if not sentences and (ignored := split_words(text)):  # a tool may be named `help`
+        sentences, words = [tuple(ignored)], dict(zip(ignored, ignored, strict=True))
     phrases = frozenset(pair for sentence in sentences for pair in pairwise(sentence))
-    return Query(tuple(sentences), phrases, words, _called(text))
+    return ToolQuery(tuple(sentences), phrases, words, _find_names(text))
 
 
-def parts(text: str) -> list[str]:
-    """Return the sentences of a request, as they are written."""
-    return [part for part in _SENTENCE_END.split(text[:_LONGEST_CHARS]) if part.strip()]
+def split_sentences(text: str) -> list[str]:
+    """Split a query into sentences."""
+    return [part for part in _SENTENCE_END.split(text[:_MAX_QUERY_CHARS]) if part.strip()]
 
 
 def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
-    said = [(term, word) for word in split(text) if (term := term_of(word))]
-    for term, word in said:
+    found = [(term, word) for word in split_words(text) if (term := term_of(word))]
+    for term, word in found:
         words.setdefault(term, word)
-    return tuple(term for term, _ in said)
+    return tuple(term for term, _ in found)
 
 
-def _called(text: str) -> frozenset[str]:
-    """Only the whole request, or a word that is built like an identifier: `search` in a sentence is a verb."""
-    whole = [text.strip()] if len(text) <= _LONGEST_NAME else []
-    return frozenset(map(spoken, whole + _IDENTIFIER.findall(text)))
+def _find_names(text: str) -> frozenset[str]:
+    """Return the whole query and the identifiers in it as names; a plain `search` in a sentence is a verb."""
+    whole = [text.strip()] if len(text) <= _MAX_NAME_CHARS else []
+    return frozenset(map(normalize_name, whole + _IDENTIFIER.findall(text)))
 
 
-_SHORTEST = 4
-_MOST = 4
+_MIN_WORD_CHARS = 4
+_MAX_SIMILAR = 4
 
 
 class Spelling:
-    """A frozen vocabulary that forgives one wrong, missing, doubled or swapped letter."""
+    """Finds known words similar to an unknown one: one edit apart, its two halves, or words that contain it."""
 
     __slots__ = ("_joined", "_known", "_without_one")
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self._known = frozenset(vocabulary)
-        known = sorted(word for word in self._known if len(word) >= _SHORTEST and word.isalpha())
+        known = sorted(word for word in self._known if len(word) >= _MIN_WORD_CHARS and word.isalpha())
         self._joined = "\n" + "\n".join(known) + "\n"
         self._without_one: dict[str, list[str]] = {}
         for word in known:
@@ -309,17 +300,17 @@ class Spelling:
                 self._without_one.setdefault(variant, []).append(word)
 
     def near(self, word: str) -> list[str]:
-        """Return the few known words closest to one that is not known; slips before parts."""
-        if len(word) < _SHORTEST or not word.isalpha():
+        """Return the few known words closest to an unknown one: typos first, then halves, then containing words."""
+        if len(word) < _MIN_WORD_CHARS or not word.isalpha():
             return []
-        slips = {known for variant in _variants(word) for known in self._without_one.get(variant, ())}
-        found = sorted(slips, key=lambda known: (known[0] != word[0], abs(len(known) - len(word)), known))
+        typos = {known for variant in _variants(word) for known in self._without_one.get(variant, ())}
+        found = sorted(typos, key=lambda known: (known[0] != word[0], abs(len(known) - len(word)), known))
         found = found or self._halves(word) or sorted(self._containing(word), key=lambda known: (len(known), known))
-        return found[:_MOST]
+        return found[:_MAX_SIMILAR]
 
     def _halves(self, word: str) -> list[str]:
-        """`screenshot` is `screen_shot` to some."""
-        for place in range(_SHORTEST - 1, len(word) - _SHORTEST + 2):
+        """Split a compound into known words: some write `screen_shot` for `screenshot`."""
+        for place in range(_MIN_WORD_CHARS - 1, len(word) - _MIN_WORD_CHARS + 2):
             halves = [term_of(word[:place]), term_of(word[place:])]
             if self._known.issuperset(halves):
                 return halves
@@ -334,5 +325,5 @@ class Spelling:
 
 
 def _variants(word: str) -> set[str]:
-    """The word and the word without one of its letters: what two words one edit apart have in common."""
+    """Return the word, and the word without each of its letters; words one edit apart share one of these."""
     return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
