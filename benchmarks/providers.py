@@ -66,7 +66,7 @@ def body_microseconds(provider: AnthropicMessages | OpenAIResponses | OpenAIChat
     """What one body costs after so many turns."""
     history = _after(turns)
     request = ModelRequest(history, _SYSTEM, _TOOLS)
-    return _microseconds(history, lambda: provider._body(request, provider._edges.of(request)))
+    return _microseconds(history, lambda: provider._body(request, provider._encoder.encode(request)))
 
 
 def _told(name: str, measured: list[float]) -> tuple[str, str, str, bool]:

@@ -30,7 +30,9 @@ async def recorded_at(
     conversation: tuple[Any, ...],
 ) -> tuple[Path, list[ModelEvent]]:
     """A cassette of two turns: an answer to a long conversation, and a refusal."""
-    busy = LoopbackReply([b'{"error": {"message": "busy"}}'], 429, {"content-type": "application/json", "retry-after": "3"})
+    busy = LoopbackReply(
+        [b'{"error": {"message": "busy"}}'], 429, {"content-type": "application/json", "retry-after": "3"}
+    )
     server.reply(LoopbackReply([recorded("anthropic")]), busy)
     claude = AnthropicMessages("claude-test", api_key=_SECRET, base_url=server.url)
     recording = Recording(claude, tmp_path / "turns.json")

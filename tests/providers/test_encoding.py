@@ -13,19 +13,19 @@ from hypothesis import given, strategies as st
 from callwright.core.calls import ToolCall
 from callwright.core.messages import History, Message, UserMessage
 from callwright.providers.encoding import (
-    Kept,
+    IdentityCache,
     assemble,
     call_arguments,
-    grown,
-    parsed_object,
-    pieced,
+    encode_history,
+    list_pieces,
+    parse_object,
     to_bytes,
     wire_id,
     wire_name,
 )
 from callwright.providers.errors import retry_after
 
-_VENDORS = ("anthropic", "openai", "google.genai", "httpx2")
+_VENDORS = ("anthropic", "openai", "google.genai", "httpx2", "genai_prices")
 
 
 def _encode(message: Message) -> bytes:
@@ -36,18 +36,18 @@ def _encode(message: Message) -> bytes:
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=12), st.text(max_size=3))
 def test_a_history_that_grows_reads_like_one_encoded_whole(steps: list[tuple[int, int]], system: str) -> None:
     history, said = History(), list[str]()
-    for count, loose in steps:
+    for count, unjoined in steps:
         for _ in range(count):
             said.append(f"{len(said)}")
             history.append(UserMessage(said[-1]))
-        settled, last = grown(history, "key", _encode, loose=loose)
-        body = assemble({"system": to_bytes(system), "messages": pieced(settled, *last)})
+        settled, last = encode_history(history, "key", _encode, unjoined=unjoined)
+        body = assemble({"system": to_bytes(system), "messages": list_pieces(settled, *last)})
         assert json.loads(body) == {"system": system, "messages": said}
-        assert len(last) == min(loose, len(said))
+        assert len(last) == min(unjoined, len(said))
 
 
 def test_a_list_of_nothing_is_a_list() -> None:
-    assert json.loads(assemble({"messages": pieced(b"")})) == {"messages": []}
+    assert json.loads(assemble({"messages": list_pieces(b"")})) == {"messages": []}
 
 
 @given(st.text())
@@ -70,7 +70,7 @@ def test_a_name_no_tool_has_is_still_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": NaN}', '{"a": 1e999}', '{"a": ', "[" * 100_000, "null"])
 def test_what_is_no_json_object_is_not_taken_for_one(text: str) -> None:
-    assert parsed_object(text) is None
+    assert parse_object(text) is None
 
 
 @given(st.one_of(st.text(), st.binary()))
@@ -79,14 +79,14 @@ def test_arguments_go_back_as_an_object_whatever_the_model_wrote(arguments: str 
 
 
 def test_what_was_made_is_kept_for_the_same_objects_only() -> None:
-    kept: Kept[object] = Kept()
+    kept: IdentityCache[object] = IdentityCache()
     one, other = [1], [1]
-    first = kept.of(one, make=object)
-    assert kept.of(one, make=object) is first
-    assert kept.of(other, make=object) is not first
+    first = kept.get(one, make=object)
+    assert kept.get(one, make=object) is first
+    assert kept.get(other, make=object) is not first
     for number in range(100):
-        kept.of([number], make=object)
-    assert kept.of(one, make=object) is not first  # forgotten, so that no provider keeps every tool it has met
+        kept.get([number], make=object)
+    assert kept.get(one, make=object) is not first  # forgotten, so that no provider keeps every tool it has met
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_date_to_wait_for_is_understood() -> None:
 
 
 def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
-    modules = "anthropic openai_chat openai_responses google schema_mode names prices".split()
+    modules = "anthropic openai.chat openai.responses google json_actions resolve pricing".split()
     lines = [f"import callwright.providers.{name}" for name in modules]
     check = f"import sys; print([name for name in {_VENDORS!r} if name in sys.modules])"
     script = "\n".join([*lines, check])

@@ -8,7 +8,7 @@ import pytest
 from callwright.core.errors import UsageError
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.providers.tool_encoding import (
-    Shape,
+    ToolPayload,
     to_anthropic,
     to_gemini,
     to_mcp,
@@ -29,17 +29,17 @@ def _spec(schema: dict[str, Any], **facts: Any) -> ToolSpec:
 
 
 def test_anthropic_gets_name_description_and_input_schema():
-    assert to_anthropic(READ) == Shape({"name": "read", "description": "Read a file.", "input_schema": PATH})
+    assert to_anthropic(READ) == ToolPayload({"name": "read", "description": "Read a file.", "input_schema": PATH})
 
 
 def test_openai_chat_wraps_the_function():
     function = {"name": "read", "description": "Read a file.", "parameters": PATH}
-    assert to_openai_chat(READ) == Shape({"type": "function", "function": function})
+    assert to_openai_chat(READ) == ToolPayload({"type": "function", "function": function})
 
 
 def test_openai_responses_is_flat_and_says_that_it_is_not_strict():
     flat = {"type": "function", "name": "read", "description": "Read a file.", "parameters": PATH, "strict": False}
-    assert to_openai_responses(READ) == Shape(flat)
+    assert to_openai_responses(READ) == ToolPayload(flat)
 
 
 def test_strict_is_said_where_it_holds():
@@ -65,7 +65,7 @@ def test_a_tool_that_strict_mode_cannot_express_is_sent_without_it_and_says_so()
 
 def test_gemini_gets_json_schema_parameters():
     declaration = {"name": "read", "description": "Read a file.", "parametersJsonSchema": PATH}
-    assert to_gemini(READ) == Shape(declaration)
+    assert to_gemini(READ) == ToolPayload(declaration)
 
 
 def test_mcp_lists_schema_and_hints():
@@ -121,7 +121,7 @@ def test_a_payload_cannot_be_changed():
 KEYWORDS = ("pattern", "title", "format", "default", "$ref", "type", "properties", "required", "$defs", "enum", "const")
 
 
-def _strict_chat(spec: ToolSpec) -> Shape:
+def _strict_chat(spec: ToolSpec) -> ToolPayload:
     return to_openai_chat(spec, strict=True)
 
 
@@ -163,7 +163,7 @@ def test_a_root_reference_is_followed_and_recursion_kept():
 def test_a_schema_that_is_no_object_is_sent_as_an_empty_one_with_a_note():
     shape = to_anthropic(_spec({"type": "string"}))
     assert shape.payload["input_schema"] == {"type": "object", "properties": {}}
-    assert "describes no object" in shape.notes[0]
+    assert "does not describe an object" in shape.notes[0]
 
 
 def _gemini(schema: dict[str, Any], **definitions: Any) -> tuple[Any, tuple[str, ...]]:

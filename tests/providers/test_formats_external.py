@@ -32,9 +32,9 @@ def test_strict_mode_accepts_every_valid_call_and_gives_it_back():
         if row["valid"] is not True:
             continue
         assert form.schema is not None, form.notes
-        written = form.outward(row["args"])
+        written = form.to_wire(row["args"])
         assert _valid(form.schema, written), row["id"]
-        assert form.inward(written) == row["args"], row["id"]
+        assert form.from_wire(written) == row["args"], row["id"]
 
 
 def test_strict_mode_lets_no_broken_call_through_as_it_is():
@@ -42,11 +42,11 @@ def test_strict_mode_lets_no_broken_call_through_as_it_is():
         form = strict_form(row["schema"])
         if row["valid"] is True or form.schema is None:
             continue
-        written = form.outward(row["args"])
+        written = form.to_wire(row["args"])
         if not _valid(form.schema, written):
             continue
         # null for what is left out and JSON text for an object are strict mode's own words: they read as another call
-        read = form.inward(written)
+        read = form.from_wire(written)
         assert read != row["args"], row["id"]
         assert _valid(row["schema"], read), row["id"]
 

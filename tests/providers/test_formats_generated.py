@@ -212,9 +212,9 @@ def test_a_valid_call_fits_strict_mode_and_comes_back_as_it_was(data: st.DataObj
     assume(isinstance(arguments, dict) and accepts(schema, arguments))
     form = strict_form(schema)
     assume(form.schema is not None and not any(word in note for note in form.notes for word in _NARROWING))
-    written = form.outward(cast(Schema, arguments))
+    written = form.to_wire(cast(Schema, arguments))
     assert accepts(form.schema, written), (plain(form.schema), written)
-    assert _is_same_call(arguments, plain(form.inward(written))), written
+    assert _is_same_call(arguments, plain(form.from_wire(written))), written
 
 
 @_SETTINGS
@@ -229,7 +229,7 @@ def test_what_strict_mode_lets_in_is_valid_where_nothing_was_noted(data: st.Data
     assume(
         form.codec.convert(cast(Schema, written), "back").fits
     )  # text that is no JSON of the kind asked for is left to bind
-    assert accepts(schema, form.inward(cast(Schema, written))), (plain(form.schema), written)
+    assert accepts(schema, form.from_wire(cast(Schema, written))), (plain(form.schema), written)
 
 
 @_SETTINGS
@@ -270,8 +270,8 @@ def test_gemini_reads_the_same_schema_or_a_wider_one_with_notes(data: st.DataObj
 def test_converting_never_raises_on_any_arguments(data: st.DataObject):
     form = strict_form(data.draw(tool_schemas()))
     arguments = data.draw(st.dictionaries(NAMES, ANYTHING, max_size=4))
-    assert isinstance(form.outward(arguments), dict)
-    assert isinstance(form.inward(arguments), dict)
+    assert isinstance(form.to_wire(arguments), dict)
+    assert isinstance(form.from_wire(arguments), dict)
 
 
 @_SETTINGS

@@ -57,7 +57,9 @@ async def test_a_call_of_another_model_says_that_it_is_not_signed(
 async def test_how_a_model_stopped_is_told(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, reason: str, stop: str
 ) -> None:
-    server.reply(LoopbackReply([sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})]))
+    server.reply(
+        LoopbackReply([sse({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": reason}]})])
+    )
     assert (await asked(gemini, request_for(UserMessage("hi")))).stop == stop
 
 

@@ -84,7 +84,9 @@ async def test_a_refusal_is_text_and_a_stop(server: Loopback, chat: OpenAIChat, 
 async def test_an_error_in_the_middle_of_a_stream_may_pass(
     server: Loopback, chat: OpenAIChat, request_for: Requests
 ) -> None:
-    server.reply(LoopbackReply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n']))
+    server.reply(
+        LoopbackReply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n'])
+    )
     with pytest.raises(ProviderError, match="the engine died") as caught:
         await asked(chat, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"

@@ -147,7 +147,9 @@ async def test_another_refusal_is_passed_on(server: Loopback, chat: OpenAIChat, 
 async def test_a_server_that_would_forget_the_tools_is_asked_first(
     server: Loopback, chat: OpenAIChat, request_for: Requests, template: str, able: bool
 ) -> None:
-    server.reply(LoopbackReply([json.dumps({"chat_template": template}).encode()], 200, _PLAIN), _says('{"answer": "x"}'))
+    server.reply(
+        LoopbackReply([json.dumps({"chat_template": template}).encode()], 200, _PLAIN), _says('{"answer": "x"}')
+    )
     await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
     assert [each.path for each in server.received] == ["/props", "/chat/completions"]
     assert ("tools" in server.received[1].json) is able

@@ -1,4 +1,4 @@
-"""Model APIs: how each of them is told about tools, and how each of them is spoken to."""
+"""Model APIs: their tool formats, requests, response streams and prices."""
 
 from callwright.core._lazy import lazy_exports
 

@@ -1,9 +1,4 @@
-"""Claude, through Anthropic's Messages API.
-
-Messages as Anthropic's Messages API takes them.
-
-Anthropic's stream of events as a message that grows.
-"""
+"""Claude through Anthropic's Messages API: encoding of messages, reading of the event stream, the provider."""
 
 import json
 import re
@@ -31,18 +26,25 @@ from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import (
     Pieces,
     base64_text,
+    encode_history,
     file_text,
-    grown,
-    kept,
-    kept_by,
-    parsed_object,
-    pieced,
+    list_pieces,
+    parse_object,
     to_bytes,
+    unwrap_opaque,
     wire_id,
+    wrap_opaque,
 )
-from callwright.providers.errors import broken
-from callwright.providers.streaming import answer
-from callwright.providers.tool_encoding import Bodies, EncodedTools, Fields, Shape, ToolEncoder, to_anthropic
+from callwright.providers.errors import broken_stream
+from callwright.providers.streaming import read_stream
+from callwright.providers.tool_encoding import (
+    EncodedTools,
+    Fields,
+    RequestBodies,
+    ToolEncoder,
+    ToolPayload,
+    to_anthropic,
+)
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -54,29 +56,29 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-def encode(message: Message, edge: EncodedTools) -> bytes:
+def encode(message: Message, tools: EncodedTools) -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key."""
     if isinstance(message, ToolMessage):
-        # what a search says beside its references comes after the results: the API takes them unmixed
-        results = [_outcome(outcome, edge) for outcome in message.outcomes]
-        return _written(
-            "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, edge))]
+        # the API does not accept references and text in one result, so the text of a search follows the results
+        results = [_outcome(outcome, tools) for outcome in message.outcomes]
+        return _encode_blocks(
+            "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, tools))]
         )
     if isinstance(message, AssistantMessage):
-        return _written("assistant", _assistant(message.parts, edge))
+        return _encode_blocks("assistant", _assistant(message.parts, tools))
     content = message.content
-    return _written("user", [_text(content)] if isinstance(content, str) else _content(content))
+    return _encode_blocks("user", [_text(content)] if isinstance(content, str) else _content(content))
 
 
-def marked(fragment: bytes) -> bytes:
-    """Mark an encoded user message as the end of something to cache, without encoding it again."""
+def mark_cache_end(fragment: bytes) -> bytes:
+    """Mark an encoded user message as the end of a cached prefix, without encoding it again."""
     return fragment[: -len(_END)] + _MARK
 
 
-def _written(role: str, blocks: list[Block]) -> bytes:
-    said = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
-    # the API takes neither blank text nor a message of nothing
-    return to_bytes({"role": role, "content": said or [_text("(nothing)")]})
+def _encode_blocks(role: str, blocks: list[Block]) -> bytes:
+    filled = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
+    # the API accepts neither blank text nor an empty message
+    return to_bytes({"role": role, "content": filled or [_text("(nothing)")]})
 
 
 def _text(text: str) -> Block:
@@ -103,16 +105,16 @@ def _document(part: File, source: Block) -> Block:
     return {"type": "document", "source": source, **named}
 
 
-def _references(outcome: Completed | Failed, edge: EncodedTools) -> list[Block]:
-    found = [edge.wire[name] for name in revealed_by(outcome) if name in edge.late]
+def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]:
+    found = [tools.wire[name] for name in revealed_by(outcome) if name in tools.late]
     return [{"type": "tool_reference", "tool_name": name} for name in found]
 
 
-def _outcome(outcome: Completed | Failed, edge: EncodedTools) -> Block:
+def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": wire_id(outcome.call.id)}
     if isinstance(outcome, Failed):
         return {**block, "content": outcome.text or "failed", "is_error": True}
-    references = _references(outcome, edge)
+    references = _references(outcome, tools)
     if references:
         return {**block, "content": references}
     content = outcome.output.content
@@ -122,22 +124,22 @@ def _outcome(outcome: Completed | Failed, edge: EncodedTools) -> Block:
     return {**block, "content": [each for each in blocks if each.get("type") != "text" or each["text"].strip()]}
 
 
-def _assistant(parts: tuple[AssistantPart, ...], edge: EncodedTools) -> list[Block]:
+def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Text):
             blocks.append(_text(part.text))
         elif isinstance(part, ToolCall):
-            named = {"id": wire_id(part.id), "name": edge.outward_name(part)}
-            blocks.append({"type": "tool_use", **named, "input": edge.outward(part)})
+            named = {"id": wire_id(part.id), "name": tools.wire_name_of(part)}
+            blocks.append({"type": "tool_use", **named, "input": tools.wire_arguments(part)})
         else:
-            value = kept_by(PROVIDER, part)
-            if value is not None:  # thoughts of other models carry no signature this API would accept
-                blocks.append(_thought(part.text, thaw(value)))
+            value = unwrap_opaque(PROVIDER, part)
+            if value is not None:  # thinking of other models has no signature that this API accepts
+                blocks.append(_thinking_block(part.text, thaw(value)))
     return blocks
 
 
-def _thought(text: str, block: Block) -> Block:
+def _thinking_block(text: str, block: Block) -> Block:
     if block.get("type") == "thinking":
         return {"type": "thinking", "thinking": text, "signature": block.get("signature", "")}
     return block
@@ -159,10 +161,10 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_cr
 
 
 class AnthropicDraft:
-    """The message so far."""
+    """A message under construction from the Messages API's events."""
 
-    def __init__(self, edge: EncodedTools) -> None:
-        self._edge = edge
+    def __init__(self, tools: EncodedTools) -> None:
+        self._tools = tools
         self._blocks: dict[int, Event] = {}
         self._model = ""
         self._reason: str | None = None
@@ -170,52 +172,52 @@ class AnthropicDraft:
         self._finished = False
 
     def take(self, event: Event) -> list[ModelEvent]:
-        """Take in one event; say what of it is news."""
+        """Add one event and return the model events it causes."""
         match event.get("type"):
             case "message_start":
                 self._model = event["message"].get("model", "")
                 self._count(event["message"].get("usage"))
             case "content_block_start":
-                return self._started(event["index"], event["content_block"])
+                return self._start_block(event["index"], event["content_block"])
             case "content_block_delta":
-                return self._grown(event["index"], event["delta"])
+                return self._extend_block(event["index"], event["delta"])
             case "message_delta":
                 self._reason = event["delta"].get("stop_reason") or self._reason
                 self._count(event.get("usage"))
             case "message_stop":
                 self._finished = True
-            case _:  # pings, and kinds that are not there yet
+            case _:  # pings, and kinds added to the API later
                 pass
         return []
 
     def message(self) -> AssistantMessage:
-        """The whole message; raises if the stream ended without saying so."""
+        """Return the finished message; raises `ProviderError` if the stream ended early."""
         if not self._finished or self._reason is None:
-            raise broken("it ended before the message did")
+            raise broken_stream("it ended before the message was complete")
         parts = tuple(self._part(block) for _, block in sorted(self._blocks.items()))
         counts = [self._counts.get(name, 0) for name in _COUNTS]
         return AssistantMessage(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
 
     def _count(self, usage: Event | None) -> None:
-        for name in _COUNTS:  # each report is of the whole request so far
+        for name in _COUNTS:  # each report covers the whole request so far
             value = (usage or {}).get(name)
             if value is not None:
                 self._counts[name] = value
 
-    def _started(self, index: int, block: Event) -> list[ModelEvent]:
+    def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
         self._blocks[index] = {**block, "_json": ""}
         if block.get("type") == "tool_use":
-            return [CallDelta(block["id"], self._edge.inward_name(block["name"]), "")]
+            return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), "")]
         if block.get("type") == "text" and block.get("text"):
             return [TextDelta(block["text"])]
         return []
 
-    def _grown(self, index: int, delta: Event) -> list[ModelEvent]:
+    def _extend_block(self, index: int, delta: Event) -> list[ModelEvent]:
         block, kind = self._blocks[index], delta.get("type", "")
         if kind == "input_json_delta":
             block["_json"] += delta["partial_json"]
             if block.get("type") == "tool_use" and delta["partial_json"]:
-                return [CallDelta(block["id"], self._edge.inward_name(block["name"]), delta["partial_json"])]
+                return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), delta["partial_json"])]
         elif kind in _GROWING:
             field = _GROWING[kind]
             block[field] = (block.get(field) or "") + delta[field]
@@ -232,28 +234,43 @@ class AnthropicDraft:
                 return Text(block["text"])
             case "tool_use":
                 written = text or (json.dumps(block["input"]) if block.get("input") else "")
-                return self._edge.inward(block["id"], block["name"], written, cut=self._is_cut(block))
+                return self._tools.read_call(block["id"], block["name"], written, cut=self._is_cut(block))
             case "thinking":
                 signature = block.get("signature", "")
-                return Thinking(block.get("thinking", ""), kept(PROVIDER, {"type": "thinking", "signature": signature}))
-            case _:  # redacted thoughts, and tools the API runs itself: handed back as they are
+                return Thinking(
+                    block.get("thinking", ""), wrap_opaque(PROVIDER, {"type": "thinking", "signature": signature})
+                )
+            case _:  # redacted thinking, and tools the API runs itself: sent back unchanged
                 if text:
-                    block["input"] = parsed_object(text) or {}
-                return Thinking("", kept(PROVIDER, block))
+                    block["input"] = parse_object(text) or {}
+                return Thinking("", wrap_opaque(PROVIDER, block))
 
     def _is_cut(self, block: Event) -> bool:
         last = self._blocks[max(self._blocks)]
         return block is last and _STOPS.get(self._reason or "") == "length"
 
 
-_JOINED_LATE = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
-"""Models that are told of more tools in the middle of a conversation."""
-_LOOSE = 4
-"""Among the last so many messages are the two that end what is to be cached."""
+_LATE_TOOL_MODELS = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
+"""Models that accept more tools in the middle of a conversation."""
+_UNJOINED = 4
+"""The two messages that end the cached prefix are among the last four."""
 
 
 class AnthropicMessages:
-    """A Claude model. What is stable is marked for the prompt cache; thoughts go back as they came."""
+    """A Claude model. Stable parts are marked for the prompt cache; thinking blocks are sent back unchanged.
+
+    Args:
+        model: The model's name at Anthropic.
+        api_key: Used instead of `ANTHROPIC_API_KEY`.
+        base_url: Another address of the same API.
+        client: An SDK client for Bedrock, Vertex or a proxy; turn off its own retries.
+        cache: Whether to mark what the server may cache.
+        late_tools: Whether tools found by a search are added where they were found, which keeps the cached prefix
+            valid. By default for models that support it, at Anthropic's own address.
+
+    Raises:
+        UsageError: The package `anthropic` is not installed.
+    """
 
     vendor = "anthropic"
 
@@ -267,58 +284,57 @@ class AnthropicMessages:
         cache: bool = True,
         late_tools: bool | None = None,
     ) -> None:
-        """`client` is for other doors to the same API (Bedrock, Vertex, a proxy); its own retries should be off.
-
-        `late_tools` has tools that were searched for join where they were found, so that what is cached stays valid;
-        by default for models that can, at Anthropic's own address.
-        """
         require("anthropic", "anthropic")
         self.model = model
         if late_tools is None:
             own = client is None and not (base_url or environ.get("ANTHROPIC_BASE_URL"))
-            late_tools = own and _JOINED_LATE.match(model) is not None
+            late_tools = own and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
-        self._edges = ToolEncoder(PROVIDER, _shape, late="by reference" if late_tools else "never")
-        self._bodies = Bodies(self._fields, "messages")
+        self._encoder = ToolEncoder(PROVIDER, _encode_tool, late="by reference" if late_tools else "never")
+        self._bodies = RequestBodies(self._fields, "messages")
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
-        edge = self._edges.of(request)
-        return answer(AnthropicDraft(edge), self._open(request, edge), key="ANTHROPIC_API_KEY")
+        """Send the request and yield the model's events. Closing the iterator ends the request.
+
+        Raises:
+            ProviderError: The request failed; `fault` says whether it may be retried.
+        """
+        tools = self._encoder.encode(request)
+        return read_stream(AnthropicDraft(tools), self._open(request, tools), key="ANTHROPIC_API_KEY")
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
     @asynccontextmanager
-    async def _open(self, request: ModelRequest, edge: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def _open(self, request: ModelRequest, tools: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
         from anthropic import AsyncStream
 
         client = await self._clients.get()
-        # the body is ours, bytes and all: the typed call would walk through every old message on every turn
+        # sent as bytes: the typed call would convert every old message on every turn
         posted = client.post(
             "/v1/messages",
             cast_to=object,
-            content=self._body(request, edge),
+            content=self._body(request, tools),
             stream=True,
             stream_cls=AsyncStream[object],
         )
         async with await posted as events:
             yield events
 
-    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
-        return self._bodies.of(request, edge, self._messages(request, edge))
+    def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
+        return self._bodies.build(request, tools, self._messages(request, tools))
 
-    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
+    def _fields(self, request: ModelRequest, tools: EncodedTools) -> Fields:
         fields = {
             "model": to_bytes(self.model),
             "max_tokens": to_bytes(request.max_tokens),
             "stream": b"true",
         }
-        if edge.tools:
-            fields["tools"] = edge.tools
+        if tools.payload:
+            fields["tools"] = tools.payload
         if request.system:
             ending = {"cache_control": {"type": "ephemeral"}} if self._cache else {}
             fields["system"] = to_bytes([{"type": "text", "text": request.system, **ending}])
@@ -326,22 +342,24 @@ class AnthropicMessages:
             fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
         return fields
 
-    def _messages(self, request: ModelRequest, edge: EncodedTools) -> Pieces:
-        loose = _LOOSE if self._cache else 0
-        settled, last = grown(request.messages, edge.key, lambda message: encode(message, edge), loose=loose)
-        # the API looks back only twenty blocks for what it has cached, so the end of the last request is marked too
+    def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
+        unjoined = _UNJOINED if self._cache else 0
+        joined, last = encode_history(
+            request.messages, tools.key, lambda message: encode(message, tools), unjoined=unjoined
+        )
+        # the API looks back only twenty blocks for a cached prefix, so the end of the last request is marked too
         begin = len(request.messages) - len(last)
         users = [place for place in range(len(last)) if _is_user(request, begin + place)]
         for place in users[-2:]:
-            last[place] = marked(last[place])
-        return pieced(settled, *last)
+            last[place] = mark_cache_end(last[place])
+        return list_pieces(joined, *last)
 
 
 def _is_user(request: ModelRequest, place: int) -> bool:
     return not isinstance(request.messages[place], AssistantMessage)
 
 
-def _shape(spec: ToolSpec, name: str, _: bool) -> Shape:
+def _encode_tool(spec: ToolSpec, name: str, _: bool) -> ToolPayload:
     return to_anthropic(spec, name)
 
 

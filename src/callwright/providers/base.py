@@ -1,4 +1,4 @@
-"""What a model API is to us: a request in, a stream of events out, the finished message last."""
+"""The provider protocol: a request in, a stream of events out, the finished message last."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,38 +14,38 @@ ProviderFault: TypeAlias = Literal["transient", "invalid", "auth", "too_large", 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything one turn of a model needs."""
+    """Everything a model needs for one turn."""
 
     messages: Sequence[Message]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
-    """The same object every turn until the tools change, so that its encoding can be kept."""
+    """The same object every turn until the tools change, so that its encoding can be cached."""
     wire_names: Mapping[str, str] = field(default_factory=FrozenDict)
-    """The name each tool has at the provider's edge, where it is not its own."""
+    """The name a tool is sent under, where it differs from its own."""
     max_tokens: int = 8_192
     output_schema: JsonObject | None = None
-    """The final answer must be JSON of this shape."""
+    """JSON schema of the final answer."""
     options: Mapping[str, Json] = field(default_factory=FrozenDict)
-    """Passed to the provider as they are."""
+    """Sent to the provider unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More of the answer."""
+    """A piece of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
-    """More of the reasoning."""
+    """A piece of the reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallDelta:
-    """More of a call's arguments; the first one of a call names it."""
+    """A piece of a call's arguments; the first one of a call has its name."""
 
     call_id: str
     name: str
@@ -54,7 +54,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True)
 class MessageDone:
-    """The whole message; always the last event of a stream that was not broken off."""
+    """The finished message; always the last event of a complete stream."""
 
     message: AssistantMessage
 
@@ -63,7 +63,13 @@ ModelEvent: TypeAlias = TextDelta | ThinkingDelta | CallDelta | MessageDone
 
 
 class ProviderError(CallwrightError):
-    """A request that failed, with what to do about it: `transient` may be tried again, the rest may not."""
+    """A failed request.
+
+    Args:
+        message: What went wrong, for the operator.
+        fault: The kind of failure; only `transient` may be retried.
+        retry_after: The wait in seconds that the server asked for.
+    """
 
     def __init__(self, message: str, *, fault: ProviderFault, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -80,10 +86,14 @@ class Provider(Protocol):
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
+        """Send the request and yield the model's events. Closing the iterator ends the request.
+
+        Raises:
+            ProviderError: The request failed; `fault` says whether it may be retried.
+        """
         ...
 
 
 def vendor_of(provider: Provider) -> str:
-    """Whose API a provider speaks, as telemetry names it; empty where it does not say (`vendor`)."""
+    """Return the vendor of a provider as telemetry names it; empty where it has no `vendor`."""
     return str(getattr(provider, "vendor", ""))

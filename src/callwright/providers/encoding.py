@@ -1,4 +1,4 @@
-"""Requests as bytes: each message and each set of tools is encoded once, however long a conversation grows."""
+"""JSON encoding of requests: each message and each set of tools is encoded once, not once per turn."""
 
 import json
 import math
@@ -15,25 +15,25 @@ from callwright.core.messages import History, Message, Thinking, encoded
 
 Made = TypeVar("Made")
 Pieces: TypeAlias = list[bytes | bytearray]
-"""JSON in pieces that have not been joined yet."""
+"""JSON in pieces, to be joined in one copy."""
 
-_MOST_KEPT = 64
+_MAX_ENTRIES = 64
 _ALLOWED_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def to_bytes(value: object) -> bytes:
-    """Write JSON as it is sent. Half a surrogate pair, which no server takes, becomes a question mark."""
+    """Encode JSON for the wire. A lone surrogate, which no server accepts, becomes a question mark."""
     return compact(value).encode("utf-8", "replace")
 
 
-def listed(items: Sequence[bytes]) -> bytes:
-    """Join encoded values to an encoded list."""
+def join_list(items: Sequence[bytes]) -> bytes:
+    """Join encoded values into an encoded list."""
     return b"[" + b",".join(items) + b"]"
 
 
 def assemble(fields: Mapping[str, bytes | Pieces]) -> bytes:
-    """Join encoded fields to an encoded object. Pieces of a field are copied once, here and nowhere else."""
+    """Join encoded fields into an encoded object, copying each piece once."""
     pieces: Pieces = []
     for name, value in fields.items():
         pieces += [b"," if pieces else b"{", to_bytes(name), b":"]
@@ -42,8 +42,8 @@ def assemble(fields: Mapping[str, bytes | Pieces]) -> bytes:
     return b"".join(pieces)
 
 
-def pieced(*values: bytes | bytearray) -> Pieces:
-    """Put an encoded list together out of encoded values, some of which may be several already; none is copied."""
+def list_pieces(*values: bytes | bytearray) -> Pieces:
+    """Build an encoded list from encoded values without copying them; a value may hold several items already."""
     pieces: Pieces = []
     for value in values:
         if value:
@@ -51,30 +51,30 @@ def pieced(*values: bytes | bytearray) -> Pieces:
     return [*pieces, b"]"] if pieces else [b"[]"]
 
 
-def grown(
-    messages: Sequence[Message], key: Hashable, encode: Callable[[Message], bytes], *, loose: int = 0
+def encode_history(
+    messages: Sequence[Message], key: Hashable, encode: Callable[[Message], bytes], *, unjoined: int = 0
 ) -> tuple[bytes | bytearray, list[bytes]]:
-    """Encode messages: all but the last `loose` ones joined by commas, and those on their own.
+    """Encode messages: all but the last `unjoined` ones joined by commas, and the last ones separately.
 
-    What is joined is kept with a `History` and only ever added to: joining thousands of messages anew in every turn
-    would cost more than everything else a turn does.
+    The joined part is cached with a `History` and only extended: joining thousands of messages again in every turn
+    would cost more than the rest of the turn.
     """
     fragments = encoded(messages, key, encode)
-    settled = max(0, len(fragments) - loose)
-    last = list(fragments[settled:])
-    if not isinstance(messages, History) or not settled:
-        return b",".join(fragments[:settled]), last
-    return kept_with(messages, (key, _Growth), _Growth).upto(fragments, settled), last
+    count = max(0, len(fragments) - unjoined)
+    last = list(fragments[count:])
+    if not isinstance(messages, History) or not count:
+        return b",".join(fragments[:count]), last
+    return cache_with_history(messages, (key, _JoinedMessages), _JoinedMessages).extend_to(fragments, count), last
 
 
-def kept_with(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
-    """Return what was made for a history before, or make it now; it is kept for as long as the history is."""
+def cache_with_history(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
+    """Return the value cached with a history, or make it now; it lives as long as the history."""
     first = messages[0]
     return messages.encoded(key, lambda message: make() if message is first else None)[0] or make()
 
 
-class _Growth:
-    """Encoded messages, joined as they come."""
+class _JoinedMessages:
+    """Encoded messages, joined incrementally."""
 
     __slots__ = ("_count", "_joined")
 
@@ -82,9 +82,9 @@ class _Growth:
         self._count = 0
         self._joined = bytearray()
 
-    def upto(self, fragments: Sequence[bytes], count: int) -> bytes | bytearray:
-        """The first `count` of them."""
-        if count < self._count:
+    def extend_to(self, fragments: Sequence[bytes], count: int) -> bytes | bytearray:
+        """Return the first `count` messages joined."""
+        if count < self._count:  # bytes cannot be taken back out of the joined part
             return b",".join(fragments[:count])
         for fragment in fragments[self._count : count]:
             if self._joined:
@@ -94,31 +94,31 @@ class _Growth:
         return self._joined
 
 
-def encoded_options(options: Mapping[str, Json]) -> dict[str, bytes]:
-    """Encode a request's own options, which replace what we would have sent under the same names."""
+def encode_options(options: Mapping[str, Json]) -> dict[str, bytes]:
+    """Encode a request's own options, which replace fields of the same names."""
     return {name: to_bytes(value) for name, value in options.items()}
 
 
 def base64_text(part: Image | File) -> str:
-    """Give a part's bytes as text."""
+    """Return the bytes of a part as base64."""
     return b64encode(part.data).decode()
 
 
 def data_url(part: Image | File) -> str:
-    """Give a part's bytes as a URL that holds them."""
+    """Return a data URL with the bytes of a part."""
     return f"data:{part.media_type};base64,{base64_text(part)}"
 
 
 def file_text(part: File) -> str:
-    """Give a file as text, for an API that takes no such files: its content if it is text, else that it is there."""
+    """Return a file as text for an API that does not accept it: its content if it is text, else a placeholder."""
     name = part.name or "a file"
     if part.media_type.startswith("text/") or part.media_type == "application/json":
         return f"{name}:\n{part.data.decode(errors='replace')}"
     return f"[{name}: {part.media_type}, {len(part.data)} bytes, which cannot be shown here]"
 
 
-def parsed_object(text: str | bytes) -> dict[str, Any] | None:
-    """Read a JSON object; None for anything else, also for what Python reads but JSON does not know."""
+def parse_object(text: str | bytes) -> dict[str, Any] | None:
+    """Parse a JSON object; None for anything else, including NaN and infinities, which Python would accept."""
     try:
         written = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
         value = _STANDARD.decode(written)
@@ -127,67 +127,67 @@ def parsed_object(text: str | bytes) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def nested(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an object inside an object; an empty one where there is none."""
+def get_object(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object under a name; an empty one where there is none."""
     found = data.get(name)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def call_arguments(call: ToolCall) -> JsonObject:
-    """Give a call's arguments as the object every API wants back, whatever the model wrote."""
+    """Return a call's arguments as the object every API expects, whatever the model wrote."""
     if not isinstance(call.arguments, (str, bytes)):
         return call.arguments
     text = call.arguments if isinstance(call.arguments, str) else call.arguments.decode(errors="replace")
     if not text.strip():
         return {}
-    found = parsed_object(text)
+    found = parse_object(text)
     return {"invalid_json": text} if found is None else found
 
 
 def wire_id(call_id: str) -> str:
-    """Give a call's id as every API takes it: its own where that is allowed, else one that stands for it."""
+    """Return a call id that every API accepts: its own where allowed, else a hash of it."""
     if _ALLOWED_ID.fullmatch(call_id):
         return call_id
     return f"call_{sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
 def wire_name(name: str) -> str:
-    """Make a name no tool has any more fit to be sent: an old call, or one of a tool that never was."""
+    """Make the name of an unknown tool acceptable: an old call in the history, or a tool the model invented."""
     return _FORBIDDEN.sub("_", name)[:64] or "unnamed"
 
 
-def kept(provider: str, value: Json) -> Json:
-    """Mark what a provider wants back as it is, so that no other provider is handed it."""
+def wrap_opaque(provider: str, value: Json) -> Json:
+    """Tag a value that a provider must get back unchanged, so that no other provider receives it."""
     return {"provider": provider, "value": value}
 
 
-def kept_by(provider: str, part: Thinking) -> Any:
-    """Return what a provider wanted back, or None if the part is not that provider's."""
+def unwrap_opaque(provider: str, part: Thinking) -> Any:
+    """Return the value a provider must get back, or None if the part is from another provider."""
     opaque = part.opaque
     if not isinstance(opaque, Mapping) or opaque.get("provider") != provider:
         return None
     return opaque.get("value")
 
 
-class Kept(Generic[Made]):
-    """Remembers what was made of values that stay the same objects from turn to turn."""
+class IdentityCache(Generic[Made]):
+    """Caches values by the identity of the objects they were made from."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, ...], tuple[tuple[object, ...], Made]] = {}
 
-    def of(self, *sources: object, make: Callable[[], Made]) -> Made:
-        """Return what was made of these very objects before, or make it now."""
+    def get(self, *sources: object, make: Callable[[], Made]) -> Made:
+        """Return the value made from these very objects, or make it now."""
         key = tuple([id(source) for source in sources])
         found = self._made.get(key)
         if found is None:
-            if len(self._made) >= _MOST_KEPT:
+            if len(self._made) >= _MAX_ENTRIES:
                 del self._made[next(iter(self._made))]
-            # the sources are held too: an id is only theirs while they live
+            # holding the sources keeps their ids from being reused
             found = self._made[key] = (sources, make())
         return found[1]
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
@@ -198,4 +198,4 @@ def _finite(digits: str) -> float:
     return number
 
 
-_STANDARD = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_STANDARD = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)

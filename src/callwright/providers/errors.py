@@ -1,7 +1,4 @@
-"""What went wrong with a request, by the vendors' statuses, codes and words.
-
-What the SDKs raise, as `ProviderError`.
-"""
+"""Translation of vendor failures (HTTP statuses, error codes, SDK exceptions) into `ProviderError`."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping
@@ -30,7 +27,7 @@ _BY_KIND: dict[str, ProviderFault] = {
     "context_length_exceeded": "too_large",
     "exceed_context_size_error": "too_large",
 }
-"""The vendors' own names; they count more than the status, which is 200 for an error in the middle of a stream."""
+"""The vendors' own error names. They outrank the status, which is 200 for an error in the middle of a stream."""
 _DECISIVE = frozenset(("too_large", "auth"))
 _BY_STATUS: dict[int, ProviderFault] = {
     401: "auth",
@@ -52,22 +49,22 @@ _LONGEST_MESSAGE = 600
 
 
 def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
-    """Read an answer that says no."""
+    """Build the error for a response with an error in it."""
     error = _error_of(body)
-    said = str(error.get("message") or message or f"status {status}")[:_LONGEST_MESSAGE]
-    fault = _fault(status, error, said)
+    detail = str(error.get("message") or message or f"status {status}")[:_LONGEST_MESSAGE]
+    fault = _fault(status, error, detail)
     wait = (retry_after(headers) or _delay_in(error)) if fault == "transient" else None
-    prefix = f"the model API answered {status}" if status >= 400 else "the model API broke off"
-    return ProviderError(f"{prefix}: {said}", fault=fault, retry_after=wait)
+    prefix = f"the model API answered {status}" if status >= 400 else "the model API broke off the response"
+    return ProviderError(f"{prefix}: {detail}", fault=fault, retry_after=wait)
 
 
-def broken(why: object) -> ProviderError:
-    """A stream that ended before its message did."""
+def broken_stream(why: object) -> ProviderError:
+    """Build the error for a stream that ended before its message was complete."""
     return ProviderError(f"the stream broke off: {why}"[:_LONGEST_MESSAGE], fault="transient")
 
 
 def connection_failure(error: BaseException) -> ProviderError:
-    """Read an exception of the HTTP library, or of a vendor's wrapper around one."""
+    """Build the error for an exception of the HTTP library, or of a vendor's wrapper around one."""
     names = {kind.__name__ for cause in _causes(error) for kind in type(cause).__mro__}
     detail = next((str(cause) for cause in reversed(_causes(error)) if str(cause)), type(error).__name__)
     if "ConnectError" in names or "ConnectionRefusedError" in names or "gaierror" in names:
@@ -78,7 +75,7 @@ def connection_failure(error: BaseException) -> ProviderError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """How long a server asks us to wait, in seconds."""
+    """Return the wait in seconds that a server asks for."""
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
         return exact / 1000
@@ -92,12 +89,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _fault(status: int, error: Mapping[str, Any], said: str) -> ProviderFault:
+def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
     named: list[ProviderFault] = [_BY_KIND[kind] for kind in (error.get("code"), error.get("type")) if kind in _BY_KIND]
     decisive: list[ProviderFault] = [fault for fault in named if fault in _DECISIVE]
     if decisive:
         return decisive[0]
-    if status < 500 and status != 429 and _TOO_LONG.search(said):
+    if status < 500 and status != 429 and _TOO_LONG.search(detail):
         return "too_large"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
@@ -107,7 +104,7 @@ def _fault(status: int, error: Mapping[str, Any], said: str) -> ProviderFault:
 
 
 def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault]) -> ProviderFault:
-    """Judge an error inside a stream that had begun well."""
+    """Classify an error inside a stream whose status was 200."""
     code = error.get("code")
     if named:
         return named[0]
@@ -117,7 +114,7 @@ def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault]) -> Provi
 
 
 def _error_of(body: object) -> Mapping[str, Any]:
-    """Find the error in a body: most vendors nest it, Google in a list, some servers not at all."""
+    """Find the error in a body: most vendors nest it, Google puts it in a list, some servers send it bare."""
     if isinstance(body, list) and body:
         body = cast("list[object]", body)[0]
     if not isinstance(body, Mapping):
@@ -130,11 +127,11 @@ def _error_of(body: object) -> Mapping[str, Any]:
 
 
 def _delay_in(error: Mapping[str, Any]) -> float | None:
-    """Google says it in the body."""
+    """Return the retry delay that Google puts in the body."""
     details = error.get("details")
     for detail in cast("list[Any]", details) if isinstance(details, list) else ():
-        said = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
-        found = _RETRY_DELAY.fullmatch(str(said))
+        delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+        found = _RETRY_DELAY.fullmatch(str(delay))
         if found:
             return float(found[1])
     return None
@@ -161,9 +158,9 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 @asynccontextmanager
 async def vendor_errors(*, key: str) -> AsyncGenerator[None]:
-    """Turn whatever an SDK raises into a `ProviderError`; `key` is the variable a missing key is looked for in.
+    """Turn any exception of an SDK into a `ProviderError`; `key` is the environment variable to name for a missing key.
 
-    By name and shape instead of by class, so that no SDK is imported to find out that another one failed.
+    Exceptions are recognised by name and attributes, so that no SDK is imported to classify another one's error.
     """
     try:
         yield
@@ -174,7 +171,6 @@ async def vendor_errors(*, key: str) -> AsyncGenerator[None]:
 
 
 def _failure(error: Exception, key: str) -> ProviderError:
-    anything = cast("Any", error)
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     response = getattr(error, "response", None)
     headers: Mapping[str, str] = getattr(response, "headers", None) or _NO_HEADERS
@@ -183,11 +179,11 @@ def _failure(error: Exception, key: str) -> ProviderError:
         return status_failure(status, body, headers, str(error))
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if "APIError" in kinds and "APIConnectionError" not in kinds:
-        return status_failure(200, body, headers, str(anything.message))
+        return status_failure(200, body, headers, str(cast("Any", error).message))
     if any(mark in str(error) for mark in _NO_KEY):
         return ProviderError(f"no key for the model API: set {key} or pass api_key=", fault="auth")
-    if isinstance(error, ValueError) or "ProtocolError" in kinds:  # a line that is only half a JSON text
-        return broken(f"{type(error).__name__}: {error}")
+    if isinstance(error, ValueError) or "ProtocolError" in kinds:  # a line with only half of its JSON
+        return broken_stream(f"{type(error).__name__}: {error}")
     if "HTTPError" in kinds or "APIConnectionError" in kinds or isinstance(error, OSError):
         return connection_failure(error)
     return ProviderError(f"the model API's client failed: {type(error).__name__}: {error}", fault="invalid")

@@ -1,9 +1,7 @@
-"""The schema of one action: a call of one of several tools, or the final answer.
-
-Tools as one JSON action: for models and servers that cannot call tools, but can be held to a schema.
+"""Tool calls as JSON actions, for models and servers without tool calling that can enforce an output schema.
 
 The tools are described in the system prompt, and every answer must be one object: a call of one of them, or the final
-answer. Any provider that enforces an output schema can be used this way.
+answer.
 """
 
 import re
@@ -38,49 +36,49 @@ from callwright.providers.base import (
     vendor_of,
 )
 from callwright.providers.clients import close_provider
-from callwright.providers.encoding import Kept, call_arguments, parsed_object
+from callwright.providers.encoding import IdentityCache, call_arguments, parse_object
 
 
 def action_schema(tools: Sequence[ToolSpec], answer: JsonObject | None = None) -> JsonObject:
-    """Give the schema of a call of one of the tools, or of an answer, which is text unless it has a shape."""
+    """Build the schema of one action: a call of one of the tools, or an answer, which is text without a schema."""
     definitions: dict[str, Json] = {}
     choices: list[Json] = []
     for number, spec in enumerate(tools):
-        arguments = _placed(spec.input_schema, f"tool{number}", definitions)
-        choices.append(_closed({"tool": {"const": spec.name}, "arguments": arguments}))
-    shape: Json = {"type": "string"} if answer is None else _placed(answer, "answer", definitions)
-    schema: dict[str, Json] = {"anyOf": [*choices, _closed({"answer": shape})]}
+        arguments = _place(spec.input_schema, f"tool{number}", definitions)
+        choices.append(_make_closed_object({"tool": {"const": spec.name}, "arguments": arguments}))
+    shape: Json = {"type": "string"} if answer is None else _place(answer, "answer", definitions)
+    schema: dict[str, Json] = {"anyOf": [*choices, _make_closed_object({"answer": shape})]}
     if definitions:
         schema["$defs"] = definitions
     return freeze(schema)
 
 
-def _closed(properties: dict[str, Json]) -> Json:
+def _make_closed_object(properties: dict[str, Json]) -> Json:
     required = list(properties)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _placed(schema: JsonObject, name: str, definitions: dict[str, Json]) -> Json:
-    """Make a schema part of another. One that refers to itself moves to where its references can follow it."""
-    moved = _moved(schema, f"#/$defs/{name}")
+def _place(schema: JsonObject, name: str, definitions: dict[str, Json]) -> Json:
+    """Embed a schema in another. One with references moves to `$defs`, and its references with it."""
+    moved = _move(schema, f"#/$defs/{name}")
     if moved == schema:
         return schema
     definitions[name] = moved
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _moved(value: Json, root: str) -> Json:
+def _move(value: Json, root: str) -> Json:
     if isinstance(value, Mapping):
-        return {key: _followed(part, root) if key == "$ref" else _moved(part, root) for key, part in value.items()}
+        return {key: _move_reference(part, root) if key == "$ref" else _move(part, root) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_moved(part, root) for part in cast("Sequence[Any]", value)]
+        return [_move(part, root) for part in cast("Sequence[Any]", value)]
     return value
 
 
-def _followed(reference: Json, root: str) -> Json:
+def _move_reference(reference: Json, root: str) -> Json:
     if isinstance(reference, str) and reference.startswith("#"):
         return root + reference[1:]
-    return _moved(reference, root)  # a property of that name
+    return _move(reference, root)  # a property of that name
 
 
 _PROMPT = """\
@@ -93,36 +91,40 @@ The tools:
 _CANNOT = re.compile(
     r"tool.{0,60}(?:not support|unsupported|require)|(?:not support|unsupported).{0,60}tool", re.IGNORECASE | re.DOTALL
 )
-"""What servers say that cannot call tools: Ollama, llama.cpp without templates, vLLM without a parser."""
+"""Errors of servers without tool calling: Ollama, llama.cpp without templates, vLLM without a parser."""
 
 
 class SchemaActions:
-    """A provider whose model calls tools by answering with JSON; one call per turn."""
+    """A provider whose model calls tools by answering with JSON; one call per turn.
+
+    Args:
+        provider: A provider that enforces `ModelRequest.output_schema`.
+    """
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._prompts: Kept[tuple[str, JsonObject]] = Kept()
-        self._mirrors: Kept[History] = Kept()
+        self._prompts: IdentityCache[tuple[str, JsonObject]] = IdentityCache()
+        self._mirrors: IdentityCache[History] = IdentityCache()
 
     @property
     def model(self) -> str:
-        """The model's name as the provider knows it."""
+        """The model's name at the provider."""
         return self._provider.model
 
     @property
     def vendor(self) -> str:
-        """Whose API it is."""
+        """The vendor of the API."""
         return vendor_of(self._provider)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model; raises `ProviderError`. Text comes whole, once it is clear that it is no call."""
+        """Send the request; raises `ProviderError`. Text comes in one event, once it is known not to be a call."""
         if not request.tools:
             async for event in _closing(self._provider.stream(request)):
                 yield event
             return
-        async for event in _closing(self._provider.stream(self._rewritten(request))):
+        async for event in _closing(self._provider.stream(self._rewrite(request))):
             if isinstance(event, MessageDone):
-                message = _understood(event.message)
+                message = _read_action(event.message)
                 for delta in _deltas(message):
                     yield delta
                 yield MessageDone(message)
@@ -133,32 +135,36 @@ class SchemaActions:
         """Close the connections of the running event loop."""
         await close_provider(self._provider)
 
-    def _rewritten(self, request: ModelRequest) -> ModelRequest:
-        prompt, schema = self._prompts.of(request.tools, request.output_schema, make=lambda: _instructions(request))
+    def _rewrite(self, request: ModelRequest) -> ModelRequest:
+        prompt, schema = self._prompts.get(request.tools, request.output_schema, make=lambda: _instructions(request))
         return replace(
             request,
-            messages=self._spelled_out(request.messages),
+            messages=self._spell_out_messages(request.messages),
             system=f"{request.system}\n\n{prompt}" if request.system else prompt,
             tools=(),
             wire_names=FrozenDict(),
             output_schema=schema,
         )
 
-    def _spelled_out(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Rewrite each message once; the provider, too, remembers what it made of a history that only grows."""
+    def _spell_out_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Rewrite each message once, into a mirror history, so that the provider can cache its encoding too."""
         if not isinstance(messages, History):
-            return [_spelled(message) for message in messages]
-        mirror = self._mirrors.of(messages, make=History)
+            return [_spell_out(message) for message in messages]
+        mirror = self._mirrors.get(messages, make=History)
         for message in messages[len(mirror) :]:
-            mirror.append(_spelled(message))
+            mirror.append(_spell_out(message))
         return mirror
 
 
 class AdaptiveTools:
-    """Uses a provider's own tool calling unless the server says that it has none, and a schema from then on."""
+    """Uses a provider's own tool calling, or `SchemaActions` once the server says that it has none.
+
+    Args:
+        provider: The provider to use.
+        calls_tools: Awaited once, before the first tool is sent: some servers drop tools without an error.
+    """
 
     def __init__(self, provider: Provider, calls_tools: Callable[[], Awaitable[bool | None]] | None = None) -> None:
-        """`calls_tools` is asked once, before the first tool is sent: some servers say nothing and forget the tools."""
         self._native = provider
         self._schema = SchemaActions(provider)
         self._chosen: Provider = provider
@@ -166,26 +172,26 @@ class AdaptiveTools:
 
     @property
     def model(self) -> str:
-        """The model's name as the provider knows it."""
+        """The model's name at the provider."""
         return self._native.model
 
     @property
     def vendor(self) -> str:
-        """Whose API it is."""
+        """The vendor of the API."""
         return vendor_of(self._native)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model; raises `ProviderError`."""
+        """Send the request; raises `ProviderError`."""
         if self._calls_tools is not None and request.tools:
-            able, self._calls_tools = await self._calls_tools(), None
+            able, self._calls_tools = await self._calls_tools(), None  # asked only once
             self._chosen = self._schema if able is False else self._chosen
-        given = False
+        started = False
         try:
             async for event in _closing(self._chosen.stream(request)):
-                given = True
+                started = True
                 yield event
         except ProviderError as error:
-            if given or not request.tools or self._chosen is self._schema or not _CANNOT.search(str(error)):
+            if started or not request.tools or self._chosen is self._schema or not _CANNOT.search(str(error)):
                 raise
             self._chosen = self._schema
         else:
@@ -199,7 +205,7 @@ class AdaptiveTools:
 
 
 async def _closing(stream: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
-    """Pass a stream on, and close it when nobody wants more of it."""
+    """Pass a stream on, and close it when the consumer stops."""
     if not isinstance(stream, AsyncGenerator):
         async for event in stream:
             yield event
@@ -214,16 +220,16 @@ def _instructions(request: ModelRequest) -> tuple[str, JsonObject]:
     return _PROMPT.format(tools="\n".join(lines)), action_schema(request.tools, request.output_schema)
 
 
-def _spelled(message: Message) -> Message:
-    """A message as one that never heard of tools."""
+def _spell_out(message: Message) -> Message:
+    """Rewrite a message for a model without tool calling."""
     if isinstance(message, ToolMessage):
-        return UserMessage(tuple(part for outcome in message.outcomes for part in _told(outcome)))
+        return UserMessage(tuple(part for outcome in message.outcomes for part in _describe_outcome(outcome)))
     if isinstance(message, AssistantMessage):
         return replace(message, parts=(Text("\n".join(_actions(message.parts))),))
     return message
 
 
-def _told(outcome: Completed | Failed) -> list[Part]:
+def _describe_outcome(outcome: Completed | Failed) -> list[Part]:
     if isinstance(outcome, Failed):
         return [Text(f"{outcome.call.name} failed: {outcome.text}")]
     shown = [part for part in outcome.output.parts if not isinstance(part, Text)]
@@ -237,10 +243,10 @@ def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
     return [compact({"answer": "".join(part.text for part in parts if isinstance(part, Text))})]
 
 
-def _understood(message: AssistantMessage) -> AssistantMessage:
-    """Read an answer as a call or as text; what is neither is left as it was written."""
+def _read_action(message: AssistantMessage) -> AssistantMessage:
+    """Read an answer as a call or as text; anything else stays unchanged."""
     thoughts = tuple(part for part in message.parts if isinstance(part, Thinking))
-    action = parsed_object(message.text)
+    action = parse_object(message.text)
     if action is None:
         return message
     if isinstance(action.get("tool"), str):
@@ -248,8 +254,8 @@ def _understood(message: AssistantMessage) -> AssistantMessage:
         return replace(message, parts=(*thoughts, call), stop="calls" if message.stop == "end" else message.stop)
     if "answer" not in action:
         return message
-    said = action["answer"]
-    return replace(message, parts=(*thoughts, Text(said if isinstance(said, str) else compact(said))))
+    answer = action["answer"]
+    return replace(message, parts=(*thoughts, Text(answer if isinstance(answer, str) else compact(answer))))
 
 
 def _arguments(action: dict[str, Any]) -> Mapping[str, Any]:

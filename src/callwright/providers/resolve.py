@@ -1,4 +1,4 @@
-"""Models by name: `anthropic:…`, `openai:…`, `google:…`, a server's address and a model on it, or a `script:…`."""
+"""Providers by model name: `anthropic:…`, `openai:…`, `google:…`, a server address and a model on it, or `script:…`."""
 
 from collections.abc import Mapping
 from os import environ
@@ -8,7 +8,7 @@ from callwright.core.errors import UsageError, plainly
 from callwright.providers.base import Provider
 
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
-"""How tools are called: as the server can, as the API says, or as one JSON action."""
+"""How tools are called: by what the server supports, by the API's tool calling, or by one JSON action."""
 
 _FORMS = "anthropic:NAME, openai:NAME, openai-chat:NAME, google:NAME, http://HOST/v1#NAME or script:FILE"
 _KEYS = {
@@ -26,21 +26,31 @@ def provider_for(
     tool_mode: ToolMode = "auto",
     environment: Mapping[str, str] = environ,
 ) -> Provider:
-    """Find the provider for a model's name; raises `UsageError` that says what to install or which key to set."""
+    """Create the provider for a model name.
+
+    Args:
+        model: A vendor and a name, an address and a name, or a script file.
+        api_key: Used instead of the vendor's environment variable.
+        tool_mode: How tools are called; `auto` asks the server.
+        environment: Where the keys are looked up.
+
+    Raises:
+        UsageError: The name is malformed, a package is not installed or a key is not set; the message says which.
+    """
     if model.startswith(("http://", "https://")):
-        return _served(model, api_key, tool_mode)
+        return _provider_at_url(model, api_key, tool_mode)
     vendor, _, name = model.partition(":")
     if vendor == "script" and name:
-        return _scripted(name)
+        return _load_script(name)
     if vendor not in _KEYS or not name:
-        raise UsageError(f"there is no model {model!r}: write {_FORMS}")
-    provider = _vendor(vendor, name, api_key)
+        raise UsageError(f"unknown model {model!r}: write {_FORMS}")
+    provider = _vendor_provider(vendor, name, api_key)
     if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
         raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]} or pass api_key=")
-    return _by_schema(provider) if tool_mode == "schema" else provider
+    return _with_schema_actions(provider) if tool_mode == "schema" else provider
 
 
-def _vendor(vendor: str, name: str, api_key: str | None) -> Provider:
+def _vendor_provider(vendor: str, name: str, api_key: str | None) -> Provider:
     if vendor == "anthropic":
         from callwright.providers.anthropic import AnthropicMessages
 
@@ -58,7 +68,7 @@ def _vendor(vendor: str, name: str, api_key: str | None) -> Provider:
     return GoogleGemini(name, api_key=api_key)
 
 
-def _scripted(file: str) -> Provider:
+def _load_script(file: str) -> Provider:
     from callwright.providers.scripted import ScriptedProvider
 
     try:
@@ -67,7 +77,7 @@ def _scripted(file: str) -> Provider:
         raise UsageError(f"the model 'script:{file}' cannot be read: {plainly(error)}") from None
 
 
-def _served(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
+def _provider_at_url(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
     from callwright.providers.json_actions import AdaptiveTools
     from callwright.providers.openai.chat import OpenAIChat
 
@@ -76,11 +86,11 @@ def _served(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
         raise UsageError(f"the address {model!r} names no model: write {url}#NAME")
     chat = OpenAIChat(name, api_key=api_key, base_url=url)
     if tool_mode == "schema":
-        return _by_schema(chat)
+        return _with_schema_actions(chat)
     return AdaptiveTools(chat, chat.calls_tools) if tool_mode == "auto" else chat
 
 
-def _by_schema(provider: Provider) -> Provider:
+def _with_schema_actions(provider: Provider) -> Provider:
     from callwright.providers.json_actions import SchemaActions
 
     return SchemaActions(provider)

@@ -1,4 +1,4 @@
-"""A model that says what it was told to say."""
+"""A scripted model: returns prepared replies, for tests and demos."""
 
 import json
 from collections import deque
@@ -18,51 +18,56 @@ from callwright.providers.base import CallDelta, MessageDone, ModelEvent, ModelR
 
 @dataclass(frozen=True, slots=True)
 class BrokenOff:
-    """A stream that says something and then fails."""
+    """A reply that streams some text and then fails."""
 
     text: str
     error: Exception
 
 
 Line: TypeAlias = AssistantMessage | BrokenOff | ToolCall | str | Exception | Sequence[ToolCall]
-"""One reply: a whole message, or short for one: its text, its calls; an exception is raised instead."""
+"""One reply: a message, or short for one: its text or its calls. An exception is raised."""
 Script: TypeAlias = Line | Callable[[ModelRequest], Line]
 
 
 class ScriptedProvider:
-    """Gives its lines in order and remembers what it was asked; in a `with` block it checks that all were used."""
+    """Returns its replies in order and records the requests; in a `with` block it checks that all were used.
+
+    Args:
+        script: The replies, or functions that make one from the request.
+        model: The name the provider reports.
+    """
 
     def __init__(self, *script: Script, model: str = "scripted") -> None:
         self.model = model
         self.requests: list[ModelRequest] = []
-        """What it was asked, with the messages as they were then."""
+        """The requests so far, each with the messages at that time."""
         self._script: deque[Script] = deque(script)
         self._always: Callable[[ModelRequest], Line] | None = None
 
     @classmethod
     def answering(cls, answer: Callable[[ModelRequest], Line], *, model: str = "scripted") -> "ScriptedProvider":
-        """A model that makes its reply from the request, as often as it is asked."""
+        """Create a model that makes every reply from the request."""
         provider = cls(model=model)
         provider._always = answer
         return provider
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> "ScriptedProvider":
-        """Read a script from JSON: a list of texts, of `{"text": …, "calls": [{"name": …, "arguments": …}]}`.
+        """Read a script from JSON: a list of texts or of `{"text": …, "calls": [{"name": …, "arguments": …}]}`.
 
         A file named `.yaml` or `.yml` is read as YAML where PyYAML is installed.
         """
         lines = _load(Path(path))
         if not isinstance(lines, list):
-            raise UsageError(f"{path}: a script is a list of replies, not {type(lines).__name__}")
+            raise UsageError(f"{path}: expected a list of replies, got {type(lines).__name__}")
         return cls(*(_line(number, line, path) for number, line in enumerate(cast("list[Any]", lines), 1)))
 
     def assert_used_up(self) -> None:
-        """Fail if the model was not asked for everything it had to say."""
-        assert not self._script, f"{len(self._script)} lines of the script were not used: {list(self._script)!r}"
+        """Fail if replies are left over."""
+        assert not self._script, f"{len(self._script)} replies of the script were not used: {list(self._script)!r}"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Say the next line."""
+        """Yield the next reply."""
         message = self._next(request)
         if isinstance(message, BrokenOff):
             yield TextDelta(message.text)
@@ -79,9 +84,7 @@ class ScriptedProvider:
         if self._always is not None:
             return _message(self._always(request))
         if not self._script:
-            raise ProviderError(
-                f"the script is used up: the model was asked {len(self.requests)} times", fault="invalid"
-            )
+            raise ProviderError(f"the script is used up: the model got {len(self.requests)} requests", fault="invalid")
         line = self._script.popleft()
         return _message(line(request) if callable(line) else line)
 
@@ -124,12 +127,12 @@ def _line(number: int, line: object, path: str | PathLike[str]) -> Line:
     if isinstance(line, str):
         return line
     if not isinstance(line, dict) or not set(cast("dict[str, Any]", line)) <= {"text", "calls"}:
-        raise UsageError(f"{path}: reply {number} is neither a text nor an object with text and calls")
+        raise UsageError(f"{path}: reply {number} must be a text or an object with text and calls")
     given = cast("dict[str, Any]", line)
     calls: Iterable[dict[str, Any]] = given.get("calls", ())
     parts = [
         ToolCall(call.get("id", f"call-{number}-{place}"), call["name"], call.get("arguments", {}))
         for place, call in enumerate(calls, 1)
     ]
-    said = (Text(given["text"]),) if given.get("text") else ()
-    return AssistantMessage((*said, *parts), "calls" if parts else "end")
+    text = (Text(given["text"]),) if given.get("text") else ()
+    return AssistantMessage((*text, *parts), "calls" if parts else "end")

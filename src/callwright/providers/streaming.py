@@ -1,7 +1,4 @@
-"""The one way an answer is read: opened, taken in piece by piece, whole at the end or a `ProviderError`.
-
-Listens in on a model: every event, at the moment it is there.
-"""
+"""Reading a response stream into a message, and passing its events to a callback."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -14,33 +11,38 @@ from callwright.providers.errors import vendor_errors
 
 
 class Draft(Protocol):
-    """A message that grows by what one vendor sends."""
+    """A message under construction, fed with the pieces one vendor sends."""
 
     def take(self, piece: Any, /) -> Iterable[ModelEvent]:
-        """Take in one piece; say what of it is news."""
+        """Add one piece and return the events it causes."""
         ...
 
     def message(self) -> AssistantMessage:
-        """The whole message; raises if the stream ended without saying so."""
+        """Return the finished message; raises `ProviderError` if the stream ended early."""
         ...
 
 
-async def answer(
+async def read_stream(
     draft: Draft, opened: AbstractAsyncContextManager[AsyncIterator[Any]], *, key: str
 ) -> AsyncIterator[ModelEvent]:
-    """Read an answer into a draft; `key` is the variable a missing key is looked for in.
+    """Read a response into a draft; `key` is the environment variable to name for a missing key.
 
-    Closing the iterator ends the request. Nothing is sent before the first event is asked for.
+    Closing the iterator ends the request. Nothing is sent before the first event is requested.
     """
     async with vendor_errors(key=key), opened as pieces:
         async for piece in pieces:
-            for news in draft.take(piece):
-                yield news
+            for event in draft.take(piece):
+                yield event
     yield MessageDone(draft.message())
 
 
 class TappedProvider:
-    """A provider whose events are also told to somebody."""
+    """A provider whose events also go to a callback.
+
+    Args:
+        inner: The provider to use.
+        tell: Called with each event before the agent gets it.
+    """
 
     def __init__(self, inner: Provider, tell: Callable[[ModelEvent], None]) -> None:
         self._inner = inner
@@ -55,16 +57,16 @@ class TappedProvider:
         return vendor_of(self._inner)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model, and tell what it said before the agent goes on."""
+        """Send the request and pass each event to the callback, then on."""
         events = self._inner.stream(request)
         try:
             async for event in events:
                 self._tell(event)
                 yield event
         finally:
-            if isinstance(events, AsyncGenerator):
+            if isinstance(events, AsyncGenerator):  # `async for` does not close a generator it leaves early
                 await events.aclose()
 
     async def aclose(self) -> None:
-        """Close the model's connections."""
+        """Close the provider's connections."""
         await close_provider(self._inner)

@@ -1,9 +1,4 @@
-"""OpenAI's models, through its Responses API.
-
-Messages as items of OpenAI's Responses API.
-
-The events of OpenAI's Responses API as a message that grows.
-"""
+"""OpenAI's Responses API: encoding of messages as items, reading of the event stream, the provider."""
 
 import re
 from collections.abc import AsyncIterator
@@ -18,26 +13,26 @@ from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from callwright.providers.encoding import (
     data_url,
+    encode_history,
     file_text,
-    grown,
-    kept,
-    kept_by,
-    listed,
-    nested,
-    pieced,
+    get_object,
+    join_list,
+    list_pieces,
     to_bytes,
+    unwrap_opaque,
     wire_id,
+    wrap_opaque,
 )
-from callwright.providers.errors import broken, status_failure
-from callwright.providers.openai.client import answer_format, openai_clients, openai_usage, opened
-from callwright.providers.streaming import answer
+from callwright.providers.errors import broken_stream, status_failure
+from callwright.providers.openai.client import answer_format, open_stream, openai_clients, openai_usage
+from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
-    Bodies,
     EncodedTools,
     Fields,
-    Shape,
+    RequestBodies,
     ToolEncoder,
-    joined,
+    ToolPayload,
+    late_tools,
     stop_for,
     to_openai_responses,
 )
@@ -50,13 +45,13 @@ Item = dict[str, Any]
 PROVIDER = "openai"
 
 
-def encode(message: Message, edge: EncodedTools) -> bytes:
+def encode(message: Message, tools: EncodedTools) -> bytes:
     """Encode one message, which may become several items."""
     if isinstance(message, ToolMessage):
         items = [_outcome(outcome) for outcome in message.outcomes]
-        return b",".join([*(to_bytes(item) for item in items), *_joining(message, edge)])
+        return b",".join([*(to_bytes(item) for item in items), *_encode_late_tools(message, tools)])
     if isinstance(message, AssistantMessage):
-        items = _assistant(message, edge)
+        items = _assistant(message, tools)
     else:
         items = [{"role": "user", "content": _content(message.content)}]
     return b",".join([to_bytes(item) for item in items])
@@ -80,35 +75,35 @@ def _outcome(outcome: Completed | Failed) -> Item:
     return {"type": "function_call_output", "call_id": wire_id(outcome.call.id), "output": output}
 
 
-def _joining(message: ToolMessage, edge: EncodedTools) -> list[bytes]:
-    """Bring along the tools that were found, after the outcomes: calls and outcomes stay next to each other."""
-    found = [edge.late[name] for name in joined(message) if name in edge.late]
-    return [b'{"type":"additional_tools","role":"developer","tools":' + listed(found) + b"}"] if found else []
+def _encode_late_tools(message: ToolMessage, tools: EncodedTools) -> list[bytes]:
+    """Encode the tools that a search found, after the outcomes: calls and outcomes must stay adjacent."""
+    found = [tools.late[name] for name in late_tools(message) if name in tools.late]
+    return [b'{"type":"additional_tools","role":"developer","tools":' + join_list(found) + b"}"] if found else []
 
 
-def _assistant(message: AssistantMessage, edge: EncodedTools) -> list[Item]:
+def _assistant(message: AssistantMessage, tools: EncodedTools) -> list[Item]:
     items: list[Item] = []
     phase: Item = {}
     for part in message.parts:
         if isinstance(part, Text):
             items.append({"role": "assistant", "content": part.text, **phase})
         elif isinstance(part, ToolCall):
-            items.append(_call(part, edge))
+            items.append(_call(part, tools))
         else:
-            value = kept_by(PROVIDER, part)
+            value = unwrap_opaque(PROVIDER, part)
             phase = {"phase": value["phase"]} if value is not None and "phase" in value else {}
             if value is not None and not phase:
                 items.append(thaw(value))
-    while items and items[-1].get("type") == "reasoning":  # the API wants no thought without what it led to
+    while items and items[-1].get("type") == "reasoning":  # the API rejects reasoning without the item it led to
         items.pop()
     return items or [{"role": "assistant", "content": "(nothing)"}]
 
 
-def _call(call: ToolCall, edge: EncodedTools) -> Item:
-    named = {"call_id": wire_id(call.id), "name": edge.outward_name(call)}
-    if call.name in edge.late:  # the API has such tools in a namespace of their own
+def _call(call: ToolCall, tools: EncodedTools) -> Item:
+    named = {"call_id": wire_id(call.id), "name": tools.wire_name_of(call)}
+    if call.name in tools.late:  # the API puts such tools in a namespace of their own
         named["namespace"] = named["name"]
-    return {"type": "function_call", **named, "arguments": compact(edge.outward(call))}
+    return {"type": "function_call", **named, "arguments": compact(tools.wire_arguments(call))}
 
 
 Event = dict[str, Any]
@@ -119,24 +114,24 @@ _LAST = ("response.completed", "response.incomplete")
 
 
 class ResponsesDraft:
-    """The message so far."""
+    """A message under construction from the Responses API's events."""
 
-    def __init__(self, edge: EncodedTools) -> None:
-        self._edge = edge
+    def __init__(self, tools: EncodedTools) -> None:
+        self._tools = tools
         self._items: dict[int, Event] = {}
         self._response: Event | None = None
 
     def take(self, event: Event) -> list[ModelEvent]:
-        """Take in one event; say what of it is news."""
+        """Add one event and return the model events it causes."""
         kind = event.get("type", "")
         if kind == "response.output_item.added":
-            return self._added(event["output_index"], event["item"])
+            return self._start_item(event["output_index"], event["item"])
         if kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
         elif kind == "response.function_call_arguments.delta":
             item = self._items[event["output_index"]]
             item["arguments"] = item.get("arguments", "") + event["delta"]
-            return [CallDelta(item["call_id"], self._edge.inward_name(item["name"]), event["delta"])]
+            return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), event["delta"])]
         elif kind in _TEXT and event["delta"]:
             return [TextDelta(event["delta"])]
         elif kind in _THOUGHT and event["delta"]:
@@ -144,31 +139,31 @@ class ResponsesDraft:
         elif kind in _LAST:
             self._response = event["response"]
         elif kind in ("response.failed", "error"):
-            raise status_failure(200, nested(event, "response") or event, {})
+            raise status_failure(200, get_object(event, "response") or event, {})
         return []
 
     def message(self) -> AssistantMessage:
-        """The whole message; raises if the stream ended without saying so."""
+        """Return the finished message; raises `ProviderError` if the stream ended early."""
         response = self._response
         if response is None:
-            raise broken("it ended before the message did")
+            raise broken_stream("it ended before the message was complete")
         # some gateways leave the list in the last event empty
         items: list[Event] = response.get("output") or [item for _, item in sorted(self._items.items())]
         stop = self._stop(response, items)
         parts: list[AssistantPart] = []
         for item in items:
             parts += self._parts(item, cut=stop == "length" and item is items[-1])
-        usage = openai_usage(nested(response, "usage"), "input", "output")
+        usage = openai_usage(get_object(response, "usage"), "input", "output")
         return AssistantMessage(tuple(parts), stop_for(stop, tuple(parts)), usage, response.get("model", ""))
 
-    def _added(self, index: int, item: Event) -> list[ModelEvent]:
+    def _start_item(self, index: int, item: Event) -> list[ModelEvent]:
         self._items[index] = item
         if item.get("type") == "function_call":
-            return [CallDelta(item["call_id"], self._edge.inward_name(item["name"]), "")]
+            return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), "")]
         return []
 
     def _stop(self, response: Event, items: list[Event]) -> Stop:
-        why = nested(response, "incomplete_details").get("reason")
+        why = get_object(response, "incomplete_details").get("reason")
         if response.get("status") == "incomplete":
             return "length" if why == "max_output_tokens" else "refusal" if why == "content_filter" else "other"
         refused = any(part.get("type") == "refusal" for item in items for part in item.get("content") or ())
@@ -177,33 +172,46 @@ class ResponsesDraft:
     def _parts(self, item: Event, *, cut: bool) -> list[AssistantPart]:
         match item.get("type"):
             case "function_call":
-                return [self._edge.inward(item["call_id"], item["name"], item.get("arguments", ""), cut=cut)]
+                return [self._tools.read_call(item["call_id"], item["name"], item.get("arguments", ""), cut=cut)]
             case "message":
                 text = "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
                 phase = item.get("phase")
-                label = [Thinking("", kept(PROVIDER, {"phase": phase}))] if phase else []
+                label = [Thinking("", wrap_opaque(PROVIDER, {"phase": phase}))] if phase else []
                 return [*label, Text(text)] if text else []
             case "reasoning":
-                return [_thought(item)]
-            case _:  # tools the API runs itself: handed back as they are
-                return [Thinking("", kept(PROVIDER, item))]
+                return [_read_reasoning(item)]
+            case _:  # tools the API runs itself: sent back unchanged
+                return [Thinking("", wrap_opaque(PROVIDER, item))]
 
 
-def _thought(item: Event) -> Thinking:
-    told: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
-    said = "\n\n".join([part["text"] for part in told])
+def _read_reasoning(item: Event) -> Thinking:
+    texts: list[Event] = [*(item.get("summary") or ()), *(item.get("content") or ())]
+    text = "\n\n".join([part["text"] for part in texts])
     if not item.get("encrypted_content"):
-        return Thinking(said)  # the API keeps nothing for us, so it would not know this item again
-    wanted = ("type", "id", "summary", "content", "encrypted_content")
-    return Thinking(said, kept(PROVIDER, {name: item[name] for name in wanted if item.get(name) is not None}))
+        return Thinking(text)  # nothing is stored at OpenAI, so the item could not be found again
+    names = ("type", "id", "summary", "content", "encrypted_content")
+    return Thinking(text, wrap_opaque(PROVIDER, {name: item[name] for name in names if item.get(name) is not None}))
 
 
 _THOUGHTLESS = re.compile(r"(?:chat)?gpt-[34]")
-"""Models that do not think, and that refuse a request which asks for their thoughts."""
+"""Models without reasoning, which reject a request for it."""
 
 
 class OpenAIResponses:
-    """An OpenAI model. Nothing is stored with OpenAI: thoughts come encrypted and go back as they came."""
+    """An OpenAI model. Nothing is stored at OpenAI: reasoning comes encrypted and is sent back unchanged.
+
+    Args:
+        model: The model's name at OpenAI.
+        api_key: Used instead of `OPENAI_API_KEY`.
+        base_url: Another address of the same API.
+        client: An SDK client to use; turn off its own retries.
+        strict: Whether the server enforces tool schemas, where strict mode loses nothing of them.
+        late_tools: Whether tools found by a search are added where they were found, which keeps the cached prefix
+            valid. By default at OpenAI's own address.
+
+    Raises:
+        UsageError: The package `openai` is not installed.
+    """
 
     vendor = "openai"
 
@@ -217,34 +225,35 @@ class OpenAIResponses:
         strict: bool = True,
         late_tools: bool | None = None,
     ) -> None:
-        """`strict` has tools enforced by the server, where their schemas lose nothing by it.
-
-        `late_tools` has tools that were searched for join where they were found, so that what is cached stays valid;
-        by default at OpenAI's own address.
-        """
         self.model = model
         if late_tools is None:
             late_tools = client is None and not (base_url or environ.get("OPENAI_BASE_URL"))
         self.late_tools = late_tools
-        self._edges = ToolEncoder(PROVIDER, _shape, strict=strict, late="by definition" if late_tools else "never")
-        self._bodies = Bodies(self._fields, "input")
+        self._encoder = ToolEncoder(
+            PROVIDER, _encode_tool, strict=strict, late="by definition" if late_tools else "never"
+        )
+        self._bodies = RequestBodies(self._fields, "input")
         self._clients = openai_clients(client, api_key, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the model; raises `ProviderError`. Closing the iterator ends the request."""
-        edge = self._edges.of(request)
-        sent = opened(self._clients, "/responses", lambda: self._body(request, edge))
-        return answer(ResponsesDraft(edge), sent, key="OPENAI_API_KEY")
+        """Send the request and yield the model's events. Closing the iterator ends the request.
+
+        Raises:
+            ProviderError: The request failed; `fault` says whether it may be retried.
+        """
+        tools = self._encoder.encode(request)
+        sent = open_stream(self._clients, "/responses", lambda: self._body(request, tools))
+        return read_stream(ResponsesDraft(tools), sent, key="OPENAI_API_KEY")
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
-    def _body(self, request: ModelRequest, edge: EncodedTools) -> bytes:
-        settled, _ = grown(request.messages, edge.key, lambda message: encode(message, edge))
-        return self._bodies.of(request, edge, pieced(settled))
+    def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
+        joined, _ = encode_history(request.messages, tools.key, lambda message: encode(message, tools))
+        return self._bodies.build(request, tools, list_pieces(joined))
 
-    def _fields(self, request: ModelRequest, edge: EncodedTools) -> Fields:
+    def _fields(self, request: ModelRequest, tools: EncodedTools) -> Fields:
         fields = {
             "model": to_bytes(self.model),
             "max_output_tokens": to_bytes(request.max_tokens),
@@ -255,12 +264,12 @@ class OpenAIResponses:
             fields["include"] = b'["reasoning.encrypted_content"]'
         if request.system:
             fields["instructions"] = to_bytes(request.system)
-        if edge.tools:
-            fields["tools"] = edge.tools
+        if tools.payload:
+            fields["tools"] = tools.payload
         if request.output_schema is not None:
             fields["text"] = to_bytes({"format": {"type": "json_schema", **answer_format(request.output_schema)}})
         return fields
 
 
-def _shape(spec: ToolSpec, name: str, strict: bool) -> Shape:
+def _encode_tool(spec: ToolSpec, name: str, strict: bool) -> ToolPayload:
     return to_openai_responses(spec, name, strict=strict)

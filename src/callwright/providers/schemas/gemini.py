@@ -7,6 +7,7 @@ from callwright.providers.schemas.inspect import (
     ANNOTATIONS,
     STRUCTURE,
     Schema,
+    add_facts,
     as_list,
     as_object,
     choices,
@@ -19,23 +20,22 @@ from callwright.providers.schemas.inspect import (
     names_in,
     refers,
     resolve,
-    told,
     without,
 )
-from callwright.providers.schemas.merge import dereferenced, folded, merged_all
+from callwright.providers.schemas.merge import dereference, fold_all_of, merge_all
 
 _AS_THEY_ARE = ("format", "minItems", "maxItems", "minimum", "maximum")
 _READ = STRUCTURE | {"items", "prefixItems", "description", "default", "exclusiveMinimum", "exclusiveMaximum"}
 _LISTABLE = ("string", "integer", "number")
-"""Kinds of value that Gemini takes in an enum."""
+"""Kinds of value that Gemini accepts in an enum."""
 
 
 def gemini_schema(root: JsonObject) -> tuple[Schema, tuple[str, ...]]:
-    """Rewrite an object schema in the keywords Gemini documents; what they cannot say is told, and noted.
+    """Rewrite an object schema in the keywords Gemini documents; the rest moves into descriptions, with a note.
 
-    Everything valid stays valid. Where nothing is noted, everything invalid stays invalid too.
+    Everything valid stays valid. Without notes, everything invalid stays invalid too.
     """
-    writer = _Writer(root)
+    writer = _GeminiWriter(root)
     schema = writer.node(root, "arguments")
     schema.setdefault("properties", {})
     writer.open_cycles(schema)
@@ -44,7 +44,9 @@ def gemini_schema(root: JsonObject) -> tuple[Schema, tuple[str, ...]]:
     return schema, tuple(writer.notes)
 
 
-class _Writer:
+class _GeminiWriter:
+    """Rewrites one schema and collects definitions and notes."""
+
     def __init__(self, root: JsonObject) -> None:
         self.notes: list[str] = []
         self.definitions: dict[str, Schema] = {}
@@ -53,21 +55,21 @@ class _Writer:
 
     def node(self, schema: Json, path: str) -> Schema:
         if schema is False:
-            self._note(path, "nothing fits it; that is checked on the call")
+            self._note(path, "no value fits; that is checked at call time")
         given = self._without_all_of(as_object(schema), path)
         facts: list[str] = []
         written: Schema = {}
         for key in given:
             if key not in _READ and key not in _AS_THEY_ARE:
-                facts += self._told(given, key, path)
+                facts += self._describe_keyword(given, key, path)
         if given.get("default") is not None:
             facts.append(fact("default", given["default"]))
         self._kinds(given, written, facts, path)
         self._bounds(given, written, facts, path)
         self._parts(given, written, path)
         self._alternatives(given, written, path)
-        text = told(given.get("description"), facts)
-        return self._reference(given, written, text, path) if "$ref" in given else _described(written, text)
+        text = add_facts(given.get("description"), facts)
+        return self._reference(given, written, text, path) if "$ref" in given else _add_description(written, text)
 
     def _kinds(self, given: JsonObject, written: Schema, facts: list[str], path: str) -> None:
         if "type" in given:
@@ -85,7 +87,10 @@ class _Writer:
             listed = [value for value in values if value is not None]
             written["anyOf"] = [{"enum": listed}, {"type": "null"}] if listed else [{"type": "null"}]
         else:
-            self._note(path, "choices other than strings and numbers are told and checked on the call")
+            self._note(
+                path,
+                "choices other than strings and numbers are moved to the description and checked at call time",
+            )
             facts.append(fact("one of", values))
             written.setdefault("type", kinds if len(kinds) > 1 else kinds[0])
 
@@ -97,7 +102,10 @@ class _Writer:
                 continue
             exact = kinds_of(given) == ["integer"] and float(bound).is_integer()
             if not exact:
-                self._note(path, f"'{key}' is sent as {plain}; that the bound itself is out is checked on the call")
+                self._note(
+                    path,
+                    f"'{key}' is sent as {plain}; that the bound itself is excluded is checked at call time",
+                )
                 facts.append(fact(key, bound))
             tighter = max if step > 0 else min
             nearest = int(bound) + step if exact else bound
@@ -110,11 +118,11 @@ class _Writer:
                 name: self.node(value, f"{path}.{name}") for name, value in properties.items() if value is not False
             }
         if any(value is False for value in properties.values()):
-            self._note(path, "that some properties may never be given is checked on the call")
+            self._note(path, "that some properties are forbidden is checked at call time")
         if "required" in given:
             written["required"] = names_in(given["required"])
         for key in ("additionalProperties", "items"):
-            # what a pattern lets in is no longer known, so it must not be shut out either
+            # patternProperties are not sent, so what they allow must not be excluded
             if key in given and not (key == "additionalProperties" and "patternProperties" in given):
                 self._inside(given, key, written, path)
         if "prefixItems" in given:
@@ -127,7 +135,7 @@ class _Writer:
             written[key] = value
         elif is_object(value):
             written[key] = self.node(value, f"{path}[]" if key == "items" else f"{path}{{}}")
-        else:  # a list of schemas is how older drafts write prefixItems
+        else:  # older drafts write prefixItems as a list of schemas
             written["prefixItems"] = [self.node(item, f"{path}[{place}]") for place, item in enumerate(as_list(value))]
 
     def _alternatives(self, given: JsonObject, written: Schema, path: str) -> None:
@@ -135,10 +143,10 @@ class _Writer:
             branches = as_list(given.get(key))
             if not branches:
                 continue
-            if key == "oneOf" and not exclusive([dereferenced(branch, self._root) or {} for branch in branches]):
-                self._note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked on the call")
+            if key == "oneOf" and not exclusive([dereference(branch, self._root) or {} for branch in branches]):
+                self._note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked at call time")
             if "anyOf" in written:
-                self._note(path, f"'{key}' beside other alternatives is checked on the call")
+                self._note(path, f"'{key}' beside other alternatives is checked at call time")
                 continue
             written["anyOf"] = [self.node(branch, f"{path}.{place}") for place, branch in enumerate(branches)]
 
@@ -146,48 +154,49 @@ class _Writer:
         reference = str(given["$ref"])
         target = resolve(self._root, reference)
         if target is None:
-            self._note(path, f"{reference!r} leads out of the schema; what it says is checked on the call")
-            return _described(written, text)
-        pointer: Schema = {"$ref": f"#/$defs/{self._defined(reference, target)}"}
+            self._note(path, f"{reference!r} cannot be resolved inside the schema; it is checked at call time")
+            return _add_description(written, text)
+        pointer: Schema = {"$ref": f"#/$defs/{self._define(reference, target)}"}
         if not written and not text:
             return pointer
         if "anyOf" in written:
-            self._note(path, "alternatives beside a reference are checked on the call")
-        return _described({**written, "anyOf": [pointer]}, text)  # Gemini allows nothing beside a $ref
+            self._note(path, "alternatives beside a reference are checked at call time")
+        return _add_description({**written, "anyOf": [pointer]}, text)  # Gemini allows nothing beside a $ref
 
-    def _defined(self, reference: str, target: Json) -> str:
+    def _define(self, reference: str, target: Json) -> str:
         if reference not in self._names:
             name = definition_name(reference, self._names.values())
             self._names[reference] = name
-            self.definitions[name] = {}
+            self.definitions[name] = {}  # ends the recursion of a definition that refers to itself
             self.definitions[name] = self.node(target, name)
         return self._names[reference]
 
     def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
         if "allOf" not in schema:
             return schema
-        whole = folded(schema, self._root)
+        whole = fold_all_of(schema, self._root)
         if whole is not None:
             return self._without_all_of(whole, path)
-        self._note(path, "'allOf' does not come down to one schema; only its first part is sent, all are checked")
+        self._note(
+            path,
+            "'allOf' cannot be merged into one schema; only its first part is sent, all are checked at call time",
+        )
         base = without(schema, "allOf")
-        flat = [dereferenced(part, self._root) for part in as_list(schema["allOf"])]
-        first = merged_all([base, *[part for part in flat if part is not None][:1]])
+        flat = [dereference(part, self._root) for part in as_list(schema["allOf"])]
+        first = merge_all([base, *[part for part in flat if part is not None][:1]])
         return self._without_all_of(first if first is not None else base, path)
 
-    def _told(self, given: JsonObject, key: str, path: str) -> list[str]:
+    def _describe_keyword(self, given: JsonObject, key: str, path: str) -> list[str]:
         if key in ANNOTATIONS:
             return []
         if not is_known(key):
-            self._note(path, f"'{key}' is no JSON Schema; left out")
+            self._note(path, f"'{key}' is not a JSON Schema keyword; left out")
             return []
-        self._note(
-            path, f"'{key}' is not among Gemini's keywords; it is told in the description and checked on the call"
-        )
+        self._note(path, f"Gemini does not support '{key}'; it is moved to the description and checked at call time")
         return [] if refers(given[key]) else [fact(key, given[key])]
 
     def open_cycles(self, root: Schema) -> None:
-        """Make optional what requires itself: Gemini follows a cycle only through properties that may be left out."""
+        """Make recursive properties optional: Gemini accepts a cycle only through properties that may be left out."""
         for path, node in [("arguments", root), *self.definitions.items()]:
             self._open_cycle(node, path)
 
@@ -196,21 +205,19 @@ class _Writer:
         cyclic = [name for name in names_in(node.get("required")) if self._cyclic(properties.get(name))]
         if cyclic:
             node["required"] = [name for name in node["required"] if name not in cyclic]
-            self._note(
-                path, f"{', '.join(cyclic)} contain their own kind; that they are required is checked on the call"
-            )
+            self._note(path, f"{', '.join(cyclic)} are recursive; that they are required is checked at call time")
         for child in _children(node):
             self._open_cycle(child, path)
 
     def _cyclic(self, schema: Json) -> bool:
-        return any(name in self._reached([name], set()) for name in _references(as_object(schema)))
+        return any(name in self._find_reachable([name], set()) for name in _references(as_object(schema)))
 
-    def _reached(self, names: Sequence[str], seen: set[str]) -> set[str]:
+    def _find_reachable(self, names: Sequence[str], seen: set[str]) -> set[str]:
         for name in names:
             for other in _references(self.definitions[name]):
                 if other not in seen:
                     seen.add(other)
-                    self._reached([other], seen)
+                    self._find_reachable([other], seen)
         return seen
 
     def _note(self, path: str, text: str) -> None:
@@ -219,7 +226,7 @@ class _Writer:
             self.notes.append(note)
 
 
-def _described(schema: Schema, text: str) -> Schema:
+def _add_description(schema: Schema, text: str) -> Schema:
     return {**schema, "description": text} if text else schema
 
 

@@ -1,4 +1,7 @@
-"""Reading JSON Schema by position, so that a keyword and a property of the same name are never confused."""
+"""Questions about JSON Schemas: kinds, keywords, references, bounds.
+
+Schemas are read by position, so that a keyword and a property of the same name are never confused.
+"""
 
 import math
 import re
@@ -9,18 +12,28 @@ from urllib.parse import unquote
 from callwright.core.json import Json, JsonObject, compact
 
 Schema: TypeAlias = dict[str, Any]
-"""A schema under construction: ours alone until it is frozen."""
+"""A schema under construction, mutable until it is frozen."""
 
 KINDS = ("object", "array", "string", "integer", "number", "boolean", "null")
 
-_TOLD = ("title", "description", "default", "examples", "example", "$comment", "deprecated", "readOnly", "writeOnly")
-ANNOTATIONS = frozenset((*_TOLD, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary", "discriminator"))
-"""Keywords that say something about a value and allow or forbid none."""
+_DESCRIPTIVE = (
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+)
+ANNOTATIONS = frozenset((*_DESCRIPTIVE, "$schema", "$id", "id", "$defs", "definitions", "$vocabulary", "discriminator"))
+"""Keywords that describe a value without restricting it."""
 
 COMBINERS = ("allOf", "anyOf", "oneOf")
 
 STRUCTURE = frozenset((*COMBINERS, "type", "enum", "const", "$ref", "properties", "required", "additionalProperties"))
-"""Keywords that every format has some way to say."""
+"""Keywords that every format can express."""
 
 _KIND_OF_KEYWORD = {
     **dict.fromkeys(("properties", "required", "additionalProperties", "patternProperties", "propertyNames"), "object"),
@@ -51,7 +64,7 @@ def as_list(value: object) -> Sequence[Json]:
 
 
 def without(schema: JsonObject, keyword: str) -> Schema:
-    """Leave a keyword out."""
+    """Copy a schema without a keyword."""
     return {key: value for key, value in schema.items() if key != keyword}
 
 
@@ -61,12 +74,12 @@ def names_in(value: object) -> list[str]:
 
 
 def is_known(keyword: str) -> bool:
-    """Whether JSON Schema gives the keyword a meaning."""
+    """Whether JSON Schema defines the keyword."""
     return keyword in ANNOTATIONS or keyword in _ANY_KIND or keyword in _KIND_OF_KEYWORD
 
 
 def belongs(keyword: str, kind: str) -> bool:
-    """Whether a keyword says anything about values of a kind."""
+    """Whether a keyword applies to values of a kind."""
     return _KIND_OF_KEYWORD.get(keyword) in (None, "number" if kind == "integer" else kind)
 
 
@@ -93,7 +106,7 @@ def is_of(value: object, kind: str) -> bool:
 
 
 def kinds_of(schema: JsonObject) -> list[str]:
-    """List the kinds of value a schema speaks of, in a fixed order; nothing where it speaks of all."""
+    """List the kinds of value a schema restricts itself to, in a fixed order; empty where it allows all."""
     stated = schema.get("type")
     if isinstance(stated, str):
         return [stated]
@@ -109,14 +122,14 @@ def kinds_of(schema: JsonObject) -> list[str]:
 
 
 def choices(schema: JsonObject) -> list[Json] | None:
-    """List the only values an `enum` or a `const` leaves; None where there is neither."""
+    """List the values that an `enum` or a `const` allows; None where there is neither."""
     if "const" in schema:
         return [schema["const"]]
     return list(as_list(schema["enum"])) if "enum" in schema else None
 
 
 def same(first: object, second: object) -> bool:
-    """Whether two JSON values are equal, telling true from 1 as JSON does."""
+    """Whether two JSON values are equal; unlike in Python, true is not 1."""
     return isinstance(first, bool) == isinstance(second, bool) and first == second
 
 
@@ -136,52 +149,52 @@ def resolve(root: JsonObject, reference: object) -> Json:
     return found
 
 
-def unused(name: str, taken: Collection[str]) -> str:
-    """Give the name, numbered if it is taken."""
+def pick_unused_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, numbered if it is taken."""
     numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
     return next(found for found in (name, *numbered) if found not in taken)
 
 
 def definition_name(reference: str, taken: Collection[str]) -> str:
-    """Name what a reference points at, as providers accept names of definitions."""
-    return unused(re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "arguments", taken)
+    """Return a name for the target of a reference, in characters that providers accept."""
+    return pick_unused_name(re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "arguments", taken)
 
 
-def told(description: object, facts: Iterable[str]) -> str:
-    """Write a description that also tells what the schema can no longer say."""
+def add_facts(description: object, facts: Iterable[str]) -> str:
+    """Append to a description what the schema can no longer express."""
     text = description if isinstance(description, str) else ""
     extra = "; ".join(facts)
     return f"{text} ({extra})".strip() if text and extra else text or extra
 
 
 def fact(keyword: str, value: object) -> str:
-    """Write one keyword as a description tells it."""
+    """Format one keyword for a description."""
     return f"{keyword}: {compact(value)}"
 
 
-def mentioned(schema: Json) -> set[str]:
-    """Collect the property names a schema and its alternatives speak of at this level."""
+def collect_property_names(schema: Json) -> set[str]:
+    """Collect the property names that a schema and its alternatives mention at this level."""
     node = as_object(schema)
     found = set(as_object(node.get("properties"))) | set(names_in(node.get("required")))
     for keyword in COMBINERS:
         for branch in as_list(node.get(keyword)):
-            found |= mentioned(branch)
+            found |= collect_property_names(branch)
     for keyword in ("if", "then", "else", "not"):
-        found |= mentioned(node[keyword]) if keyword in node else set[str]()
+        found |= collect_property_names(node[keyword]) if keyword in node else set[str]()
     for branch in as_object(node.get("dependentSchemas")).values():
-        found |= mentioned(branch)
+        found |= collect_property_names(branch)
     return found
 
 
 def refers(schema: Json) -> bool:
-    """Whether a `$ref` stands anywhere inside; a property of that name may make it say yes too often."""
+    """Whether there is a `$ref` anywhere inside. A property of that name counts too, which errs on the safe side."""
     if isinstance(schema, Mapping):
         return "$ref" in schema or any(refers(value) for value in cast(JsonObject, schema).values())
     return isinstance(schema, (list, tuple)) and any(refers(item) for item in cast(Sequence[Json], schema))
 
 
 def exclusive(branches: Sequence[Json]) -> bool:
-    """Whether no value can fit two branches: their kinds, or the choices of a property all require, are disjoint."""
+    """Whether no value can fit two branches: their kinds, or the choices of a required property, are disjoint."""
     nodes = [as_object(branch) for branch in branches]
     if _disjoint([_wide_kinds(node) for node in nodes]):
         return True
@@ -207,15 +220,17 @@ def _disjoint(groups: Sequence[set[str] | None]) -> bool:
 
 
 def within(schema: JsonObject, value: object) -> bool:
-    """Whether a number, or the length of a list, keeps to the bounds of a schema."""
+    """Whether a number, or the length of a list, is within the bounds of a schema."""
     if isinstance(value, (list, tuple)):
         size = len(cast(Sequence[Json], value))
-        return _bound(schema, "minItems", 0) <= size <= _bound(schema, "maxItems", math.inf)
+        return _get_bound(schema, "minItems", 0) <= size <= _get_bound(schema, "maxItems", math.inf)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return True
-    inside = _bound(schema, "minimum", -math.inf) <= value <= _bound(schema, "maximum", math.inf)
-    between = _bound(schema, "exclusiveMinimum", -math.inf) < value < _bound(schema, "exclusiveMaximum", math.inf)
-    return inside and between and _is_multiple(value, _bound(schema, "multipleOf", 0))
+    inside = _get_bound(schema, "minimum", -math.inf) <= value <= _get_bound(schema, "maximum", math.inf)
+    between = (
+        _get_bound(schema, "exclusiveMinimum", -math.inf) < value < _get_bound(schema, "exclusiveMaximum", math.inf)
+    )
+    return inside and between and _is_multiple(value, _get_bound(schema, "multipleOf", 0))
 
 
 def _is_multiple(value: float, step: float) -> bool:
@@ -227,6 +242,6 @@ def _is_multiple(value: float, step: float) -> bool:
         return False
 
 
-def _bound(schema: JsonObject, keyword: str, otherwise: float) -> float:
+def _get_bound(schema: JsonObject, keyword: str, otherwise: float) -> float:
     found = schema.get(keyword)
     return otherwise if isinstance(found, bool) or not isinstance(found, (int, float)) else found

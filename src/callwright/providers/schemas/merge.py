@@ -1,7 +1,4 @@
-"""The root of a tool's schema as model APIs accept it: one object, without alternatives at the top.
-
-Joining schemas: what two of them accept together, and the plain object that every provider wants at the root.
-"""
+"""Merging schemas, and the plain object that every model API requires at the root of a tool's schema."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,6 +8,7 @@ from callwright.providers.schemas.inspect import (
     ANNOTATIONS,
     KINDS,
     Schema,
+    add_facts,
     as_list,
     as_object,
     choices,
@@ -19,7 +17,6 @@ from callwright.providers.schemas.inspect import (
     names_in,
     resolve,
     same,
-    told,
     without,
 )
 
@@ -28,11 +25,11 @@ _TIGHTER: dict[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxItems", "maxLength", "maxProperties"), min),
 }
 _READ_TOGETHER = (("if", "then", "else"), ("items", "prefixItems"), ("contains", "minContains", "maxContains"))
-"""Keywords that change meaning when one of them moves in beside another."""
+"""Keywords that change meaning next to each other."""
 
 
-def merged(first: JsonObject, second: JsonObject) -> Schema | None:
-    """Build the schema that accepts exactly what both accept; None where that takes more than putting them together."""
+def merge(first: JsonObject, second: JsonObject) -> Schema | None:
+    """Build the schema that accepts exactly what both accept; None where they cannot be merged into one."""
     if _interfere(first, second) or _interfere(second, first):
         return None
     joined = dict(first)
@@ -40,23 +37,23 @@ def merged(first: JsonObject, second: JsonObject) -> Schema | None:
         if key not in joined or key in ANNOTATIONS:
             joined.setdefault(key, value)
         elif joined[key] != value:
-            both = _both(key, joined[key], value)
+            both = _merge_values(key, joined[key], value)
             if both is None:
                 return None
             joined[key] = both
     return joined
 
 
-def merged_all(schemas: Sequence[JsonObject]) -> Schema | None:
-    """Merge any number of schemas, or give None."""
+def merge_all(schemas: Sequence[JsonObject]) -> Schema | None:
+    """Merge any number of schemas; None where they cannot be merged."""
     joined: Schema | None = {}
     for schema in schemas:
-        joined = merged(joined, schema) if joined is not None else None
+        joined = merge(joined, schema) if joined is not None else None
     return joined
 
 
 def _interfere(first: JsonObject, second: JsonObject) -> bool:
-    """Whether a keyword of the first would judge parts of the second that it never saw."""
+    """Whether a keyword of the first schema would apply to properties of the second."""
     named = set(as_object(second.get("properties"))) - set(as_object(first.get("properties")))
     if (first.get("additionalProperties", True) is not True and named) or "patternProperties" in first:
         return True
@@ -68,13 +65,13 @@ def _interfere(first: JsonObject, second: JsonObject) -> bool:
     )
 
 
-def _both(key: str, first: Json, second: Json) -> Json:
+def _merge_values(key: str, first: Json, second: Json) -> Json:
     if key == "required":
         return list(dict.fromkeys([*names_in(first), *names_in(second)]))
     if key == "properties":
-        return _both_properties(as_object(first), as_object(second))
+        return _merge_properties(as_object(first), as_object(second))
     if key == "type":
-        return _both_kinds({"type": first}, {"type": second})
+        return _merge_kinds({"type": first}, {"type": second})
     if key == "enum":
         return [value for value in as_list(first) if any(same(value, other) for other in as_list(second))] or None
     if key in _TIGHTER and isinstance(first, (int, float)) and isinstance(second, (int, float)):
@@ -82,18 +79,18 @@ def _both(key: str, first: Json, second: Json) -> Json:
     return None
 
 
-def _both_properties(first: JsonObject, second: JsonObject) -> JsonObject:
+def _merge_properties(first: JsonObject, second: JsonObject) -> JsonObject:
     joined = dict(first)
     for name, value in second.items():
         if name in joined and joined[name] != value:
-            whole = merged(as_object(joined[name]), as_object(value)) if joined[name] and value else None
+            whole = merge(as_object(joined[name]), as_object(value)) if joined[name] and value else None
             joined[name] = whole if whole is not None else {"allOf": [joined[name], value]}
         else:
             joined[name] = value
     return joined
 
 
-def _both_kinds(first: JsonObject, second: JsonObject) -> Json:
+def _merge_kinds(first: JsonObject, second: JsonObject) -> Json:
     mine, yours = set(kinds_of(first)), set(kinds_of(second))
     for here, there in ((mine, yours), (yours, mine)):
         if "number" in here and "integer" in there:
@@ -104,8 +101,8 @@ def _both_kinds(first: JsonObject, second: JsonObject) -> Json:
     return shared[0] if len(shared) == 1 else shared or None
 
 
-def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
-    """Follow a schema's own `$ref` until it is none, keeping what stands beside it; None where that goes wrong."""
+def dereference(schema: Json, root: JsonObject) -> JsonObject | None:
+    """Follow a schema's `$ref`, keeping the keywords beside it; None where it cannot be followed or merged."""
     if schema is False:
         return None
     node, seen = as_object(schema), set[str]()
@@ -116,7 +113,7 @@ def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
             return None
         seen.add(reference)
         beside = without(node, "$ref")
-        joined = merged(
+        joined = merge(
             beside, {key: value for key, value in as_object(target).items() if key not in ("$defs", "definitions")}
         )
         if joined is None:
@@ -125,19 +122,19 @@ def dereferenced(schema: Json, root: JsonObject) -> JsonObject | None:
     return node
 
 
-def folded(schema: JsonObject, root: JsonObject) -> JsonObject | None:
-    """Fold `allOf` into the schema around it, one layer of it; None where that does not come down to one schema."""
+def fold_all_of(schema: JsonObject, root: JsonObject) -> JsonObject | None:
+    """Merge one layer of `allOf` into the schema around it; None where that is not possible."""
     parts = as_list(schema["allOf"])
     base = without(schema, "allOf")
     if len(parts) == 1 and not constrains(base):
         return {**base, "anyOf": parts}
-    flat = [dereferenced(part, root) for part in parts]
+    flat = [dereference(part, root) for part in parts]
     known = [part for part in flat if part is not None]
-    return merged_all([base, *known]) if len(known) == len(flat) else None
+    return merge_all([base, *known]) if len(known) == len(flat) else None
 
 
 def allows_null(schema: Json, root: JsonObject, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether null fits a schema that says something about kinds; one that allows everything is not asked."""
+    """Whether null fits a schema. One without any restriction counts as no."""
     node = as_object(schema)
     reference = node.get("$ref")
     if isinstance(reference, str):
@@ -154,52 +151,54 @@ def allows_null(schema: Json, root: JsonObject, seen: frozenset[str] = frozenset
 
 
 _FORBIDDEN = ("allOf", "anyOf", "oneOf", "not", "enum", "const")
-_TOLD_CHARS = 2_000
+_FACT_CHARS = 2_000
 
 
 def object_root(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """Give a schema whose root is a plain object and accepts at least what the given one does, and what was lost.
+    """Return a schema whose root is a plain object and accepts at least the same values, and notes on what it lost.
 
-    A schema that is fine already is returned as it is.
+    A root that is a plain object already is returned unchanged.
     """
     if schema.get("type") == "object" and "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
         return schema, ()
     notes: list[str] = []
-    flat = _flat(schema, schema, notes, depth=0)
+    flat = _flatten(schema, schema, notes, depth=0)
     kinds = kinds_of(flat)
     if kinds and "object" not in kinds:
-        notes.append("arguments: the schema describes no object; it is sent as one without properties")
+        notes.append("arguments: the schema does not describe an object; it is sent as one without properties")
         flat = {key: flat[key] for key in ("description", "$defs", "definitions") if key in flat}
     head = {key: value for key, value in flat.items() if key not in ("type", "$defs", "definitions")}
     tail = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     return {"type": "object", "properties": {}, **head, **tail}, tuple(notes)
 
 
-def _flat(schema: Json, root: JsonObject, notes: list[str], depth: int) -> Schema:
-    node = dereferenced(schema, root)
+def _flatten(schema: Json, root: JsonObject, notes: list[str], depth: int) -> Schema:
+    node = dereference(schema, root)
     if node is None or depth > 4:  # alternatives nested deeper than this are a cycle
-        notes.append("arguments: a reference at the root leads nowhere; what it says is left to the tool")
+        notes.append("arguments: a reference at the root cannot be resolved; it is checked at call time")
         return {}
     base = {key: value for key, value in node.items() if key not in _FORBIDDEN}
     facts: list[str] = []
     if "allOf" in node:
-        base = _all_of(base, [_flat(part, root, notes, depth + 1) for part in as_list(node["allOf"])], notes)
+        base = _all_of(base, [_flatten(part, root, notes, depth + 1) for part in as_list(node["allOf"])], notes)
     for keyword in ("anyOf", "oneOf"):
         if keyword in node:
-            base = _any_of(base, [_flat(branch, root, notes, depth + 1) for branch in as_list(node[keyword])])
+            base = _any_of(base, [_flatten(branch, root, notes, depth + 1) for branch in as_list(node[keyword])])
     for keyword in _FORBIDDEN[1:]:
         if keyword in node:
-            notes.append(f"arguments: '{keyword}' cannot stand at the root; it is told and checked on the call")
-            facts.append(f"must fit {keyword}: {compact(node[keyword])[:_TOLD_CHARS]}")
-    return {**base, "description": told(base.get("description"), facts)} if facts else base
+            notes.append(f"arguments: '{keyword}' is not allowed at the root; it is described and checked at call time")
+            facts.append(f"must fit {keyword}: {compact(node[keyword])[:_FACT_CHARS]}")
+    return {**base, "description": add_facts(base.get("description"), facts)} if facts else base
 
 
 def _all_of(base: Schema, parts: Sequence[Schema], notes: list[str]) -> Schema:
-    whole = merged_all([base, *parts])
+    whole = merge_all([base, *parts])
     if whole is not None:
         return whole
-    notes.append("arguments: 'allOf' does not come down to one schema; its properties are sent, the rest is checked")
-    properties = _together([as_object(part.get("properties")) for part in (base, *parts)], "allOf")
+    notes.append(
+        "arguments: 'allOf' cannot be merged into one schema; its properties are sent, the rest is checked at call time"
+    )
+    properties = _combine_properties([as_object(part.get("properties")) for part in (base, *parts)], "allOf")
     required = [name for part in (base, *parts) for name in names_in(part.get("required"))]
     open_base = without(base, "additionalProperties")
     return {**open_base, "properties": properties, "required": list(dict.fromkeys(required))}
@@ -207,7 +206,7 @@ def _all_of(base: Schema, parts: Sequence[Schema], notes: list[str]) -> Schema:
 
 def _any_of(base: Schema, branches: Sequence[Schema]) -> Schema:
     mine = as_object(base.get("properties"))
-    offered = _together([as_object(branch.get("properties")) for branch in branches], "anyOf")
+    offered = _combine_properties([as_object(branch.get("properties")) for branch in branches], "anyOf")
     joined = {**base, "properties": {**mine, **{name: offered[name] for name in offered if name not in mine}}}
     needed = [names_in(branch.get("required")) for branch in branches]
     always = [name for name in needed[0] if all(name in names for names in needed)] if needed else []
@@ -219,11 +218,11 @@ def _any_of(base: Schema, branches: Sequence[Schema]) -> Schema:
     return joined
 
 
-def _together(tables: Iterable[JsonObject], keyword: str) -> Schema:
-    """Offer every property once; what several tables say of one is kept under the keyword."""
-    said: dict[str, list[Json]] = {}
+def _combine_properties(tables: Iterable[JsonObject], keyword: str) -> Schema:
+    """Collect every property once; several schemas of one property are combined with the keyword."""
+    found: dict[str, list[Json]] = {}
     for table in tables:
         for name, value in table.items():
-            if value not in said.setdefault(name, []):
-                said[name].append(value)
-    return {name: values[0] if len(values) == 1 else {keyword: values} for name, values in said.items()}
+            if value not in found.setdefault(name, []):
+                found[name].append(value)
+    return {name: values[0] if len(values) == 1 else {keyword: values} for name, values in found.items()}
