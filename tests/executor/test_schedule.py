@@ -23,7 +23,7 @@ from callwright import (
     WriteResource,
 )
 from callwright.core.access import Access, Reach, RunCommand, UseTool
-from callwright.executor.schedule import waits
+from callwright.executor.schedule import find_conflicts
 from callwright.policy import AllowEverything
 from callwright.testing import Gauge
 
@@ -32,7 +32,7 @@ Call = tuple[Annotations, Sequence[Access]]
 
 
 def test_writes_to_different_files_and_a_read_elsewhere_are_one_wave() -> None:
-    assert waits([(WRITE, [WritePath("/w/a")]), (WRITE, [WritePath("/w/b")]), (READ, [ReadPath("/w/c")])]) == [
+    assert find_conflicts([(WRITE, [WritePath("/w/a")]), (WRITE, [WritePath("/w/b")]), (READ, [ReadPath("/w/c")])]) == [
         set(),
         set(),
         set(),
@@ -40,7 +40,11 @@ def test_writes_to_different_files_and_a_read_elsewhere_are_one_wave() -> None:
 
 
 def test_reads_around_a_write_of_one_file_keep_their_order() -> None:
-    assert waits([(READ, [ReadPath("/a")]), (WRITE, [WritePath("/a")]), (READ, [ReadPath("/a")])]) == [set(), {0}, {1}]
+    assert find_conflicts([(READ, [ReadPath("/a")]), (WRITE, [WritePath("/a")]), (READ, [ReadPath("/a")])]) == [
+        set(),
+        {0},
+        {1},
+    ]
 
 
 def test_a_folder_conflicts_with_what_lies_in_it_but_not_with_a_similar_name() -> None:
@@ -50,12 +54,12 @@ def test_a_folder_conflicts_with_what_lies_in_it_but_not_with_a_similar_name() -
         (READ, [ReadPath("/w/src-old")]),
         (WRITE, [DeletePath("/w")]),
     ]
-    assert waits(calls) == [set(), {0}, set(), {0, 1, 2}]
+    assert find_conflicts(calls) == [set(), {0}, set(), {0, 1, 2}]
 
 
 def test_a_tool_that_writes_and_declares_nothing_stands_alone() -> None:
     calls: list[Call] = [(READ, []), (WRITE, []), (READ, []), (READ, [ReadPath("/a")])]
-    assert waits(calls) == [set(), {0}, {1}, {1}]
+    assert find_conflicts(calls) == [set(), {0}, {1}, {1}]
 
 
 def test_a_command_waits_for_changes_and_they_for_it_but_not_reads_elsewhere() -> None:
@@ -67,25 +71,33 @@ def test_a_command_waits_for_changes_and_they_for_it_but_not_reads_elsewhere() -
         (READ, [ReadPath("/w/out")]),
         (WRITE, [WritePath("/elsewhere/z")]),
     ]
-    assert waits(calls) == [set(), {0}, set(), {1}, {1}]
+    assert find_conflicts(calls) == [set(), {0}, set(), {1}, {1}]
 
 
 def test_a_command_that_only_reads_runs_beside_reads() -> None:
     look = RunCommand("git status", "/w", Effect.READ)
-    assert waits([(READ, [look]), (READ, [ReadPath("/w/a")]), (READ, [look])]) == [set(), set(), set()]
+    assert find_conflicts([(READ, [look]), (READ, [ReadPath("/w/a")]), (READ, [look])]) == [set(), set(), set()]
 
 
 def test_what_a_command_touches_elsewhere_counts_too() -> None:
     look = RunCommand("cat /x/a", "/w", Effect.READ, (ReadPath("/x/a"),))
     make = RunCommand("make", "/w", Effect.WRITE, (WritePath("/x/b"),))
-    assert waits([(READ, [look]), (WRITE, [WritePath("/x/a")]), (WRITE, [WritePath("/x/c")])]) == [set(), {0}, set()]
-    assert waits([(WRITE, [make]), (READ, [ReadPath("/x/b")]), (READ, [ReadPath("/x/c")])]) == [set(), {0}, set()]
+    assert find_conflicts([(READ, [look]), (WRITE, [WritePath("/x/a")]), (WRITE, [WritePath("/x/c")])]) == [
+        set(),
+        {0},
+        set(),
+    ]
+    assert find_conflicts([(WRITE, [make]), (READ, [ReadPath("/x/b")]), (READ, [ReadPath("/x/c")])]) == [
+        set(),
+        {0},
+        set(),
+    ]
 
 
 def test_parallel_on_a_tool_overrides_the_accesses() -> None:
     always, never = Annotations(Effect.WRITE, parallel=True), Annotations(Effect.READ, parallel=False)
-    assert waits([(always, []), (always, [])]) == [set(), set()]
-    assert waits([(READ, []), (never, []), (READ, [])]) == [set(), {0}, {1}]
+    assert find_conflicts([(always, []), (always, [])]) == [set(), set()]
+    assert find_conflicts([(READ, []), (never, []), (READ, [])]) == [set(), {0}, {1}]
 
 
 def test_resources_conflict_by_uri_prefix() -> None:
@@ -97,24 +109,24 @@ def test_resources_conflict_by_uri_prefix() -> None:
         (WRITE, [DeleteResource("db://x")]),
         (READ, [ReadResource("tickets://x/1")]),
     ]
-    assert waits(calls) == [set(), set(), {0, 1}, set(), {0, 1, 2, 3}, set()]
+    assert find_conflicts(calls) == [set(), set(), {0, 1}, set(), {0, 1, 2, 3}, set()]
 
 
 def test_spellings_of_one_resource_conflict() -> None:
     spellings = ["db://x/users/1", "DB://X/users/1/", "db://x/a/../users/%31", "db://x/users%2f1", "db://x//users\\1"]
     calls: list[Call] = [(WRITE, [WriteResource(spelling)]) for spelling in spellings]
-    assert waits(calls) == [set(), {0}, {1}, {2}, {3}]
+    assert find_conflicts(calls) == [set(), {0}, {1}, {2}, {3}]
 
 
 def test_a_query_belongs_to_its_resource() -> None:
     row = (WRITE, [WriteResource("crm:contact?id=1")])
     other = (WRITE, [WriteResource("crm:contact?id=2")])
-    assert waits([row, other, (READ, [ReadResource("crm:contact")])]) == [set(), set(), {0, 1}]
+    assert find_conflicts([row, other, (READ, [ReadResource("crm:contact")])]) == [set(), set(), {0, 1}]
 
 
 def test_a_command_and_a_resource_write_keep_their_order() -> None:
     command = (Annotations(Effect.DESTROY), [RunCommand("make", "/w")])
-    assert waits([command, (WRITE, [WriteResource("db://x/1")]), (READ, [ReadResource("db://x/2")])]) == [
+    assert find_conflicts([command, (WRITE, [WriteResource("db://x/1")]), (READ, [ReadResource("db://x/2")])]) == [
         set(),
         {0},
         set(),
@@ -185,7 +197,7 @@ def changes_any(call: Call) -> bool:
 
 @given(batches)
 def test_exactly_the_conflicting_calls_are_ordered_directly_or_through_others(calls: list[Call]) -> None:
-    before = waits(calls)
+    before = find_conflicts(calls)
     reach: list[set[int]] = []
     for others in before:
         reach.append(others.union(*(reach[other] for other in others)))

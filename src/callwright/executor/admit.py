@@ -202,15 +202,16 @@ class Gate:
         denied: Deny | None = None
         allowed = True
         for access in accesses or entry.default_accesses:
-            match self.policies.decide(access, admitted):
-                case Deny() as decision:
+            decision = self.policies.decide(access, admitted)
+            match decision:
+                case Deny():
                     denied = denied or decision
-                case Ask() as decision:
+                case Ask():
                     asks, allowed = (*asks, decision), False
                 case Allow():
                     pass
-                case other:
-                    raise Denied(f"expected Allow, Ask or Deny from the policies, got {other!r}")
+                case _:
+                    raise Denied(f"expected Allow, Ask or Deny from the policies, got {decision!r}")
         if denied is not None:  # only now, so that the policies see every access
             raise Denied(f"{denied.reason} ({denied.source})" if denied.source else denied.reason)
         if allowed and not accesses:
@@ -329,8 +330,6 @@ def _summarize(admitted: Admitted) -> str:
     for access in admitted.accesses:
         match access:
             case RunCommand(line=shown) | Reach(url=shown) | WritePath(shown) | DeletePath(shown) | ReadPath(shown):
-                return _shorten(shown)
-            case WriteResource(shown) | DeleteResource(shown) | ReadResource(shown):
                 return _shorten(shown)
             case ReadResource(shown) | WriteResource(shown) | DeleteResource(shown):
                 return _shorten(shown)

@@ -15,7 +15,7 @@ from callwright.core.calls import Answers, Question, Reply, ToolCall
 from callwright.core.errors import ToolError
 from callwright.core.json import Json, compact, thaw
 from callwright.core.spec import Annotations, Effect
-from callwright.executor.schedule import waits
+from callwright.executor.schedule import find_conflicts
 from callwright.registry.catalog import Catalog
 from callwright.tool.arguments import from_text
 
@@ -80,7 +80,7 @@ class CallOrder:
 def _find_conflicts(line: Sequence[_QueuedCall], place: _QueuedCall) -> list[_QueuedCall]:
     if not line:
         return []
-    return [line[index] for index in sorted(waits(other.claim for other in (*line, place))[-1])]
+    return [line[index] for index in sorted(find_conflicts(other.claim for other in (*line, place))[-1])]
 
 
 _MAX_PENDING = 4096
