@@ -11,7 +11,7 @@ AGENT = """
 import asyncio, sys
 from callwright import Effect, ToolCall, tool
 from callwright.agent import Agent
-from callwright.testing.provider import ScriptedProvider
+from callwright.testing.fakes import ScriptedProvider
 
 @tool(effect=Effect.READ)
 async def look() -> str:
@@ -29,7 +29,7 @@ def test_an_unwatched_agent_loads_nothing_of_it() -> None:
     loaded = set(done.stdout.split())
     assert "callwright.agent.loop" in loaded
     assert not {name for name in loaded if name.startswith(("opentelemetry", "callwright.telemetry"))}
-    assert not loaded & {"callwright.core.run_events", "callwright.agent.model_request"}
+    assert not loaded & {"callwright.core.run_events", "callwright.agent.observation"}
 
 
 def test_the_log_needs_no_opentelemetry() -> None:

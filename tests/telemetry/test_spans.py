@@ -462,5 +462,5 @@ async def test_observers_are_given_to_the_executor_or_to_the_agent_but_not_to_bo
     agent = Agent(ScriptedProvider("hi"), [look], observe=collected.telemetry)
     assert isinstance(await agent.run("go"), Done)
     assert [span.name for span in collected.spans] == ["chat scripted", "invoke_agent"]
-    with pytest.raises(UsageError, match="give observe to the executor"):
+    with pytest.raises(UsageError, match="pass observe to the executor"):
         Agent(ScriptedProvider(), executor=Executor(Registry()), observe=collected.telemetry)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
 from callwright.agent.loop import Loop, OutputSchema, RunDependencies
-from callwright.agent.model_request import Requests, run_observed
+from callwright.agent.model_request import Requests
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
@@ -21,7 +21,6 @@ from callwright.agent.transcript import SessionReplay, Transcript
 from callwright.core.calls import Answers
 from callwright.core.errors import InvalidArguments, UsageError
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from callwright.core.run_events import RunBegan
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn import AskPerson
@@ -254,6 +253,9 @@ class Agent:
             await asyncio.shield(asyncio.ensure_future(hold.release()))
 
     async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:
+        from callwright.agent.observation import run_observed  # an unobserved run must not pay for loading it
+        from callwright.core.run_events import RunBegan
+
         provider = self.provider
         name = self.name or request.name
         began = RunBegan(request.session_id, name, provider.model, vendor_of(provider), request.prompt)

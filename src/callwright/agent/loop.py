@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callwright.agent.compaction import Compaction, compact_history, summarise_history
-from callwright.agent.model_request import Requests, ask_model, ask_model_observed
+from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.tool_calls import CallContext, make_calls
 from callwright.agent.transcript import OpenTurn, Transcript
@@ -190,6 +190,8 @@ class Loop:
         observe = parts.executor.observe
         if observe is None:
             return ask_model(parts.provider, request, parts.requests, transcript)
+        from callwright.agent.observation import ask_model_observed  # an unobserved run must not pay for it
+
         return ask_model_observed(observe, parts.provider, request, parts.requests, transcript)
 
     async def summarise(self, focus: str) -> None:

@@ -1,22 +1,14 @@
-"""Requests to the model, with retries, and the events that observers receive about requests and runs."""
+"""Requests to the model, with retries of transient failures."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
 
-from callwright.agent.results import Done, ModelRetried, Paused, Result
-from callwright.agent.run_limits import Spending
+from callwright.agent.results import ModelRetried
 from callwright.agent.transcript import Transcript, ensure_unique_ids
 from callwright.core.errors import Transient
-from callwright.core.events import Event
 from callwright.core.json import FrozenDict, Json
-from callwright.core.messages import AssistantMessage, Usage
-from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnd, RunEnded
-from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
-from callwright.providers.pricing import Prices, prices_for
-from callwright.providers.streaming import TappedProvider
+from callwright.core.messages import AssistantMessage
+from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
 OnRetry = Callable[[ProviderError, int, float], None]
@@ -100,92 +92,3 @@ async def _ask_once(provider: Provider, request: ModelRequest, transcript: Trans
         if close is not None:  # an open generator would keep the connection of an abandoned request
             await close()
     raise ProviderError("the stream ended before the message was complete", fault="transient")
-
-
-Observe = Callable[[Event], None]
-
-
-async def run_observed(
-    observe: Observe, began: RunBegan, spending: Spending, run: Coroutine[Any, Any, Result]
-) -> Result:
-    """Run, and report the beginning and the end to the observer, also when the run raises or is cancelled."""
-    started = perf_counter()
-    ended: tuple[RunEnd, str] = ("failed", "")
-    observe(began)
-    try:
-        result = await run
-        ended = _describe_end(result)
-        return result
-    except BaseException as error:
-        ended = ("cancelled" if isinstance(error, asyncio.CancelledError) else "failed", type(error).__name__)
-        raise
-    finally:
-        usage = spending.usage
-        prices = spending.limits.prices or prices_for(began.model)
-        cost = None if prices is None else spending.cost or prices.cost(usage)
-        observe(RunEnded(began, *ended, usage, spending.turns, perf_counter() - started, cost))
-
-
-async def ask_model_observed(
-    observe: Observe, provider: Provider, request: ModelRequest, requests: Requests, transcript: Transcript
-) -> AssistantMessage:
-    """Call `ask_model`, and report the request, its retries and its end to the observer."""
-    shaped = request.output_schema is not None
-    began = RequestBegan(
-        transcript.session_id,
-        provider.model,
-        vendor_of(provider),
-        request.messages,
-        request.system,
-        request.max_tokens,
-        shaped,
-    )
-    timing = _Timing()
-
-    def on_retry(error: ProviderError, attempt: int, delay_seconds: float) -> None:
-        observe(RequestRetried(began, error, attempt, delay_seconds))
-
-    observe(began)
-    try:
-        message = await ask_model(TappedProvider(provider, timing), request, requests, transcript, on_retry)
-    except BaseException as error:
-        observe(RequestEnded(began, None, error, _describe_failure(error, transcript), timing.elapsed(), timing.first))
-        raise
-    cost = _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
-    observe(RequestEnded(began, message, None, "", timing.elapsed(), timing.first, cost))
-    return message
-
-
-class _Timing:
-    """Measures a request and the time to its first event."""
-
-    def __init__(self) -> None:
-        self._began = perf_counter()
-        self.first: float | None = None
-
-    def __call__(self, event: ModelEvent) -> None:
-        if self.first is None:
-            self.first = self.elapsed()
-
-    def elapsed(self) -> float:
-        return perf_counter() - self._began
-
-
-def _describe_end(result: Result) -> tuple[RunEnd, str]:
-    if isinstance(result, Done):
-        return "done", ""
-    return ("paused", "") if isinstance(result, Paused) else ("stopped", result.kind)
-
-
-def _describe_failure(error: BaseException, transcript: Transcript) -> str:
-    if isinstance(error, ProviderError):
-        return error.fault
-    if isinstance(error, asyncio.CancelledError):
-        return "cancelled"
-    stopped = transcript.watch.find_stop_reason() if isinstance(error, TimeoutError) else None
-    return type(error).__name__ if stopped is None else stopped[0]
-
-
-def _compute_cost(agreed: Prices | None, model: str, usage: Usage) -> float | None:
-    prices = agreed or prices_for(model)  # prices of the run limits come first: a contract may differ from the list
-    return None if prices is None else prices.request_cost(usage)

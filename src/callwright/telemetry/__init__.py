@@ -1,4 +1,4 @@
-"""Observers for operators: OpenTelemetry spans and metrics, and a structured log."""
+"""Observers for operations: OpenTelemetry spans and metrics, and structured logs."""
 
 from callwright.core._lazy import lazy_exports
 

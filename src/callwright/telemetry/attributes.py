@@ -1,6 +1,6 @@
-"""The words of OpenTelemetry's conventions for generative AI, and ours beside them.
+"""Attribute names: OpenTelemetry's semantic conventions for generative AI, and callwright's own.
 
-Written out, because the package that has them is no dependency and marks every one of them as subject to change.
+They are copied here because the package that defines them marks all of them as unstable.
 """
 
 from callwright.core.messages import Stop, Usage
@@ -39,18 +39,21 @@ QUESTION = "callwright.question.kind"
 DELAY = "callwright.delay_seconds"
 
 UNKNOWN = "_OTHER"
-"""The conventions' word for what has no name among the known ones."""
+"""The conventions' value for anything outside their lists."""
 
 FINISHES: dict[Stop, str] = {"end": "stop", "calls": "tool_call", "refusal": "content_filter"}
-"""Where the conventions' word is not ours."""
+"""Stop reasons that the conventions name differently."""
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
-    """Token counts as the conventions have them: what came from the cache or went there is part of the input."""
-    found = {
+    """Return token counts as the conventions define them.
+
+    Input tokens include tokens read from the cache and written to it, unlike in `Usage`. Counts of 0 are left out.
+    """
+    counts = {
         "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
     }
-    return {name: count for name, count in found.items() if count}
+    return {name: count for name, count in counts.items() if count}

@@ -1,10 +1,6 @@
-"""The spans of calls.
+"""The spans of tool calls."""
 
-Which calls are open, and whose they are: events name a call only by itself.
-"""
-
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from opentelemetry.trace import Span, Tracer, get_current_span
 
@@ -14,56 +10,12 @@ from callwright.core.run_events import RunEnded
 from callwright.telemetry import attributes as names
 from callwright.telemetry.content import Content
 from callwright.telemetry.metrics import Metrics
+from callwright.telemetry.open_calls import OpenCall, OpenCalls
 from callwright.telemetry.run_spans import CurrentSpan, end_span, note_retry
-
-Kept = TypeVar("Kept")
-
-
-class OpenCall(Generic[Kept]):
-    """A call between its batch's beginning and its own end, with whatever the observer keeps of it."""
-
-    __slots__ = ("call", "kept", "session_id", "turn_id")
-
-    def __init__(self, call: ToolCall, session_id: str, turn_id: str) -> None:
-        self.call = call
-        self.session_id = session_id
-        self.turn_id = turn_id
-        self.kept: Kept | None = None
-
-
-class OpenCalls(Generic[Kept]):
-    """The open calls by identity: ids are unique in a message only, and one call object may be open several times."""
-
-    def __init__(self) -> None:
-        self._open: dict[int, list[OpenCall[Kept]]] = {}
-
-    def begin(self, batch: BatchBegan) -> None:
-        """Note the calls of a batch; each of them will be told to have ended."""
-        for call in batch.calls:
-            self._open.setdefault(id(call), []).append(OpenCall(call, batch.session_id, batch.turn_id))
-
-    def of(self, call: ToolCall) -> Sequence[OpenCall[Kept]]:
-        """What is open of a call: nothing, if it was told to have ended before, as abandoned ones are."""
-        return self._open.get(id(call), ())
-
-    def named(self, call_id: str) -> Sequence[OpenCall[Kept]]:
-        """What is open by that id, which may be calls of several sessions."""
-        return [entry for entries in self._open.values() for entry in entries if entry.call.id == call_id]
-
-    def end(self, entry: OpenCall[Kept]) -> None:
-        """Forget a call."""
-        entries = self._open[id(entry.call)]
-        entries.remove(entry)
-        if not entries:
-            del self._open[id(entry.call)]
-
-    def left_in(self, session_id: str) -> Sequence[OpenCall[Kept]]:
-        """What a session that is over has left open: nothing, unless something broke between two events."""
-        return [entry for entries in self._open.values() for entry in entries if entry.session_id == session_id]
 
 
 class CallSpans:
-    """Open calls; one that never ran gets its span, without length, when it ends."""
+    """Creates a span per call; a call that never ran gets one without duration when it ends."""
 
     def __init__(self, tracer: Tracer, metrics: Metrics, content: Content | None) -> None:
         self._tracer = tracer
@@ -71,58 +23,56 @@ class CallSpans:
         self._content = content
         self._calls: OpenCalls[CurrentSpan] = OpenCalls()
 
-    def batch_began(self, event: BatchBegan) -> None:
-        """Remember whose calls these are."""
+    def begin_batch(self, event: BatchBegan) -> None:
+        """Record the session and the turn of the calls."""
         self._calls.begin(event)
 
-    def asked(self, event: QuestionsRaised) -> None:
-        """Note on the surrounding span what a person is asked; nothing has run."""
+    def add_questions(self, event: QuestionsRaised) -> None:
+        """Add approval requests as events to the surrounding span; their calls have no span yet."""
         for question in event.questions:
             about = {names.TOOL: question.tool, names.CALL: question.call_id, names.QUESTION: question.kind}
             get_current_span().add_event("question", about)
 
-    def began(self, event: CallBegan) -> None:
-        """Open a call's span."""
-        for entry in self._calls.of(event.call):
+    def begin_call(self, event: CallBegan) -> None:
+        """Start the span of a call."""
+        for entry in self._calls.find(event.call):
             if entry.kept is None:
-                entry.kept = CurrentSpan(self._span(entry))
+                entry.kept = CurrentSpan(self._start_span(entry))
                 return
 
-    def retried(self, event: CallRetried) -> None:
-        """Note a failed attempt."""
-        entry = self._found(event.call)
+    def add_retry(self, event: CallRetried) -> None:
+        """Add a failed attempt as an event to the call's span."""
+        entry = self._find_entry(event.call)
         if entry is not None and entry.kept is not None:
             note_retry(entry.kept.span, event.error.code, event.attempt, event.delay_seconds)
 
-    def ended(self, event: CallEnded) -> None:
-        """Close it, or make one for a call that was refused; a call that was abandoned may end twice."""
+    def end_call(self, event: CallEnded) -> None:
+        """End the span; create it first for a call that never ran. The second end of an abandoned call is ignored."""
         outcome = event.outcome
-        entry = self._found(outcome.call)
+        entry = self._find_entry(outcome.call)
         if entry is None or isinstance(outcome, Interrupted):
             return
         self._calls.end(entry)
-        self._close(entry, outcome)
-        self._metrics.call(outcome, None if entry.kept is None else entry.kept.seconds)
+        self._end_span(entry, outcome)
+        self._metrics.record_call(outcome, None if entry.kept is None else entry.kept.seconds)
 
-    def abandoned(self, event: RunEnded) -> None:
-        """Close what a run that broke down has left open."""
-        for entry in self._calls.left_in(event.began.session_id):
+    def end_abandoned(self, event: RunEnded) -> None:
+        """End the spans that a failed run has left open."""
+        for entry in self._calls.find_by_session(event.began.session_id):
             self._calls.end(entry)
             if entry.kept is not None:
                 entry.kept.close(names.UNKNOWN)
 
-    def _found(self, call: ToolCall) -> OpenCall[CurrentSpan] | None:
-        """The open call that is meant; of several, the one that what runs now is inside of.
-
-        A hook may put an outcome in the place of another and make up the call in it; then that is the one.
-        """
-        entries = self._calls.of(call)
+    def _find_entry(self, call: ToolCall) -> OpenCall[CurrentSpan] | None:
+        """Return the open entry of a call; of several, the one whose span is current."""
+        entries = self._calls.find(call)
         if len(entries) == 1:
             return entries[0]
-        around = (entry for entry in entries or self._calls.named(call.id) if entry.kept and entry.kept.innermost)
-        return next(around, next(iter(entries), None))
+        # A hook may replace an outcome by one with a call object of its own; then only the id can identify it.
+        current = (entry for entry in entries or self._calls.find_by_id(call.id) if entry.kept and entry.kept.innermost)
+        return next(current, next(iter(entries), None))
 
-    def _span(self, entry: OpenCall[CurrentSpan]) -> Span:
+    def _start_span(self, entry: OpenCall[CurrentSpan]) -> Span:
         call = entry.call
         attributes: dict[str, Any] = {
             names.OPERATION: "execute_tool",
@@ -134,21 +84,21 @@ class CallSpans:
             attributes[names.CONVERSATION] = entry.session_id
             attributes[names.TURN] = entry.turn_id
         if self._content is not None:
-            attributes[names.ARGUMENTS] = self._content.arguments(call)
+            attributes[names.ARGUMENTS] = self._content.render_arguments(call)
         return self._tracer.start_span(f"execute_tool {call.name}", attributes=attributes)
 
-    def _close(self, entry: OpenCall[CurrentSpan], outcome: Completed | Failed) -> None:
-        span = self._span(entry) if entry.kept is None else entry.kept.span
+    def _end_span(self, entry: OpenCall[CurrentSpan], outcome: Completed | Failed) -> None:
+        span = self._start_span(entry) if entry.kept is None else entry.kept.span
         failed = isinstance(outcome, Failed)
         span.set_attribute(names.ATTEMPTS, outcome.attempts)
         span.set_attribute(names.STARTED, outcome.started if failed else outcome.attempts > 0)
         if self._content is not None:
-            span.set_attribute(names.RESULT, self._content.outcome(outcome))
+            span.set_attribute(names.RESULT, self._content.render_outcome(outcome))
         code = outcome.error.code if failed else ""
-        said = self._content.outcome(outcome) if failed and self._content is not None else ""
+        description = self._content.render_outcome(outcome) if failed and self._content is not None else ""
         if failed and outcome.error.__cause__ is not None:
             span.add_event("exception", {names.EXCEPTION: type(outcome.error.__cause__).__qualname__})
         if entry.kept is None:
-            end_span(span, code, said)
+            end_span(span, code, description)
         else:
-            entry.kept.close(code, said)
+            entry.kept.close(code, description)

@@ -1,4 +1,4 @@
-"""What was said, in the shape the conventions give messages; for those who asked for it, with secrets taken out."""
+"""Renders messages, arguments and outputs as the conventions' JSON, with secrets redacted; used only on request."""
 
 import json
 from collections.abc import Sequence
@@ -12,29 +12,29 @@ from callwright.telemetry.attributes import FINISHES
 
 
 class Content:
-    """Writes messages, arguments and outputs as JSON text."""
+    """Renders messages, arguments and outputs as JSON text."""
 
     def __init__(self, redact: Redact) -> None:
         self._clean = redact.clean
 
-    def messages(self, messages: Sequence[Message]) -> str:
-        """A conversation; each message is written once, however often the conversation is."""
+    def render_messages(self, messages: Sequence[Message]) -> str:
+        """Render a conversation; messages are cached, because every request contains all earlier ones."""
         return f"[{','.join(encoded(messages, self, self._line))}]"
 
-    def said(self, message: AssistantMessage) -> str:
-        """A model's message, as the list of one that the conventions make of it."""
+    def render_reply(self, message: AssistantMessage) -> str:
+        """Render a model message as a list of one, as the conventions require."""
         return _json([{**self._message(message), "finish_reason": FINISHES.get(message.stop, message.stop)}])
 
-    def system(self, text: str) -> str:
-        """The system prompt."""
+    def render_system(self, text: str) -> str:
+        """Render the system prompt."""
         return _json([self._part(Text(text))])
 
-    def arguments(self, call: ToolCall) -> str:
-        """A call's arguments as the model wrote them."""
+    def render_arguments(self, call: ToolCall) -> str:
+        """Render a call's arguments as the model wrote them."""
         return self._clean(_arguments_text(call.arguments))
 
-    def outcome(self, outcome: Completed | Failed) -> str:
-        """What the model reads of a call."""
+    def render_outcome(self, outcome: Completed | Failed) -> str:
+        """Render the text that the model reads."""
         return self._clean(outcome.text)
 
     def _line(self, message: Message) -> str:
@@ -57,12 +57,12 @@ class Content:
             case Thinking(text):
                 return {"type": "reasoning", "content": self._clean(text)}
             case ToolCall():
-                return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": self.arguments(part)}
-            case Image() | File():  # megabytes of it would be lost on the way, and with them the span
+                return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": self.render_arguments(part)}
+            case Image() | File():  # exporters drop spans that are megabytes large
                 return {"type": "omitted", "mime_type": part.media_type, "bytes": len(part.data)}
 
     def _response(self, outcome: Completed | Failed) -> dict[str, Any]:
-        return {"type": "tool_call_response", "id": outcome.call.id, "response": self.outcome(outcome)}
+        return {"type": "tool_call_response", "id": outcome.call.id, "response": self.render_outcome(outcome)}
 
 
 def _json(value: object) -> str:

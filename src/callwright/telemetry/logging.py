@@ -1,7 +1,4 @@
-"""`JsonLines`: log records as one JSON object per line, without secrets; `log_to` sends the events' log somewhere.
-
-`EventLog`: what happens, as records of the standard `logging`.
-"""
+"""`EventLog` writes events to the standard `logging`; `JsonLines` formats records as JSON without secrets."""
 
 import json
 import logging
@@ -17,24 +14,27 @@ from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallRetried
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
 from callwright.hooks.builtin import Redact
-from callwright.telemetry.call_spans import OpenCall, OpenCalls
+from callwright.telemetry.open_calls import OpenCall, OpenCalls
 
 _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 Entry: TypeAlias = tuple[int, str, dict[str, Any]]
-"""A level, what happened, and the fields that say more; empty fields are left out."""
+"""A level, the name of the event, and its fields; empty fields are left out."""
 
 
 class EventLog:
-    """An observer that logs runs, requests, questions and calls: whose they are, how they ended, what they took.
+    """An observer that logs runs, requests, questions and calls, with their ids, ends and usage.
 
-    Beginnings are DEBUG, ends INFO, retries and failures WARNING; the fields are the record's attributes. Nothing
-    that a person, a model or a tool said is logged. A handler that fails is reported on stderr, once.
+    Beginnings are DEBUG, ends INFO, retries and failures WARNING; the fields are attributes of the log record.
+    Prompts, arguments and outputs are never logged. The first failure of a handler is reported on stderr.
+
+    Args:
+        logger: where to log; by default the logger "callwright.events".
+        owned_handler: a handler to close together with this observer.
     """
 
-    def __init__(self, logger: logging.Logger | None = None, *, opened: logging.Handler | None = None) -> None:
-        """`opened` is a handler that is the log's own, to be closed with it."""
+    def __init__(self, logger: logging.Logger | None = None, *, owned_handler: logging.Handler | None = None) -> None:
         self._logger = logger or logging.getLogger("callwright.events")
-        self._opened = opened
+        self._owned_handler = owned_handler
         self._calls: OpenCalls[None] = OpenCalls()
         self._reported = False
 
@@ -44,12 +44,12 @@ class EventLog:
                 self._log(level, name, fields)
 
     def close(self) -> None:
-        """Close what was opened for it, if anything."""
-        if self._opened is not None:
-            self._opened.close()
+        """Close the handler that this observer owns, if any."""
+        if self._owned_handler is not None:
+            self._owned_handler.close()
 
     def __eq__(self, other: object) -> bool:
-        """The same to an agent inside another one, whose events would else be logged twice."""
+        """Compare by logger: an inner agent with an equal observer must not log its events twice."""
         return isinstance(other, EventLog) and self._logger is other._logger
 
     def __hash__(self) -> int:
@@ -58,34 +58,34 @@ class EventLog:
     def _entries(self, event: Event) -> Iterable[Entry]:
         match event:
             case RunBegan() | RunEnded():
-                return (self._run(event),)
+                return (self._run_entry(event),)
             case RequestBegan() | RequestRetried() | RequestEnded():
                 return (_request_entry(event),)
             case BatchBegan():
                 self._calls.begin(event)
             case QuestionsRaised(questions, session_id):
-                told = [{"call": one.call_id, "tool": one.tool, "kind": one.kind} for one in questions]
-                return [(_INFO, "question raised", {"session": session_id, **fields}) for fields in told]
+                raised = [{"call": one.call_id, "tool": one.tool, "kind": one.kind} for one in questions]
+                return [(_INFO, "question raised", {"session": session_id, **fields}) for fields in raised]
             case CallBegan(call) | CallRetried(call=call):
-                return [_call_entry(event, entry) for entry in self._calls.of(call)[:1]]
+                return [_call_entry(event, entry) for entry in self._calls.find(call)[:1]]
             case CallEnded(outcome):
-                return [self._ended(event, entry) for entry in self._calls.of(outcome.call)[:1]]
+                return [self._end_call(event, entry) for entry in self._calls.find(outcome.call)[:1]]
             case _:
                 pass
         return ()
 
-    def _run(self, event: RunBegan | RunEnded) -> Entry:
+    def _run_entry(self, event: RunBegan | RunEnded) -> Entry:
         began = event if isinstance(event, RunBegan) else event.began
         about = {"session": began.session_id, "agent": began.agent, "model": began.model}
         if isinstance(event, RunBegan):
             return _DEBUG, "run began", about
-        for entry in self._calls.left_in(began.session_id):
+        for entry in self._calls.find_by_session(began.session_id):
             self._calls.end(entry)
         level = _INFO if event.ended in ("done", "paused") else _WARNING
         ended = {"ended": event.ended, "code": event.reason, "turns": event.turns, "seconds": event.seconds}
         return level, "run ended", {**about, **ended, **_usage_fields(event.usage, event.cost)}
 
-    def _ended(self, event: CallEnded, entry: OpenCall[None]) -> Entry:
+    def _end_call(self, event: CallEnded, entry: OpenCall[None]) -> Entry:
         self._calls.end(entry)
         return _call_entry(event, entry)
 
@@ -93,10 +93,10 @@ class EventLog:
         shown = {key: value for key, value in fields.items() if value not in ("", None)}
         try:
             self._logger.log(level, name, extra=shown)
-        except Exception as error:  # noqa: BLE001 - a log has no say in what it logs
+        except Exception as error:  # noqa: BLE001 - a failing log must not fail the call
             if not self._reported:
                 self._reported = True
-                print(f"callwright: the log failed: {type(error).__name__}: {error}", file=sys.stderr)
+                print(f"callwright: logging failed: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 def _request_entry(event: RequestBegan | RequestRetried | RequestEnded) -> Entry:
@@ -147,11 +147,15 @@ def _usage_fields(usage: Usage, cost: float | None) -> dict[str, Any]:
 
 
 _STANDARD_FIELDS = frozenset((*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"))
-"""What every record has; the rest was given with it."""
+"""Attributes of every log record; all others are fields of the event."""
 
 
 class JsonLines(logging.Formatter):
-    """Writes time, level, what happened, and whatever fields a record was given; works for records of any logger."""
+    """Formats a log record of any logger as one JSON object per line.
+
+    Args:
+        redact: removes secrets from every text; by default known kinds of credentials.
+    """
 
     def __init__(self, redact: Redact | None = None) -> None:
         super().__init__()
@@ -177,13 +181,23 @@ class JsonLines(logging.Formatter):
 
 
 def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> EventLog:
-    """Make an observer that writes JSON lines to a file or a stream, and nowhere else; `close` it at the end."""
+    """Return an observer that writes JSON lines to a file or a stream only; `close` it at the end.
+
+    Args:
+        target: a path or an open text stream.
+        level: the lowest level to write.
+
+    Raises:
+        UsageError: the file cannot be opened.
+    """
     try:
         named = isinstance(target, (str, PathLike))
         handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
     except OSError as error:
-        raise UsageError(f"the log {target} cannot be written: {plainly(error)}; name another file") from None
+        raise UsageError(f"cannot write the log {target}: {plainly(error)}; choose another file") from None
     handler.setFormatter(JsonLines())
-    logger = logging.Logger("callwright.events", level)  # of its own: the program's set-up of logging stays as it is
+    logger = logging.Logger(
+        "callwright.events", level
+    )  # not registered: the program's logging configuration stays untouched
     logger.addHandler(handler)
-    return EventLog(logger, opened=handler)
+    return EventLog(logger, owned_handler=handler)

@@ -1,4 +1,4 @@
-"""The histograms and counters, by the conventions where they have one."""
+"""Histograms and counters, named by the conventions where these define one."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from callwright.core.calls import Completed, Failed
 from callwright.core.run_events import RequestEnded, RunEnded
 from callwright.telemetry import attributes as names
 
-_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+_SECONDS_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS_BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 
 class Metrics:
-    """Counts what ended."""
+    """Records requests, runs and calls when they end."""
 
     def __init__(self, meter: Meter) -> None:
         self._requests = _seconds_histogram(meter, "gen_ai.client.operation.duration", "GenAI operation duration.")
@@ -24,17 +24,19 @@ class Metrics:
             "gen_ai.client.token.usage",
             unit="{token}",
             description="Number of input and output tokens used.",
-            explicit_bucket_boundaries_advisory=_TOKENS,
+            explicit_bucket_boundaries_advisory=_TOKENS_BUCKETS,
         )
         self._runs = _seconds_histogram(meter, "gen_ai.invoke_agent.duration", "Duration of one agent invocation.")
         self._tools = _seconds_histogram(meter, "gen_ai.execute_tool.duration", "Duration of one tool execution.")
         self._calls = meter.create_counter(
-            "callwright.tool.calls", unit="{call}", description="Calls by tool and outcome, also those that never ran."
+            "callwright.tool.calls",
+            unit="{call}",
+            description="Calls by tool and outcome, including calls that never ran.",
         )
-        self._cost = meter.create_counter("callwright.cost", unit="{USD}", description="What the model's tokens cost.")
+        self._cost = meter.create_counter("callwright.cost", unit="{USD}", description="Cost of the model's tokens.")
 
-    def request(self, event: RequestEnded) -> None:
-        """Count a request to a model."""
+    def record_request(self, event: RequestEnded) -> None:
+        """Record a request to a model."""
         about = {
             names.OPERATION: "chat",
             names.PROVIDER: event.began.vendor or names.UNKNOWN,
@@ -52,12 +54,12 @@ class Metrics:
         if event.cost:
             self._cost.add(event.cost, about)
         usage = message.usage
-        if usage.total:  # a server that reports nothing has not used nothing
+        if usage.total:  # 0 means that the server reports no usage, not that it used none
             self._tokens.record(usage.total - usage.output_tokens, {**about, names.TOKEN_TYPE: "input"})
             self._tokens.record(usage.output_tokens, {**about, names.TOKEN_TYPE: "output"})
 
-    def run(self, event: RunEnded) -> None:
-        """Count a run of an agent."""
+    def record_run(self, event: RunEnded) -> None:
+        """Record a run of an agent."""
         about: dict[str, Any] = {names.OPERATION: "invoke_agent", names.REQUEST_MODEL: event.began.model}
         if event.began.agent:
             about[names.AGENT] = event.began.agent
@@ -65,10 +67,12 @@ class Metrics:
             about[names.ERROR] = event.reason
         self._runs.record(event.seconds, about)
 
-    def call(self, outcome: Completed | Failed, seconds: float | None) -> None:
-        """Count a call; how long it took only if it ran."""
+    def record_call(self, outcome: Completed | Failed, seconds: float | None) -> None:
+        """Record a call, and its duration if it ran."""
         code = outcome.error.code if isinstance(outcome, Failed) else "completed"
-        tool = names.UNKNOWN if code == "not_found" else outcome.call.name  # a model can invent names without end
+        tool = (
+            names.UNKNOWN if code == "not_found" else outcome.call.name
+        )  # invented names would make the number of time series unbounded
         self._calls.add(1, {names.TOOL: tool, names.OUTCOME: code})
         if seconds is not None:
             about = {names.OPERATION: "execute_tool", names.TOOL: tool, names.TOOL_TYPE: "function"}
@@ -76,4 +80,6 @@ class Metrics:
 
 
 def _seconds_histogram(meter: Meter, name: str, description: str) -> Histogram:
-    return meter.create_histogram(name, unit="s", description=description, explicit_bucket_boundaries_advisory=_SECONDS)
+    return meter.create_histogram(
+        name, unit="s", description=description, explicit_bucket_boundaries_advisory=_SECONDS_BUCKETS
+    )

@@ -1,7 +1,7 @@
-"""`Telemetry`: OpenTelemetry spans and metrics of what an agent and its tools do, by the conventions for generative AI.
+"""`Telemetry`: OpenTelemetry spans and metrics of agents and tools, by the conventions for generative AI.
 
 invoke_agent ─┬─ chat
-              └─ execute_tool ─┬─ whatever the tool itself traces
+              └─ execute_tool ─┬─ spans of the tool itself
                                ├─ execute_tool    a tool that calls tools
                                └─ invoke_agent    an agent as a tool
 """
@@ -23,10 +23,16 @@ _Handlers = Mapping[type, Sequence[Callable[[Any], None]]]
 
 
 class Telemetry:
-    """An observer that traces runs, requests and calls: `Agent(…, observe=Telemetry())`, or an executor's.
+    """An observer that traces runs, requests and calls: `Agent(…, observe=Telemetry())`, or the same for an executor.
 
-    Without providers the global ones are used. Prompts, arguments, outputs and the words of tools' errors are
-    recorded only with `content`, after hooks have had their say and `redact` has taken secrets out.
+    Args:
+        tracer_provider: creates the tracer; by default the global provider.
+        meter_provider: creates the meter; by default the global provider.
+        content: also record prompts, arguments, outputs and error texts, as they are after hooks.
+        redact: removes secrets from recorded texts; by default known kinds of credentials.
+
+    Raises:
+        UsageError: OpenTelemetry is not installed.
     """
 
     def __init__(
@@ -38,14 +44,14 @@ class Telemetry:
         redact: Redact | None = None,
     ) -> None:
         self._settings = (tracer_provider, meter_provider, content, redact)
-        self._ways = _make_handlers(tracer_provider, meter_provider, redact or Redact(), content=content)
+        self._handlers = _make_handlers(tracer_provider, meter_provider, redact or Redact(), content=content)
 
     def __call__(self, event: Event) -> None:
-        for way in self._ways.get(type(event), ()):
-            way(event)
+        for handle in self._handlers.get(type(event), ()):
+            handle(event)
 
     def __eq__(self, other: object) -> bool:
-        """The same to an agent inside another one, whose events would else be traced twice."""
+        """Compare by settings: an inner agent with an equal observer must not trace its events twice."""
         return isinstance(other, Telemetry) and self._settings == other._settings
 
     def __hash__(self) -> int:
@@ -55,7 +61,8 @@ class Telemetry:
 def _make_handlers(
     tracer_provider: "TracerProvider | None", meter_provider: "MeterProvider | None", redact: Redact, *, content: bool
 ) -> _Handlers:
-    """What is done about each event; a span is ended before anything is counted, so that it ends in any case."""
+    """Return the handlers of each event."""
+    # Spans come before metrics: a failing meter must not leave a span open.
     try:
         from opentelemetry.metrics import get_meter
         from opentelemetry.trace import get_tracer
@@ -72,14 +79,14 @@ def _make_handlers(
     runs = RunSpans(tracer, redact, recorded)
     calls = CallSpans(tracer, metrics, recorded)
     return {
-        RunBegan: (runs.run_began,),
-        RunEnded: (calls.abandoned, runs.run_ended, metrics.run),
-        RequestBegan: (runs.request_began,),
-        RequestRetried: (runs.request_retried,),
-        RequestEnded: (runs.request_ended, metrics.request),
-        BatchBegan: (calls.batch_began,),
-        QuestionsRaised: (calls.asked,),
-        CallBegan: (calls.began,),
-        CallRetried: (calls.retried,),
-        CallEnded: (calls.ended,),
+        RunBegan: (runs.begin_run,),
+        RunEnded: (calls.end_abandoned, runs.end_run, metrics.record_run),
+        RequestBegan: (runs.begin_request,),
+        RequestRetried: (runs.add_retry,),
+        RequestEnded: (runs.end_request, metrics.record_request),
+        BatchBegan: (calls.begin_batch,),
+        QuestionsRaised: (calls.add_questions,),
+        CallBegan: (calls.begin_call,),
+        CallRetried: (calls.add_retry,),
+        CallEnded: (calls.end_call,),
     }

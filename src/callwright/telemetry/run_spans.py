@@ -1,7 +1,4 @@
-"""A span that is the current one for everything done inside it, also in the tasks and threads begun there.
-
-The spans of runs and of requests to models.
-"""
+"""The spans of runs and model requests, and `CurrentSpan`, which makes a span current for everything inside it."""
 
 from contextvars import ContextVar
 from time import perf_counter
@@ -20,7 +17,10 @@ _current_span: "ContextVar[CurrentSpan | None]" = ContextVar("callwright_span", 
 
 
 class CurrentSpan:
-    """Made current where it is made. The end may be told from another task, so there is no token to give back."""
+    """A span that is current from its creation, also in tasks and threads started inside it.
+
+    The end may be reported from another task, where a context token would be invalid, so none is kept.
+    """
 
     __slots__ = ("_before", "_began", "outer", "span")
 
@@ -34,45 +34,45 @@ class CurrentSpan:
 
     @property
     def seconds(self) -> float:
-        """How long ago it was entered."""
+        """Seconds since the span became current."""
         return perf_counter() - self._began
 
     @property
     def innermost(self) -> bool:
-        """Whether what runs now is inside, and nothing else is around it."""
+        """Whether this is the innermost span of the running code."""
         return _current_span.get() is self
 
     @property
-    def here(self) -> bool:
-        """Whether what runs now is inside."""
+    def encloses_caller(self) -> bool:
+        """Whether the running code is inside this span."""
         step = _current_span.get()
         while step is not None and step is not self:
             step = step.outer
         return step is self
 
-    def close(self, error: str = "", said: str = "") -> None:
-        """End the span, as an error where there is one; what was current before it is so again."""
-        if self.here:  # first, because a broken exporter must not leave later spans in the wrong place
+    def close(self, error: str = "", description: str = "") -> None:
+        """End the span, with an error if there is one, and make the previous span current again."""
+        if self.encloses_caller:  # before ending it: a failing exporter must not leave later spans misplaced
             attach(self._before)
             _current_span.set(self.outer)
-        end_span(self.span, error, said)
+        end_span(self.span, error, description)
 
 
-def end_span(span: Span, error: str = "", said: str = "") -> None:
-    """End a span, as an error where there is one."""
+def end_span(span: Span, error: str = "", description: str = "") -> None:
+    """End a span, with an error if there is one."""
     if error:
         span.set_attribute(names.ERROR, error)
-        span.set_status(Status(StatusCode.ERROR, said or None))
+        span.set_status(Status(StatusCode.ERROR, description or None))
     span.end()
 
 
 def note_retry(span: Span, error: str, attempt: int, delay_seconds: float) -> None:
-    """Write down that an attempt failed and another will follow."""
+    """Add an event: an attempt failed and will be retried."""
     span.add_event("retry", {names.ERROR: error, names.ATTEMPTS: attempt, names.DELAY: delay_seconds})
 
 
 class RunSpans:
-    """Open runs and requests, by the events that began them."""
+    """Creates spans for runs and requests, found again by the identity of the events that began them."""
 
     def __init__(self, tracer: Tracer, redact: Redact, content: Content | None) -> None:
         self._tracer = tracer
@@ -80,8 +80,8 @@ class RunSpans:
         self._content = content
         self._open: dict[int, CurrentSpan] = {}
 
-    def run_began(self, event: RunBegan) -> None:
-        """Open a run's span."""
+    def begin_run(self, event: RunBegan) -> None:
+        """Start the span of a run."""
         attributes: dict[str, Any] = {
             names.OPERATION: "invoke_agent",
             names.PROVIDER: event.vendor or names.UNKNOWN,
@@ -93,17 +93,17 @@ class RunSpans:
         name = f"invoke_agent {event.agent}" if event.agent else "invoke_agent"
         self._open[id(event)] = CurrentSpan(self._tracer.start_span(name, attributes=attributes))
 
-    def run_ended(self, event: RunEnded) -> None:
-        """Close it; a run that waits for a person is no failure."""
-        entered = self._open.pop(id(event.began), None)
-        if entered is None:
+    def end_run(self, event: RunEnded) -> None:
+        """End the span of a run; a paused run is not an error."""
+        current = self._open.pop(id(event.began), None)
+        if current is None:
             return
         spent = _usage_attributes(event.usage, event.cost)
-        entered.span.set_attributes({names.ENDED: event.ended, names.TURNS: event.turns, **spent})
-        entered.close(event.reason)
+        current.span.set_attributes({names.ENDED: event.ended, names.TURNS: event.turns, **spent})
+        current.close(event.reason)
 
-    def request_began(self, event: RequestBegan) -> None:
-        """Open a request's span."""
+    def begin_request(self, event: RequestBegan) -> None:
+        """Start the span of a request."""
         attributes: dict[str, Any] = {
             names.OPERATION: "chat",
             names.PROVIDER: event.vendor or names.UNKNOWN,
@@ -115,29 +115,29 @@ class RunSpans:
         if event.shaped:
             attributes[names.OUTPUT_TYPE] = "json"
         if self._content is not None:
-            attributes[names.INPUT] = self._content.messages(event.messages)
-            attributes[names.SYSTEM] = self._content.system(event.system)
+            attributes[names.INPUT] = self._content.render_messages(event.messages)
+            attributes[names.SYSTEM] = self._content.render_system(event.system)
         span = self._tracer.start_span(f"chat {event.model}", kind=SpanKind.CLIENT, attributes=attributes)
         self._open[id(event)] = CurrentSpan(span)
 
-    def request_retried(self, event: RequestRetried) -> None:
-        """Note a failed attempt."""
-        entered = self._open.get(id(event.began))
-        if entered is not None:
+    def add_retry(self, event: RequestRetried) -> None:
+        """Add a failed attempt as an event to the request's span."""
+        current = self._open.get(id(event.began))
+        if current is not None:
             fault = getattr(event.error, "fault", type(event.error).__name__)
-            note_retry(entered.span, fault, event.attempt, event.delay_seconds)
+            note_retry(current.span, fault, event.attempt, event.delay_seconds)
 
-    def request_ended(self, event: RequestEnded) -> None:
-        """Close it, with what came of it."""
-        entered = self._open.pop(id(event.began), None)
-        if entered is None:
+    def end_request(self, event: RequestEnded) -> None:
+        """End the span of a request, with the attributes of its answer."""
+        current = self._open.pop(id(event.began), None)
+        if current is None:
             return
         if event.first_seconds is not None:
-            entered.span.set_attribute(names.FIRST_CHUNK, event.first_seconds)
-        entered.span.set_attributes(self._answer(event))
-        entered.close(event.reason, "" if event.error is None else self._redact.clean(str(event.error)))
+            current.span.set_attribute(names.FIRST_CHUNK, event.first_seconds)
+        current.span.set_attributes(self._answer_attributes(event))
+        current.close(event.reason, "" if event.error is None else self._redact.clean(str(event.error)))
 
-    def _answer(self, event: RequestEnded) -> dict[str, Any]:
+    def _answer_attributes(self, event: RequestEnded) -> dict[str, Any]:
         message = event.message
         if message is None:
             return {}
@@ -148,7 +148,7 @@ class RunSpans:
         if message.model:
             attributes[names.RESPONSE_MODEL] = message.model
         if self._content is not None:
-            attributes[names.OUTPUT] = self._content.said(message)
+            attributes[names.OUTPUT] = self._content.render_reply(message)
         return attributes
 
 
