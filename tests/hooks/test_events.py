@@ -57,9 +57,9 @@ def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here()
     ("events", "complaint"),
     [
         ({"PreTooluse": []}, "there is no such event, so nothing runs; did you mean PreToolUse?"),
-        ({"Teatime": []}, "there is no such event, so nothing runs; there are SessionStart"),
+        ({"Teatime": []}, "there is no such event, so nothing runs; the events are SessionStart"),
         ({"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}, "type 'prompt' cannot be run"),
-        ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "knows no matcher"),
+        ({"Stop": [{"matcher": "Bash", "hooks": [{"command": "x"}]}]}, "has no matcher"),
         ({"Stop": [{"hooks": [{"command": "x", "if": "Bash(ls)"}]}]}, "the hook never runs"),
         ({"PreToolUse": [{"hooks": [{"command": "x", "onEror": "block"}]}]}, "did you mean 'onError'?"),
         ({"PreToolUse": [{"match": "Bash", "hooks": [{"command": "x"}]}]}, "did you mean 'matcher'?"),

@@ -1,4 +1,4 @@
-"""Hooks may change or stop a call; observers only watch."""
+"""Hooks, which may change or stop calls: the base class, built-in hooks and hooks that run shell commands."""
 
 from callwright.core._lazy import lazy_exports
 

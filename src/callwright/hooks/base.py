@@ -1,4 +1,4 @@
-"""What a hook may say before a call runs, and do after it."""
+"""The base class of hooks, and the verdicts a hook may return."""
 
 import inspect
 from collections.abc import Awaitable
@@ -14,7 +14,7 @@ from callwright.core.spec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """The call a hook is asked about, with its arguments as they would run."""
+    """The call a hook decides about, with the arguments it would run with."""
 
     call: ToolCall
     spec: ToolSpec
@@ -25,7 +25,7 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class InnerAgent:
-    """An agent that works inside a call of another one."""
+    """An agent that runs inside a call of another agent."""
 
     name: str
     call_id: str
@@ -34,26 +34,26 @@ class InnerAgent:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Nothing to say."""
+    """Let the call continue unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Run with these arguments instead; they are bound and judged like the model's own."""
+    """Run the call with other arguments, which are validated and judged like the model's own."""
 
     arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Do not run; this is the output, as from a cache. Policies are still asked."""
+    """Do not run the call; use this output, as from a cache. Policies still judge the call."""
 
     output: Output | str
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """End the run; no call of this turn runs, each still gets its outcome."""
+    """End the run. No call of this turn runs; each still gets an outcome."""
 
     reason: str
 
@@ -62,31 +62,43 @@ Verdict: TypeAlias = Proceed | Rewrite | Deny | Answer | Ask | Halt
 
 
 class Hook:
-    """May change or stop a call; this one does nothing. Methods may be sync or async.
+    """May change or stop calls; subclass it and override methods. Methods may be sync or async.
 
-    A hook that raises or outlives `seconds` fails its call: before, nothing ran; after, the outcome is withheld,
-    because a broken redactor must not leak what it was there to hide.
+    A hook that raises or takes longer than `seconds` fails its call. In `before`, the tool has not run; in `after`, the
+    outcome is withheld, because a broken redactor must not leak what it should hide.
     """
 
     seconds: float = 60.0
 
     def before(self, pending: PendingCall) -> Verdict | Awaitable[Verdict | None] | None:
-        """Asked in registration order, each seeing what the ones before it rewrote; None is `Proceed`."""
+        """Decide about a call before policies judge it. Hooks run in registration order; None means `Proceed`.
+
+        Args:
+            pending: The call, with arguments as earlier hooks rewrote them.
+        """
         return None
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | Awaitable[Outcome | None] | None:
-        """Asked in registration order, for failures, refusals and answers too; may return another outcome."""
+        """See the outcome of a call, also of a failed or denied one. Hooks run in registration order.
+
+        Args:
+            pending: The call.
+            outcome: The outcome as earlier hooks left it.
+
+        Returns:
+            Another outcome, or None to keep this one.
+        """
         return None
 
     def agent_began(self, agent: InnerAgent) -> Awaitable[None] | None:
-        """Hear that an agent begins to work inside a call; what it calls is asked about like any call."""
+        """Called when an agent starts inside a call. Its own calls pass `before` and `after` like any call."""
         return None
 
     def agent_ended(self, agent: InnerAgent, answer: str) -> str | Awaitable[str | None] | None:
-        """Hear the answer of an agent inside a call; may return another one."""
+        """Called with the answer of an agent inside a call. May return another answer."""
         return None
 
 
 async def await_if_needed(value: Any) -> Any:
-    """Await what an async method returned; pass on what a plain one did."""
+    """Await the result of an async method; return the result of a plain one."""
     return await value if inspect.isawaitable(value) else value

@@ -1,9 +1,4 @@
-"""`Cache`: the same question asked twice is answered once.
-
-`PermissionGate`: one callable decides about everything that destroys.
-
-`Redact`: what must not be seen is taken out before anyone but the tool has seen it.
-"""
+"""Built-in hooks: `Cache` for reading tools, `PermissionGate` for destructive ones, `Redact` for secrets in outputs."""
 
 import re
 from collections import OrderedDict
@@ -20,17 +15,24 @@ from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verd
 
 
 class Cache(Hook):
-    """Remembers the outputs of READ tools by exact arguments and session; anything that writes empties it."""
+    """Caches outputs of tools with the effect READ, by exact arguments and session; any other call clears it.
+
+    Args:
+        entries: How many outputs to keep; the least recently used is dropped first.
+
+    Raises:
+        UsageError: `entries` is less than 1.
+    """
 
     def __init__(self, entries: int = 256) -> None:
         if entries < 1:
-            raise UsageError(f"Cache.entries must be at least 1, not {entries!r}")
+            raise UsageError(f"Cache.entries must be at least 1, got {entries!r}")
         self.entries = entries
         self._known: OrderedDict[str, Output] = OrderedDict()
 
     def before(self, pending: PendingCall) -> Verdict | None:
         if pending.spec.annotations.effect is not Effect.READ:
-            self._known.clear()  # what was read may be what is about to change
+            self._known.clear()  # the call may change what was read
             return None
         key = self._key(pending)
         if key not in self._known:
@@ -53,7 +55,11 @@ CanUseTool: TypeAlias = Callable[[str, Annotations], bool | Awaitable[bool]]
 
 
 class PermissionGate(Hook):
-    """Refuses a tool of effect DESTROY unless `allow(name, annotations)` says yes; it may be async."""
+    """Denies calls of tools with the effect DESTROY unless a function permits them.
+
+    Args:
+        allow: Called with the tool's name and annotations; returns whether the call may run. May be async.
+    """
 
     def __init__(self, allow: CanUseTool) -> None:
         self.allow = allow
@@ -64,7 +70,7 @@ class PermissionGate(Hook):
             self.allow(pending.spec.name, annotations)
         ):
             return Proceed()
-        return Deny(f"{pending.spec.name} destroys things and was not permitted")
+        return Deny(f"{pending.spec.name} is destructive and was not permitted")
 
 
 SECRETS = (
@@ -75,11 +81,16 @@ SECRETS = (
     r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
 )
-"""Shapes of well-known credentials; a seat-belt, not a promise."""
+"""Patterns of well-known credentials. They reduce leaks and cannot find every secret."""
 
 
 class Redact(Hook):
-    """Replaces every match of the patterns in what tools say: text, structured data and error messages."""
+    """Replaces every match of the patterns in tool outputs: text, structured data and error messages.
+
+    Args:
+        patterns: Regular expressions of what to replace.
+        mark: The text to put in its place.
+    """
 
     def __init__(self, patterns: Iterable[str] = SECRETS, *, mark: str = "[redacted]") -> None:
         self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
@@ -93,7 +104,7 @@ class Redact(Hook):
         return None
 
     def clean(self, text: str) -> str:
-        """Take the secrets out of one text."""
+        """Replace every match in one text."""
         return self._pattern.sub(self._mark, text)
 
     def _output(self, output: Output) -> Output:
@@ -118,5 +129,5 @@ class Redact(Hook):
     def _error(self, error: ToolError) -> ToolError:
         cleaned = error.with_message(self.clean(error.message))
         vars(cleaned).update({name: self._data(value) for name, value in vars(error).items() if name != "message"})
-        cleaned.__cause__ = None  # it may say the same again
+        cleaned.__cause__ = None  # its message may hold the same secret
         return cleaned.with_traceback(None)

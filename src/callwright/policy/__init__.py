@@ -1,4 +1,4 @@
-"""Who may touch what: modes, rules, guards, fences."""
+"""Permission policies: modes, rules, remembered approvals, guards and the workspace fence."""
 
 from callwright.core._lazy import lazy_exports
 

@@ -1,4 +1,4 @@
-"""What a policy is told about the call that is being judged."""
+"""The base class of policies, their tiers, and the call a policy judges."""
 
 from enum import IntEnum
 from typing import ClassVar, Protocol
@@ -10,7 +10,10 @@ from callwright.core.spec import ToolSpec
 
 
 class Subject(Protocol):
-    """The call that is being judged, as it would run. It carries no description: policies never read prose."""
+    """The call that is being judged, as it would run.
+
+    It carries no description of the call: a policy that read prose could be talked into a decision.
+    """
 
     @property
     def spec(self) -> ToolSpec: ...
@@ -23,7 +26,7 @@ class Subject(Protocol):
 
 
 class Tier(IntEnum):
-    """Whose voice it is."""
+    """The weight of a policy's decision; `decide.py` says how the tiers combine."""
 
     GUARD = 0
     RULE = 1
@@ -31,23 +34,37 @@ class Tier(IntEnum):
 
 
 class Policy:
-    """A voice in the decision; this one has no opinion."""
+    """Judges accesses; subclass it and override `judge`. This base class decides nothing."""
 
     tier: ClassVar[Tier] = Tier.RULE
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
-        """Say what should happen to one access; None is no opinion. Changes nothing, so it may be asked again."""
+        """Decide about one access of a call. Must change nothing: it is called again after an approval or a restart.
+
+        Args:
+            access: What the call would touch.
+            subject: The call, with its final arguments.
+
+        Returns:
+            `Allow`, `Ask` or `Deny`, or None to leave the decision to other policies.
+        """
         return None
 
     @property
     def cache_key(self) -> str | None:
-        """While this stays the same, so does the answer for a tool that declares no accesses; None: ask every time."""
+        """While this stays the same, the decision about a tool without accesses may be cached; None: never cache."""
         return None
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:
-        """Hear of a yes that was given for longer than once, where keeping it is this policy's office."""
+        """Keep an approval that was given for longer than once. Override if this policy persists approvals.
+
+        Args:
+            question: What was approved.
+            answer: The approval, with its scope.
+            session: The session it was given in.
+        """
         return None
 
     def settle(self, ask: Ask) -> Decision:
-        """Answer a question in the person's place, where that is this policy's office (modes only)."""
+        """Answer a question in the user's place. Only policies of the tier MODE are called; the default asks."""
         return ask

@@ -1,15 +1,15 @@
-"""How many voices become one decision.
+"""Combines the decisions of several policies into one.
 
-    any deny, from anyone                 deny
+    any policy denies                     deny
     a guard asks                          ask
     a rule asks                           ask
     a rule allows                         allow
-    the mode's default                    as it says; nobody speaks: ask
-    what is still an ask                  the mode may settle it (dontAsk, bypass), unless it is firm
+    the mode decides                      as it says; no policy decides: ask
+    the result is an ask                  the mode may settle it (dontAsk, bypass), unless it is firm
 
-A person's answer settles an ask before this is heard again; it never softens a deny. The strictest voice wins
-inside a tier, so the order of policies never matters. A shell line is decided part by part, each command and each
-thing it touches for itself, and runs only if all of them may.
+A user's approval settles an ask before the policies are called again; it never changes a deny. Inside a tier the
+strictest decision wins, so the order of policies never matters. A shell line is decided part by part, each command and
+each thing it touches by itself, and runs only if all of them may.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from callwright.policy.shell_line import PartOfLine, iterate_parts
 
 
 class AllowEverything(Policy):
-    """Allows whatever nobody else forbids: for tests and for people who mean it."""
+    """Allows every access that no other policy denies or asks about; for tests and trusted tools."""
 
     tier = Tier.MODE
 
@@ -38,11 +38,14 @@ class AllowEverything(Policy):
 _ALLOWED = Allow(source="AllowEverything")
 _SHOWN = 3
 _ACCESS_KINDS: tuple[type, ...] = get_args(Access)
-_UNDECIDED = Ask("no policy has an opinion", source="default")
+_UNDECIDED = Ask("no policy decides about this", source="default")
 
 
 def _cache_key_is_valid(kind: type[Policy]) -> bool:
-    """Whether a policy's standing speaks for its judgement: one that only inherited it may judge by anything."""
+    """Whether a class defines its cache key at least as deep as its decisions.
+
+    A subclass that overrides `judge` or `settle` and inherits the key may decide by anything, so its key says nothing.
+    """
     names = ("cache_key", "judge", "settle")
     own, *judging = (next(place for place, base in enumerate(kind.__mro__) if name in vars(base)) for name in names)
     return own <= min(judging)
@@ -60,12 +63,12 @@ def _rank(decision: object) -> int:
             return 2 if firm else 1
         case Allow():
             return 0
-        case _:  # taken for no objection, a policy written with async def would allow everything
-            raise UsageError(f"a policy said {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
+        case _:  # a policy written with async def returns a coroutine, which must not count as no objection
+            raise UsageError(f"a policy returned {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
 
 
 def _combine_decisions(decisions: Iterable[Decision]) -> Decision:
-    """Make one decision of the decisions on a line's parts, none of which is a deny."""
+    """Merge the decisions about the parts of a line, none of which is a deny."""
     asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
     if not asks:
         allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
@@ -87,13 +90,20 @@ def _join_distinct(texts: Iterable[str]) -> str:
 
 
 class Policies:
-    """Several policies heard as one."""
+    """Several policies that decide as one.
+
+    Args:
+        policies: Their order does not matter.
+
+    Raises:
+        UsageError: An argument is not a policy.
+    """
 
     def __init__(self, *policies: Policy) -> None:
         for policy in list[object](policies):
             if not isinstance(policy, Policy):
                 raise UsageError(
-                    f'{policy!r} is no policy; write one such as ByMode("auto"), or Policies(one, another)'
+                    f'expected a Policy, got {policy!r}; write one such as ByMode("auto"), or Policies(one, another)'
                 )
         self._set_policies(*policies)
 
@@ -107,11 +117,16 @@ class Policies:
 
     @property
     def cache_key(self) -> str | None:
-        """As for one policy; several may know each other's minds less well, so they are always asked."""
+        """The cache key of a lone mode policy; None for several policies, whose decisions are never cached."""
         return None if self._cacheable is None else self._cacheable.cache_key
 
     def decide(self, access: Access, subject: Subject) -> Decision:
-        """Hear everyone on one access. Changes nothing, so it may be asked again."""
+        """Ask every policy about one access and combine their decisions. Changes nothing, so it may be repeated.
+
+        Args:
+            access: What the call would touch.
+            subject: The call, with its final arguments.
+        """
         if not isinstance(access, _ACCESS_KINDS):  # no policy could judge it, and one that allows everything would
             return Deny(f"expected an access such as WritePath(path), got {access!r}", source="default")
         if isinstance(access, RunCommand) and not isinstance(subject, PartOfLine):
@@ -119,7 +134,7 @@ class Policies:
         return self._decide_one(access, subject)
 
     def parts(self, access: RunCommand, subject: Subject) -> Iterator[tuple[Access, PartOfLine, Decision]]:
-        """Decide a line part by part, in the order of the line: what the decision on the whole is made of."""
+        """Yield the parts of a shell line in their order, each with its decision; `decide` combines them."""
         from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
         for part, view in iterate_parts(access, subject, analyze(access.line, access.cwd)):
@@ -134,8 +149,14 @@ class Policies:
         return _combine_decisions(decisions)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
-        """Tell every policy of a yes that was given for longer than once; where none keeps it, one is added."""
-        from callwright.policy.grants import Grants  # loaded when somebody says more than yes
+        """Let every policy keep an approval that was given for longer than once; adds `Grants` if there is none.
+
+        Args:
+            question: What was approved.
+            answer: The approval, with its scope.
+            session: The session it was given in.
+        """
+        from callwright.policy.grants import Grants  # most runs never need it, and it loads the rule parser
         from callwright.policy.paths import PathContext
 
         if not any(isinstance(policy, Grants) for policy in self.policies):
@@ -150,9 +171,9 @@ class Policies:
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)
         mode = _strictest(policy.judge(access, subject) for policy in modes)
-        for voice in (guard, rule, mode):
-            if isinstance(voice, Deny):
-                return voice
+        for decision in (guard, rule, mode):
+            if isinstance(decision, Deny):
+                return decision
         if isinstance(guard, Ask):
             return self._settle(guard)
         return self._settle(rule or mode or guard or _UNDECIDED)

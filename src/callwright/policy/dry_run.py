@@ -1,4 +1,4 @@
-"""A call that exists only to be judged: for `judge_command`, for rule examples and for the rule tester."""
+"""Calls that are only judged and never run: for `judge_command`, rule examples and `callwright permissions test`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _RESOURCE_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class DryRunCall:
-    """Stands in for a real call where only the decision about it is wanted."""
+    """Stands in for a real call where only the decision about it is needed."""
 
     spec: ToolSpec
     arguments: JsonObject = _NO_ARGUMENTS
@@ -38,17 +38,17 @@ class DryRunCall:
 
 
 def accesses_to_judge(spec: ToolSpec, accesses: Sequence[Access]) -> Sequence[Access]:
-    """What a call is judged by: what it would touch, or where it declares nothing, that the tool is used."""
+    """Return the declared accesses of a call, or one `UseTool` if it declares none."""
     return accesses or (UseTool(spec.name, spec.annotations.effect),)
 
 
 def dry_run_line(line: str) -> DryRunCall:
-    """Return the call a shell tool would get for a line."""
+    """Return the call of a shell tool that runs a line."""
     return DryRunCall(_spec("bash", Effect.DESTROY, "shell"), FrozenDict({"command": line}))
 
 
 def dry_run_call(tool: str, argument: str, cwd: str) -> tuple[Access, DryRunCall]:
-    """Return what a tool of that name would touch when called with its main argument."""
+    """Return the access and the call of a tool that is called with its main argument: a line, path, address or URI."""
     family = canonical(tool)
     if family == "bash":
         return RunCommand(argument, cwd), dry_run_line(argument)
@@ -67,11 +67,11 @@ def dry_run_call(tool: str, argument: str, cwd: str) -> tuple[Access, DryRunCall
 
 def _spec(name: str, effect: Effect, group: str) -> ToolSpec:
     safe = "".join(character if character.isalnum() or character in "_-." else "_" for character in name)
-    return ToolSpec(safe, "judged only", {"type": "object"}, annotations=Annotations(effect), group=group)
+    return ToolSpec(safe, "a dry run", {"type": "object"}, annotations=Annotations(effect), group=group)
 
 
 def _arguments(text: str) -> JsonObject:
-    """Read `key=value` words as arguments; anything else is the one argument called name."""
+    """Parse `key=value` words as arguments; any other text becomes the argument `name`."""
     pairs = [word.partition("=") for word in text.split()]
     if pairs and all(equals for _, equals, _ in pairs):
         return FrozenDict({key: value for key, _, value in pairs})

@@ -1,6 +1,7 @@
-"""A person's yes that lasts: for this session or for always, never wider than what was shown.
+"""Approvals remembered for a session or permanently, and the rules that permanent ones become.
 
-Which rules a lasting yes would become: shown before they are saved, one for each command, file, host or tool.
+A remembered approval never covers more than the question showed: exact accesses for a session, and for always one
+narrow rule for each command, file, host, resource or tool, shown to the user before it is saved.
 """
 
 import json
@@ -46,18 +47,20 @@ _GLOB_CHARACTERS = frozenset("*?[]\\!#")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The rules a lasting yes would become, to be shown before it is given."""
+    """The rules a permanent approval would become, to be shown before it is given."""
 
     rules: tuple[str, ...] = ()
-    """Exactly what would be saved; empty when only a yes for once can be offered."""
+    """Exactly what would be saved; empty if the call can only be approved once or for the session."""
     refusal: str = ""
-    """Why nothing lasting can be offered."""
+    """Why no rule can be offered."""
 
 
 def propose(accesses: Iterable[Access], *, prefix: bool = False) -> Proposal:
-    """Say which rules would allow these accesses again: one for each command, file, host or tool.
+    """Return the narrowest rules that would allow these accesses again.
 
-    With `prefix` a command's rule also covers other arguments, where that does not mean "anything".
+    Args:
+        accesses: What a question shows.
+        prefix: Let a command's rule cover other arguments too, where that does not mean "run anything".
     """
     texts = list[str]()
     for access in accesses:
@@ -79,7 +82,7 @@ def _propose_one(access: Access) -> Proposal:
             return (
                 Proposal((f"WebFetch(domain:{host})",))
                 if host
-                else Proposal(refusal=f"{make_printable(url)} names no host")
+                else Proposal(refusal=f"{make_printable(url)} has no host")
             )
         case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
             return _propose_resource(type(access).__name__, uri)
@@ -87,12 +90,12 @@ def _propose_one(access: Access) -> Proposal:
             return Proposal((name,))
         case RunCommand():
             return _propose_line(access, prefix=False)
-        case _:  # type: ignore[unreachable] # a kind of access this does not know must not become a rule
+        case _:  # pyright: ignore[reportUnnecessaryComparison] - an unknown kind of access must not become a rule
             return Proposal(refusal=f"{access!r} cannot be written as a rule")
 
 
 def _propose_resource(kind: str, uri: str) -> Proposal:
-    """Name the kind of access: a yes to reading a ticket is no yes to deleting it."""
+    """Propose a rule for the kind of access that was shown: approving a read must not allow a delete."""
     text = escape_uri(uri)
     if not uri.isprintable() or text != text.strip() or not text or not resource_pattern(text).allows(uri):
         return Proposal(refusal=f"{make_printable(uri)} cannot be written as a rule")
@@ -100,7 +103,7 @@ def _propose_resource(kind: str, uri: str) -> Proposal:
 
 
 def _path_text(path: str) -> str:
-    """Write a path as a pattern that matches it alone: gitignore's own characters are escaped."""
+    """Write a path as a pattern that matches only this path, with the characters of gitignore escaped."""
     text = "".join(f"\\{character}" if character in _GLOB_CHARACTERS else character for character in path)
     return f"/{text}" if text.startswith("/") else f"./{text}"
 
@@ -145,7 +148,12 @@ def _word_text(word: str) -> str:
 
 
 class Grants(Policy):
-    """Remembers what a person allowed for a session: exact accesses, and rules that were shown to them."""
+    """Remembers approvals: exact accesses for a session, and rules for longer.
+
+    Args:
+        here: The folders that paths in rules start from.
+        file: The settings file that keeps permanent approvals; without one they end with the process.
+    """
 
     tier = Tier.RULE
 
@@ -163,23 +171,23 @@ class Grants(Policy):
     def grant_rules(
         self, texts: Iterable[str], *, session: str = "", written_in: str = "an answer"
     ) -> tuple[Rule, ...]:
-        """Allow what the shown rules allow, in one session or in all of them."""
+        """Allow what the given rules allow, in one session or, without `session`, in all of them."""
         added = tuple(parse_rule("allow", text, written_in=written_in, session=session) for text in texts)
         self._rules = Rules((*self._rules.rules, *added), self._here)
         return added
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
-        """Make a yes last as long as it was given for; returns the rules it became, which the file keeps for always.
+        """Keep an approval for as long as it was given for, and return the rules it became.
 
-        What cannot be written as a narrow rule is remembered for the session only.
+        A permanent approval that cannot be written as a narrow rule is kept for the session only.
         """
         if answer.scope == "once":
             return ()
         rules = propose(question.accesses).rules if answer.scope == "always" else ()
         if not rules:
-            named = [access for access in question.accesses if not isinstance(access, UseTool)]
-            self.grant(named, session=session)
-            if len(named) < len(question.accesses):  # nothing but its arguments says what such a call would do
+            declared = [access for access in question.accesses if not isinstance(access, UseTool)]
+            self.grant(declared, session=session)
+            if len(declared) < len(question.accesses):  # only its arguments tell what such a call would do
                 self._calls.add(digest_of(question.tool, question.arguments, (), session_id=session))
             return ()
         if self._file is not None:
@@ -196,7 +204,7 @@ class Grants(Policy):
         return self._rules.judge(access, subject)
 
 
-_GRANTED = Allow("a person allowed exactly this for the session", "answer for this session")
+_GRANTED = Allow("the user allowed exactly this for the session", "answer for this session")
 
 
 def _digest_call(subject: Subject) -> str:
@@ -204,15 +212,23 @@ def _digest_call(subject: Subject) -> str:
 
 
 def _without_claims(access: Access) -> Access:
-    """A command's claim about itself is no part of what was allowed."""
+    """Drop a command's claims about itself, which the tool may word differently the next time."""
     return RunCommand(access.line, access.cwd) if isinstance(access, RunCommand) else access
 
 
 def save_rules(file: str | Path, texts: Sequence[str]) -> None:
-    """Add allow rules to a settings file, keeping everything else in it; all of it or nothing is written."""
+    """Add allow rules to a settings file and keep everything else in it. Writes all of them or none.
+
+    Args:
+        file: The settings file; created if missing, and a link is followed.
+        texts: Rules such as `Bash(npm test)`.
+
+    Raises:
+        UsageError: A text is not a rule, or the file is not valid.
+    """
     path = Path(os.path.realpath(file))
     for text in texts:
-        parse_rule("allow", text)
+        parse_rule("allow", text)  # raises before anything is written
     settings = _read_settings(path)
     allowed = _allow_list(settings, path)
     allowed.extend(text for text in dict.fromkeys(texts) if text not in allowed)

@@ -1,12 +1,12 @@
-"""Safety checks that no rule, hook or mode lifts; only a person's answer settles what they ask.
+"""The workspace fence, and safety checks that no rule, hook or mode lifts.
 
-The path fence: writes stay inside the workspace, reads too where that is asked for, whichever tool wants them.
+`Fence` asks about paths outside the workspace. `Guards` denies what destroys a machine and asks about secrets, files
+that configure other programs, and repositories whose settings make git run a program. Only a user's approval settles
+what a guard asks.
 
-Programs a repository's own settings name, which git would run while it is only looked at.
-
-Pagers, hooks and file monitors are switched off when a line runs (`shell.pins`). What cannot be switched off that way
-are programs that show differences or filter content; a repository that names one is not looked at without asking. A
-person's own settings in their home folder are their own.
+Git's pagers, hooks and file monitors are switched off when a line runs (`shell/git_env.py`). Programs that show
+differences or filter content cannot be switched off that way, so a repository that names one is not read without
+asking. Settings in the user's home folder are trusted.
 """
 
 import os
@@ -41,7 +41,12 @@ _HARMLESS_DEVICES = words(
 
 
 class Fence(Policy):
-    """Asks about paths outside the workspace, showing where they really lead; inside it has no opinion."""
+    """Asks about paths outside the workspace and names their real targets; decides nothing about paths inside.
+
+    Args:
+        workspace: The folders that are inside, and whether paths outside are asked about or denied.
+        here: The folders that relative paths start from; the workspace's own by default.
+    """
 
     tier = Tier.MODE
 
@@ -68,7 +73,7 @@ class Fence(Policy):
     def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
         places = paths_for_call(path, subject, self.here)
         if not places.known:
-            return Ask(f"would {verb} {make_printable(path)}, and where that leads cannot be told", "workspace fence")
+            return Ask(f"would {verb} {make_printable(path)}, whose target is not known", "workspace fence")
         for real in places.real:
             if not self.here.inside(real):
                 return self._object_to(path, real, verb)
@@ -90,18 +95,18 @@ _LARGEST_CHARS = 1 << 20
 
 
 def find_repository_program(folder: str) -> str:
-    """The setting through which git, looking from this folder, would run a program; empty where there is none."""
+    """Return the setting that would make git run a program in this folder; empty if there is none."""
     for start in (Path(folder), *Path(folder).parents):
         marker = start / ".git"
         if marker.exists():
             return next((found for file in _settings_files(marker) if (found := _find_program(file))), "")
-        if (start / "HEAD").is_file() and (start / "config").is_file():  # a repository without a work tree
+        if (start / "HEAD").is_file() and (start / "config").is_file():  # a bare repository
             return _find_program(start / "config")
     return ""
 
 
 def _settings_files(marker: Path) -> list[Path]:
-    """The files git reads for a repository; a linked work tree or submodule points to them."""
+    """Return the settings files of a repository, following the pointer of a linked work tree or submodule."""
     folder = marker
     if marker.is_file():
         text = _read(marker).strip()
@@ -118,7 +123,7 @@ def _find_program(file: Path) -> str:
         return ""
     text = _read(file)
     if len(text) >= _LARGEST_CHARS:
-        return f"more settings in {file} than anybody would write"
+        return f"{file}, which is too large to check"
     named = _PROGRAM_SETTING.search(text)
     if named is not None:
         return f"{named.group(0).strip()[:80]} in {file}"
@@ -130,7 +135,7 @@ def _read(file: Path) -> str:
         with file.open(encoding="utf-8", errors="replace") as stream:
             return stream.read(_LARGEST_CHARS)
     except OSError:
-        return "[include]"  # what cannot be read cannot be trusted either
+        return "[include]"  # an unreadable file cannot be trusted, so it counts as including another
 
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
@@ -144,7 +149,7 @@ _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chc
 
 
 class Guards(Policy):
-    """Stops what destroys a machine, asks before secrets are read and before other programs are reconfigured."""
+    """Denies what destroys a machine; asks before secrets are read and before other programs are reconfigured."""
 
     tier = Tier.GUARD
 
@@ -179,17 +184,17 @@ class Guards(Policy):
             program = find_repository_program(part.command.cwd or self.here.cwd)
             if program:
                 return Ask(
-                    f"git would run a program the repository names: {make_printable(program)}",
+                    f"git would run a program named by the repository: {make_printable(program)}",
                     "guard repository",
                     firm=True,
                 )
         if part.verdict is Verdict.READ_ONLY and _lists_its_reads(part.command):
             return None
         if unnamed := _find_removed_variable(part.command):
-            return Ask(f"would remove {make_printable(unnamed)}, and nobody knows what that is", _CRITICAL, firm=True)
+            return Ask(f"would remove {make_printable(unnamed)}, whose value is not known", _CRITICAL, firm=True)
         named = next((word for word in part.command.words[1:] if _names_key(word)), "")
         return (
-            Ask(f"is handed {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
+            Ask(f"would be given {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
             if named
             else None
         )
@@ -204,9 +209,7 @@ class Guards(Policy):
                     _CRITICAL,
                 )
             if any(folder == whole or folder.startswith(whole + "/") for folder in own):
-                return Ask(
-                    f"would remove the folder the work is done in: {make_printable(place)}", _CRITICAL, firm=True
-                )
+                return Ask(f"would remove the working folder: {make_printable(place)}", _CRITICAL, firm=True)
         return None
 
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
@@ -214,7 +217,7 @@ class Guards(Policy):
             if is_protected(self._below_root(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
-                return Deny(f"refused to change who may use all of {make_printable(place)}", _CRITICAL)
+                return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
         return None
 
     def _judge_read(self, places: PossiblePaths) -> Decision | None:
@@ -228,7 +231,7 @@ class Guards(Policy):
         return None
 
     def _below_root(self, place: str) -> str:
-        """Leave out where the workspace itself lies: working inside ~/.config/x is no reason to ask each time."""
+        """Cut off the path of the workspace: a workspace inside ~/.config/x must not make every write ask."""
         for root in self.here.roots:
             if place == root or place.startswith(root.rstrip("/") + "/"):
                 return comparable(place[len(root) :])
@@ -236,7 +239,7 @@ class Guards(Policy):
 
 
 def _judge_resource(uri: str) -> Decision | None:
-    """Ask about files that are named as resources: rules and guards for paths do not see them."""
+    """Ask about files that are named as resources, because rules and guards for paths do not apply to them."""
     from callwright.core.uri import uri_readings  # loaded when a tool declares a resource, which few do
 
     if any(reading.casefold().startswith("file:") for reading in uri_readings(uri) or (uri,)):
@@ -245,12 +248,12 @@ def _judge_resource(uri: str) -> Decision | None:
 
 
 def _lists_its_reads(command: SimpleCommand) -> bool:
-    """What a harmless command reads is listed with it, or it is known to look at names only."""
+    """Whether a read-only command lists the files it reads, or reads file names only."""
     return bool(command.accesses) or not command.words or command.words[0] in _LOOKS_AT_NAMES
 
 
 def _names_key(word: str) -> bool:
-    """What an unknown program does with a path is unknown; settings in .env are handed around too often to ask."""
+    """Whether a word given to an unknown program may name a key; `.env` files are passed too often to ask."""
     if "/" not in word:
         return False
     path = comparable(word.rpartition("=")[2])
@@ -258,14 +261,14 @@ def _names_key(word: str) -> bool:
 
 
 def _find_removed_variable(command: SimpleCommand) -> str:
-    """A word that is only a variable, or a variable and a wildcard: were it empty, this would be the root."""
+    """Return a word to remove that is only a variable and wildcards: with X empty, `$X/*` is the root."""
     if not any(isinstance(access, DeletePath) for access in command.accesses):
         return ""
     return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
 
 
 def _selects_with_find(subject: Subject) -> bool:
-    """`find . -name '*.pyc' -delete` names the folder it looks in, not what it removes."""
+    """Whether find removes only what its tests select: `find . -name '*.pyc' -delete` does not remove `.`."""
     if not isinstance(subject, PartOfLine) or subject.command is None or subject.command.words[:1] != ("find",):
         return False
     return not _TESTS_OF_FIND.isdisjoint(subject.command.words)
@@ -277,7 +280,7 @@ def _vital_folders(home: str) -> frozenset[str]:
 
 
 def _whole_folder(place: str) -> str:
-    """`/usr/*` is all of /usr: take off components that are nothing but wildcard."""
+    """Cut off components that are only wildcards: `/usr/*` is all of `/usr`."""
     while place.startswith("/") and place != "/":
         parent, _, last = place.rpartition("/")
         if last.strip("*?.[]!^") and not last.startswith("["):
@@ -287,7 +290,7 @@ def _whole_folder(place: str) -> str:
 
 
 def _is_top_level(place: str) -> bool:
-    """A folder right below the root, or somebody's home; every file there belongs to the system."""
+    """Whether a path lies directly below the root, or is a home folder."""
     parent = os.path.dirname(place)  # noqa: PTH120 - compared as text
     return place.startswith("/") and (parent == "/" or parent in _HOMES)
 

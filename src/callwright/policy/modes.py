@@ -1,4 +1,4 @@
-"""Modes: what happens where no rule speaks.
+"""Permission modes: what happens to accesses that no rule decides about.
 
         READ    WRITE   DESTROY   asks become
 plan    allow   deny    deny
@@ -41,7 +41,11 @@ _ALIASES: dict[str, Mode] = {"acceptEdits": "auto", "bypassPermissions": "bypass
 
 
 def mode_named(name: str) -> Mode:
-    """Return the mode of that name or of the other products' name for it."""
+    """Return the mode of a name, which may be another product's name for it.
+
+    Raises:
+        UsageError: There is no such mode.
+    """
     for mode in get_args(Mode):
         if name == mode:
             return mode
@@ -51,12 +55,12 @@ def mode_named(name: str) -> Mode:
 
 
 def effect_of(access: Access) -> Effect:
-    """How much an access can change, judged by its kind; a command's own claim does not count."""
+    """Return how much an access can change, by its kind; the effect a command claims does not count."""
     if isinstance(access, UseTool):
         return access.effect
-    if isinstance(access, Reach):  # what was sent to somebody else cannot be taken back
+    if isinstance(access, Reach):  # data that was sent out cannot be taken back
         return Effect.DESTROY if access.effect > Effect.READ else Effect.READ
-    return _EFFECT_OF_KIND.get(type(access), Effect.DESTROY)  # what this does not know is taken for the worst
+    return _EFFECT_OF_KIND.get(type(access), Effect.DESTROY)  # an unknown kind counts as the worst
 
 
 _EFFECT_OF_KIND = {
@@ -71,7 +75,12 @@ _EFFECT_OF_KIND = {
 
 
 class ModeSwitch:
-    """The mode in force, which a person or the plan tools may change between calls, but never to a barred one."""
+    """The current mode, which the user or the plan tools may change between calls.
+
+    Args:
+        mode: The mode to start in.
+        barred: Modes that cannot be switched to.
+    """
 
     __slots__ = ("_before", "barred", "mode")
 
@@ -86,19 +95,25 @@ class ModeSwitch:
         super().__setattr__(name, value)
 
     def enter_plan(self) -> None:
-        """Let nothing change any more; entering twice changes nothing."""
+        """Switch to plan mode; entering it twice has no further effect."""
         if self.mode != "plan":
             self._before, self.mode = self.mode, "plan"
 
     def exit_plan(self) -> Mode:
-        """Go back to the mode before plan mode and return it."""
+        """Return to the mode before plan mode, and return its name."""
         if self.mode == "plan":
             self.mode = self._before
         return self.mode
 
 
 class ByMode(Policy):
-    """Decides by the mode in force and the effect of an access."""
+    """Decides by the current mode and the effect of an access.
+
+    Args:
+        mode: A mode, or the switch that holds the current one.
+        network_reads: Whether reading over the network asks.
+        sandboxed: Whether commands run in a sandbox that confines them to the workspace, without network.
+    """
 
     tier = Tier.MODE
 
@@ -108,9 +123,8 @@ class ByMode(Policy):
         self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
         self.network_reads = network_reads
         self.sandboxed = sandboxed
-        """Commands run where they can neither leave the workspace nor reach the network."""
         self.fenced = False
-        """A `Fence` beside this policy knows the workspace; without one it is the folder a shell line runs in."""
+        """A `Fence` beside this policy guards the workspace; otherwise the folder a shell line runs in counts as it."""
 
     @property
     def cache_key(self) -> str | None:
@@ -122,7 +136,7 @@ class ByMode(Policy):
         if mode == "plan" and effect > Effect.READ:
             return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
         if subject.spec.annotations.needs_approval:
-            return Ask("this tool asks every time", source=f"tool {subject.spec.name}", firm=True)
+            return Ask("this tool needs approval every time", source=f"tool {subject.spec.name}", firm=True)
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
             return Ask(f"reads over the network: {_network_target(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ:
@@ -135,7 +149,7 @@ class ByMode(Policy):
 
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
         if self.fenced or not isinstance(subject, PartOfLine):
-            return None  # other tools keep to their workspace themselves
+            return None  # other tools check their workspace themselves
         return Fence(Workspace(subject.access.cwd, reads="anywhere", outside="ask")).judge(access, subject)
 
     def settle(self, ask: Ask) -> Decision:
@@ -154,15 +168,16 @@ def _effect(access: Access, subject: Subject) -> Effect:
     verdict = subject.verdict
     match access:
         case RunCommand():
-            # a command that writes, nobody knows where, cannot be held inside the workspace
+            # a command that writes to unknown places cannot be confined to the workspace
             return Effect.DESTROY if verdict is Verdict.WRITES and not _stays_here(subject) else _EFFECTS[verdict]
         case DeletePath() if verdict is Verdict.WRITES and _moves(subject):
-            return Effect.WRITE  # what is taken from its old place is still there, in the new one
+            return Effect.WRITE  # a moved file still exists in its new place
         case _:
             return effect_of(access)
 
 
 def _stays_here(part: PartOfLine) -> bool:
+    """Whether a command's writes are all listed, and it reaches no network."""
     touched = part.plan.accesses if part.command is None else part.command.accesses
     writes = any(isinstance(access, (WritePath, DeletePath)) for access in touched)
     return writes and not any(isinstance(access, Reach) for access in touched)
@@ -173,7 +188,7 @@ def _moves(part: PartOfLine) -> bool:
 
 
 def _is_confined(access: Access, subject: Subject) -> bool:
-    """What is known to destroy is asked about inside a sandbox too: the workspace is in there with it."""
+    """Whether a sandbox makes a command safe. Not a destructive one: the workspace is inside the sandbox with it."""
     if not isinstance(access, RunCommand) or not isinstance(subject, PartOfLine):
         return False
     return not any(command.verdict is Verdict.DESTRUCTIVE for command in subject.plan.commands)

@@ -1,4 +1,4 @@
-"""Where the path of an access leads: as it was written, with links followed, and everything a glob stands for."""
+"""Resolves the path of an access: as it was written, with links followed, and every match of a glob."""
 
 import glob
 import os
@@ -16,27 +16,27 @@ _GLOB_COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class PathContext:
-    """The folders paths and path patterns are read against."""
+    """The folders that paths and path patterns start from."""
 
     cwd: str
     home: str
     roots: tuple[str, ...] = ()
-    """The workspace, links followed; empty where there is no fence."""
+    """The folders of the workspace, links followed; empty if there is no fence."""
 
     @classmethod
     def of(cls, cwd: str | os.PathLike[str], *roots: str | os.PathLike[str]) -> "PathContext":
-        """Take the home folder from the environment, as a shell does."""
+        """Make a context for a working folder; the home folder comes from the environment, as in a shell."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd), home, tuple(os.path.realpath(root) for root in roots))  # noqa: PTH100 - text
 
     @classmethod
     def within(cls, workspace: Workspace, cwd: str | os.PathLike[str] | None = None) -> "PathContext":
-        """Take the roots of a workspace, which has followed their links already."""
+        """Make a context for a workspace, whose roots are resolved already."""
         home = os.path.expanduser("~")  # noqa: PTH111 - compared as text
         return cls(os.path.abspath(cwd or workspace.root), home, tuple(map(str, workspace.roots)))  # noqa: PTH100 - text
 
     def inside(self, real: str) -> bool:
-        """Whether a resolved path is a root of the workspace or below one; always, where there is no fence."""
+        """Whether a resolved path is a root of the workspace or below one; always true without roots."""
         return not self.roots or any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 
 
@@ -47,7 +47,7 @@ class PossiblePaths:
     written: tuple[str, ...]
     real: tuple[str, ...]
     known: bool = True
-    """False: there may be others, because a variable or an endless glob is in the way."""
+    """False if there may be others, because of a variable or a glob with too many matches."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class PossiblePaths:
 
 
 def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePaths:
-    """Follow a path. From a shell line, an unresolved path stays unknown and a glob means what it matches now."""
+    """Resolve a path. In a shell line, a variable makes it unknown and a glob stands for its matches at this moment."""
     if "\0" in path:
         return PossiblePaths((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
@@ -74,7 +74,7 @@ def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePath
 
 
 def _unnormalized(path: str, here: PathContext, found: tuple[str, ...]) -> tuple[str, ...]:
-    """Keep `link/..` unnormalised for the resolver: it leads elsewhere than the text suggests."""
+    """Keep `link/..` as it is for the resolver: the parent of a link's target is not the parent of the link."""
     return (os.path.join(here.cwd, path), *found[1:])  # noqa: PTH118 - realpath wants the raw text
 
 

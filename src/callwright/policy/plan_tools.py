@@ -1,4 +1,4 @@
-"""Plan mode as two tools: the model may enter it by itself, and leaves it only when a person agrees."""
+"""Tools that enter and leave plan mode; leaving it needs the user's approval of the plan."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -12,23 +12,23 @@ from callwright.tool.typed import TypedTool, describe
 
 @dataclass(frozen=True, slots=True)
 class EnterPlanArguments:
-    """Nothing needs to be said to stop changing things."""
+    """Entering plan mode takes no arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExitPlanArguments:
-    """What the person is asked to agree to."""
+    """The plan to approve."""
 
     plan: str
-    """The plan, in full, as the person should read it."""
+    """The full plan, as the user should read it."""
 
 
 class EnterPlan(TypedTool[EnterPlanArguments]):
-    """Switches to plan mode; it takes permissions away, so nobody needs to be asked."""
+    """Switches to plan mode. It only takes permissions away, so it needs no approval."""
 
     spec = describe(
         "enter_plan",
-        "Enter plan mode: look around and plan, while nothing can be changed.",
+        "Enter plan mode: read and plan, while nothing can be changed.",
         annotations=Annotations(Effect.READ, idempotent=True, parallel=False),
         aliases=("EnterPlanMode",),
         group="plan",
@@ -39,11 +39,11 @@ class EnterPlan(TypedTool[EnterPlanArguments]):
 
     async def run(self, arguments: EnterPlanArguments, context: ToolContext) -> str:
         self._switch.enter_plan()
-        return "plan mode is on: only reading works now; call exit_plan with the plan when it is ready"
+        return "plan mode is on: only reading is allowed now; call exit_plan with the plan when it is ready"
 
 
 class ExitPlan(TypedTool[ExitPlanArguments]):
-    """Shows the plan to a person and, when they agree, goes back to the mode before."""
+    """Shows the plan to the user and, when they approve it, returns to the mode before."""
 
     spec = describe(
         "exit_plan",
@@ -58,11 +58,11 @@ class ExitPlan(TypedTool[ExitPlanArguments]):
 
     async def run(self, arguments: ExitPlanArguments, context: ToolContext) -> str:
         if self._switch.mode != "plan":
-            raise ToolFailed("plan mode is not on; carry on")
+            raise ToolFailed("plan mode is not on; continue without exit_plan")
         return f"the user agreed to the plan; the mode is now {self._switch.exit_plan()}"
 
 
 def plan_tools(switch: ModeSwitch) -> list[Tool]:
-    """Return both tools over one switch, the one the mode policy holds."""
+    """Return both tools. Pass the switch that `ByMode` uses, so that they change the mode it decides by."""
     tools = [EnterPlan(switch), ExitPlan(switch)]
     return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say

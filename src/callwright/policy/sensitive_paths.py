@@ -1,4 +1,4 @@
-"""Names that are worth a question wherever they turn up: what configures other programs, what holds secrets.
+"""Names of files and folders that hold secrets or configure other programs.
 
 Names are compared without case and in composed Unicode, because many file systems do so.
 """
@@ -119,7 +119,7 @@ _TEMPLATE = r"\.env\..*(?:example|sample|template|dist|defaults|schema|test)\Z"
 
 
 def _pattern(names: Iterable[str], *, below: bool) -> str:
-    """Match any of the names as whole components; `below` also matches what lies inside of them."""
+    """Return a pattern for the names as whole components; `below` also matches what lies inside them."""
     translated = ("[^/]*".join(map(re.escape, name.split("*"))) for name in names)
     return rf"/(?:{'|'.join(translated)}){'(?:/|$)' if below else '$'}"
 
@@ -135,7 +135,7 @@ _TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
 
 
 def comparable(path: str) -> str:
-    """Write a path the way names are compared: one leading slash, composed, without case and trailing dots."""
+    """Return a path in the form names are compared in: one leading slash, composed, without case and trailing dots."""
     plain = path if path.isascii() else unicodedata.normalize("NFC", path)
     return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
 
@@ -146,7 +146,7 @@ def is_protected(path: str) -> bool:
 
 
 def is_secret(path: str) -> bool:
-    """Whether reading a comparable path may hand out a private key or a password."""
+    """Whether a comparable path may hold a private key or a password."""
     if _SECRET_FOLDER.search(path):
         return not _HARMLESS.search(path)
     return _SECRET.search(path) is not None or is_environment(path)

@@ -1,4 +1,4 @@
-"""How a shell line is taken apart for judging: its commands and what each of them touches, one by one."""
+"""Splits a shell line into the parts that policies judge: its commands and what each of them touches."""
 
 import shlex
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ class PartOfLine:
     resolved: dict[tuple[str, PathContext], PossiblePaths] = field(
         default_factory=dict[tuple[str, PathContext], PossiblePaths]
     )
-    """Paths of the line that were followed already: every policy wants to know, and it takes system calls."""
+    """Paths of the line that are resolved already: every policy needs them, and resolving takes system calls."""
 
     @property
     def spec(self) -> ToolSpec:
-        """What the tool says about itself."""
+        """The tool's spec."""
         return self.call.spec
 
     @property
@@ -39,7 +39,7 @@ class PartOfLine:
 
     @property
     def session_id(self) -> str:
-        """The conversation the call belongs to."""
+        """The session the call belongs to."""
         return self.call.session_id
 
     @property
@@ -50,12 +50,12 @@ class PartOfLine:
         if self.command is None:
             return self.plan.verdict
         if self.command.verdict is Verdict.WRITES and self.command.redirected and _writes_somewhere(self.command):
-            return plan_without_redirects(self.command).verdict  # where the redirect leads is judged by itself
+            return plan_without_redirects(self.command).verdict  # the target of the redirect is a part of its own
         return self.command.verdict
 
     @property
     def reason(self) -> str:
-        """Why the verdict, naming the command it is about."""
+        """The reason of the verdict, with the command it is about."""
         if self.command is None or not self.plan.proven:
             return self.plan.problem or self.plan.reason
         return f"{make_printable(self.command.text)}: {self.command.reason}"
@@ -66,7 +66,7 @@ def _writes_somewhere(command: SimpleCommand) -> bool:
 
 
 def plan_without_redirects(command: SimpleCommand) -> ShellPlan:
-    """Say what a literal command would do by itself, whatever its output is sent to."""
+    """Analyze a literal command without its redirects."""
     return _plan(command.words, command.cwd or "/nowhere")
 
 
@@ -78,7 +78,7 @@ def _plan(words: tuple[str, ...], cwd: str) -> ShellPlan:
 
 
 def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePaths:
-    """Follow a path of the call that is being judged, once for each line."""
+    """Resolve a path of the call that is being judged; paths of a shell line are resolved once."""
     if not isinstance(subject, PartOfLine):
         return possible_paths(path, here, shell=False)
     found = subject.resolved.get((path, here))
@@ -88,13 +88,13 @@ def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePa
 
 
 def make_printable(text: str, *, chars: int = 120) -> str:
-    """Write a piece of a line so that nothing in it hides: control characters escaped, long text cut in its middle."""
+    """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
     visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
     return visible if len(visible) <= chars else f"{visible[: chars // 2]} … {visible[-chars // 2 :]}"
 
 
 def iterate_parts(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:
-    """Yield everything in a line that needs a decision of its own; the line runs only if all of it may."""
+    """Yield every part of a line that needs its own decision; the line runs only if all parts may."""
     owned = set[Access]()
     whole = PartOfLine(subject, access, plan)
     for command in dict.fromkeys(plan.commands):
@@ -111,7 +111,7 @@ def iterate_parts(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iter
 
 
 def _needs_whole(plan: ShellPlan, *, loose: bool) -> bool:
-    """Whether the line says more than its commands do, such as when it was not understood."""
+    """Whether the line as a whole needs a decision too, for example because it was not fully parsed."""
     if not plan.proven or plan.dangers or not plan.commands:
         return True
     if plan.verdict is Verdict.WRITES and loose:  # a redirect, judged by where it leads

@@ -1,4 +1,4 @@
-"""A shell line's decision in one call, and the policies that make it: the executor uses the very same ones."""
+"""The standard set of policies, and a function that judges one shell line with it."""
 
 from collections.abc import Iterable
 from os import PathLike, fspath
@@ -24,7 +24,16 @@ def standard_policies(
     by_mode: ByMode | None = None,
     more: Iterable[Policy] = (),
 ) -> Policies:
-    """Guards, rules, fence and mode over one workspace: what the terminal agent runs with."""
+    """Return guards, rules, fence and mode for one workspace: the policies of the terminal agent.
+
+    Args:
+        workspace: The folders that may be written to.
+        mode: The mode, or the switch that holds the current one.
+        rules: Deny, ask and allow rules, from `rules_of` or `load_rules`.
+        cwd: The folder that relative paths start from; the workspace's first folder by default.
+        by_mode: A mode policy to use instead of one made from `mode`.
+        more: Further policies.
+    """
     space = Workspace.of(workspace)
     here = PathContext.within(space, cwd)
     by_mode = by_mode or ByMode(mode)
@@ -44,7 +53,22 @@ def judge_command(
     reads: Reads = "anywhere",
     network_reads: NetworkReads = "ask",
 ) -> Decision:
-    """Say whether a shell line may run, must be asked about or must not run. Runs nothing; no line makes it raise."""
+    """Decide whether a shell line may run, needs approval or must not run. Runs nothing; no line makes it raise.
+
+    Args:
+        line: The shell line.
+        cwd: The folder it would run in.
+        workspace: The folders that may be written to.
+        mode: The permission mode.
+        allow: Rules that allow, such as `Bash(npm run *)`.
+        ask: Rules that ask.
+        deny: Rules that deny.
+        reads: Whether paths outside the workspace may be read.
+        network_reads: Whether reading over the network asks.
+
+    Raises:
+        UsageError: A rule or the mode is not valid.
+    """
     space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
     rules = rules_of(allow=allow, ask=ask, deny=deny)
     policies = standard_policies(space, by_mode=ByMode(mode, network_reads=network_reads), rules=rules, cwd=cwd)

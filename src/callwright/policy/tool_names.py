@@ -1,4 +1,4 @@
-"""Which names mean the same tool: ours, the other products', groups and MCP spellings."""
+"""Maps tool names to families: our names, other products' names, groups and MCP names."""
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -19,7 +19,7 @@ from callwright.core.spec import ToolSpec
 
 
 def words(text: str) -> frozenset[str]:
-    """Read a table written as words between spaces."""
+    """Split a table that is written as words between spaces."""
     return frozenset(text.split())
 
 
@@ -70,7 +70,7 @@ def canonical(name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a rule's tool name means one of the tools every coding agent has, an MCP tool, a group or a glob."""
+    """Whether a rule's tool name is a common tool of coding agents, an MCP tool, a group or a glob."""
     found = canonical(name)
     return found in _FAMILIES or found.startswith(("mcp__", "group:")) or "*" in found
 

@@ -1,1 +1,1 @@
-"""Hooks that run shell commands, in the format of terminal agents."""
+"""Hooks that run shell commands, in the format of other terminal agents."""

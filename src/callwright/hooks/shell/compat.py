@@ -1,7 +1,4 @@
-"""An MCP server's question to a person, as hooks are told of it and may answer it.
-
-A call in the words other agents' hooks know: `Bash`, and `file_path` in full.
-"""
+"""Translates calls and MCP elicitations to the field names that hooks of other agents expect, and back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,19 +14,19 @@ from callwright.hooks.shell.reply import HookReply
 
 
 def elicitation_server(spec: ToolSpec) -> str:
-    """The server a tool puts questions for; empty for every other tool."""
+    """Return the MCP server that a tool elicits answers for; empty for every other tool."""
     return str(spec.metadata.get("server", "unknown")) if spec.metadata.get(ELICITS) else ""
 
 
 def elicitation_fields(server: str, arguments: JsonObject) -> dict[str, object]:
-    """What the Elicitation hooks are told: the question and the fields it wants filled in."""
+    """Return the fields of an Elicitation event: the question, and the form or address."""
     url = arguments.get("url")
     wanted = {"mode": "url", "url": url} if url else {"mode": "form", "requested_schema": arguments.get("fields", {})}
     return {"mcp_server_name": server, "message": arguments.get("message", ""), **wanted}
 
 
 def elicitation_result_fields(outcome: Completed | Failed) -> dict[str, object]:
-    """What the ElicitationResult hooks are told."""
+    """Return the fields of an ElicitationResult event: the action and the answer."""
     if isinstance(outcome, Completed):
         given = cast("Mapping[str, Any]", outcome.output.structured or {})
         return {"action": "accept", "content": given.get("answer", {})}
@@ -37,9 +34,9 @@ def elicitation_result_fields(outcome: Completed | Failed) -> dict[str, object]:
 
 
 def apply_elicitation_reply(outcome: Completed | Failed, reply: HookReply) -> Completed | Failed:
-    """The answer as the hooks want it to reach the server; a no cannot be made a yes."""
+    """Return the answer to send to the server after hooks saw it. A hook cannot turn a decline into an answer."""
     if reply.decision == "deny" or reply.halt:
-        return Failed(outcome.call, Denied(reply.reason or "a hook declined the answer"))
+        return Failed(outcome.call, Denied(reply.reason or "declined by a hook"))
     if isinstance(outcome, Failed) or reply.arguments is None:
         return outcome
     return Completed(outcome.call, Output("", {"answer": reply.arguments}), outcome.seconds, outcome.attempts)
@@ -47,16 +44,16 @@ def apply_elicitation_reply(outcome: Completed | Failed, reply: HookReply) -> Co
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """What a hook is shown of a call."""
+    """A call as hooks see it: `Bash` for `bash`, and `file_path` in full."""
 
     name: str
     arguments: JsonObject
     added: str = ""
-    """The `file_path` that was put in beside our `path`."""
+    """The `file_path` that was added beside `path`."""
 
     @classmethod
     def of(cls, spec: ToolSpec, arguments: JsonObject, folder: str) -> "CallView":
-        """Show a call that is made in a folder."""
+        """Make the view of a call that runs in a folder."""
         name = next((alias for alias in spec.aliases if alias[:1].isupper()), spec.name)
         path = arguments.get("path")
         if spec.group != "file" or not isinstance(path, str) or "file_path" in arguments:
@@ -65,7 +62,7 @@ class CallView:
         return cls(name, {**arguments, "file_path": added}, added)
 
     def restore_arguments(self, arguments: JsonObject) -> JsonObject:
-        """Arguments a hook gave back, in our words again."""
+        """Translate arguments that a hook returned back to the tool's own names."""
         given = dict(arguments)
         if self.added and "file_path" in given:
             path = given.pop("file_path")

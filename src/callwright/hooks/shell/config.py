@@ -1,7 +1,4 @@
-"""Shell hooks as they are written in settings: which command, at which event, for which tools.
-
-The events hooks can be written for: which of them happen here, what their matchers mean, what a no does to them.
-"""
+"""Parses shell hooks from settings, and lists the events that hooks can run at."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,16 +12,16 @@ DEFAULT_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """What is particular about the hooks of one event."""
+    """Properties of one event."""
 
     matcher_field: str = ""
-    """The field a matcher is compared with; empty: hooks are heard whatever their matcher."""
+    """The field a matcher is compared with; empty if matchers have no meaning here."""
     blocks: bool = False
-    """Whether a no (exit code 2, or `onError: "block"`) stops something; else it is only shown to the person."""
+    """Exit code 2 or `onError: "block"` stops something; otherwise the reason is only shown to the user."""
     tool: bool = False
-    """It is about a call, so conditions (`if`) can be written in the words of permission rules."""
+    """It is about a call, so conditions (`if`) can be permission rules."""
     text_is_context: bool = False
-    """Plain text on stdout is told to the model."""
+    """Plain text on stdout is passed to the model."""
     seconds: float = DEFAULT_SECONDS
 
 
@@ -53,21 +50,21 @@ EVENTS: Mapping[str, EventKind] = {
     "StopFailure": EventKind("error"),
     "SessionEnd": EventKind("reason", seconds=1.5),
 }
-"""The events that happen here."""
+"""The events that hooks can run at."""
 
 UNSUPPORTED_EVENTS: Mapping[str, str] = {
-    "Setup": "there is no set-up run apart from the first session",
-    "UserPromptExpansion": "a skill called by name becomes an ordinary prompt, which UserPromptSubmit sees",
-    "MessageDisplay": "what the model says is shown as it comes, and hooks have no part in it",
+    "Setup": "there is no separate set-up run",
+    "UserPromptExpansion": "a skill called by name becomes an ordinary prompt; use UserPromptSubmit",
+    "MessageDisplay": "messages of the model are shown while they stream, without hooks",
     "TaskCreated": "there is no list of tasks",
     "TaskCompleted": "there is no list of tasks",
     "TeammateIdle": "there are no teams of agents",
-    "DirectoryAdded": "folders are added before a session begins, never during one",
-    "FileChanged": "nobody watches files; PostToolUse sees what tools change",
+    "DirectoryAdded": "folders are added before a session starts, never during one",
+    "FileChanged": "files are not watched; PostToolUse runs after tools change them",
     "WorktreeCreate": "there are no worktrees of our making",
     "WorktreeRemove": "there are no worktrees of our making",
 }
-"""Events of other agents that cannot happen here, and why: hooks at them are read and never run."""
+"""Events of other agents that do not happen here, with the reason; hooks for them are parsed and never run."""
 
 
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
@@ -85,18 +82,18 @@ class ShellHook:
     matcher: str = ""
     seconds: float = DEFAULT_SECONDS
     blocks_on_error: bool = False
-    """A hook that cannot start, crashes or takes too long stops the call instead of letting it pass."""
+    """If the hook cannot start, crashes or takes too long, the call is stopped instead of continued."""
     written_in: str = ""
     condition: str = ""
     """A permission rule such as `Bash(git *)`: the hook runs only for calls the rule is about."""
     background: bool = False
-    """Nobody waits for it, so it decides nothing."""
+    """The call does not wait for it, so it decides nothing."""
 
     def __str__(self) -> str:
         return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
 
     def matches(self, names: Iterable[str]) -> bool:
-        """Whether it is for something known by any of these names; without a matcher it is for all."""
+        """Whether the matcher matches any of these names; an empty one matches all."""
         if self.matcher.strip() in ("", "*"):
             return True
         if isinstance(self._matcher_names, re.Pattern):
@@ -113,9 +110,15 @@ class ShellHook:
 def parse_shell_hooks(
     events: Mapping[str, Any], *, written_in: str = "", line_of: LineOf | None = None
 ) -> tuple[tuple[ShellHook, ...], tuple[str, ...]]:
-    """Read `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`, and say what is wrong in it.
+    """Parse `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`.
 
-    With `line_of`, which finds the line of a path of keys, hooks and complaints name the line too.
+    Args:
+        events: The `hooks` object of a settings file.
+        written_in: The file, for messages.
+        line_of: Finds the line of a path of keys, so that hooks and problems name the line too.
+
+    Returns:
+        The hooks, and a text for each problem.
     """
     hooks: list[ShellHook] = []
     problems: list[str] = []
@@ -145,8 +148,8 @@ def _check_event_name(event: str) -> str:
     if event in UNSUPPORTED_EVENTS:
         return f"hooks at this event are never run: {UNSUPPORTED_EVENTS[event]}"
     near = get_close_matches(event, (*EVENTS, *UNSUPPORTED_EVENTS), n=1)
-    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(EVENTS)}"
-    return f"there is no such event, so nothing runs; {meant}"
+    hint = f"did you mean {near[0]}?" if near else f"the events are {', '.join(EVENTS)}"
+    return f"there is no such event, so nothing runs; {hint}"
 
 
 def _iterate_groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], KeyPath]]:
@@ -162,10 +165,10 @@ def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapp
 
 
 def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
-    """Name the first key nobody reads: a misspelt onError would be a guard that lets things pass."""
+    """Report the first unknown key: a misspelt `onError` would make a guard that stops nothing."""
     key = next((key for key in given if key not in known), "")
     near = get_close_matches(key, known, n=1)
-    return f"{key!r} is not read" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
+    return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
 
 
 def _parse_hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
@@ -185,7 +188,7 @@ def _parse_hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) 
 
 def _find_faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
     if hook is None:
-        yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; only a command can"
+        yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; use the type 'command' with a command"
         return
     kind = EVENTS[hook.event]
     if unread := _find_unread_key(entry, _FIELDS):
@@ -193,11 +196,11 @@ def _find_faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[s
     if bad := _check_matcher(hook):
         yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
     if hook.matcher.strip() not in ("", "*") and not kind.matcher_field:
-        yield f"{hook.command!r}: this event knows no matcher, so it runs every time"
+        yield f"{hook.command!r}: this event has no matcher, so the hook runs every time"
     if hook.condition and not kind.tool:
-        yield f"{hook.command!r}: conditions are for events of calls, so the hook never runs"
+        yield f'{hook.command!r}: "if" works only at events of calls, so the hook never runs'
     if hook.background and hook.blocks_on_error:
-        yield f'{hook.command!r}: nobody waits for an async hook, so onError "block" stops nothing'
+        yield f'{hook.command!r}: an async hook runs in the background, so onError "block" stops nothing'
 
 
 def _check_matcher(hook: ShellHook) -> str:

@@ -1,4 +1,4 @@
-"""Runs the shell hooks of an event: those it concerns, each command once, all side by side."""
+"""Runs the shell hooks of an event in parallel, each command once, and merges their replies."""
 
 import asyncio
 import os
@@ -23,10 +23,10 @@ def _always_applies(_: str, __: PendingCall) -> bool:
 
 
 class TranscriptWriter(Protocol):
-    """Writes a session down as JSON lines."""
+    """Writes a session's transcript as JSON lines."""
 
     async def __call__(self, session_id: str, *, whole: bool) -> str:
-        """Name the file; empty where there is none. It may lag behind unless `whole`."""
+        """Return the file, or an empty text if there is none. It may miss recent records unless `whole`."""
         ...
 
 
@@ -36,38 +36,38 @@ async def _no_transcript(session_id: str, *, whole: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HookContext:
-    """Where hooks run and what they are told about it."""
+    """Where hooks run, and what their payload says about it."""
 
     project: str
     cwd: str = ""
-    """Where commands are started, always: a call that changes folders must not choose which script is run."""
+    """The folder commands start in. It never changes: a call that changes folders must not choose which script runs."""
     mode: Callable[[], str] = lambda: "default"
     report: Callable[[str], None] = _ignore_report
-    """Told what a person should know: errors of hooks, and what hooks have to say to people."""
+    """Called with messages for the user: errors of hooks, and messages from hooks."""
     applies: Callable[[str, PendingCall], bool] = _always_applies
-    """Whether a condition, a permission rule's text, is about a call; in doubt it is, because hooks guard."""
+    """Whether a condition, the text of a permission rule, matches a call. In doubt it does, because hooks guard."""
     folder: Callable[[], str] = str
-    """Where the conversation's shell is now; empty for the working folder."""
+    """The current folder of the session's shell; empty for the working folder."""
     transcript: TranscriptWriter = _no_transcript
 
 
 class HookDispatcher:
-    """Runs the hooks of an event and makes one reply of theirs."""
+    """Runs the hooks of an event and merges their replies."""
 
     def __init__(self, hooks: Iterable[ShellHook], context: HookContext | None = None) -> None:
         self.hooks = tuple(dict.fromkeys(hooks))
-        self.context = context or HookContext(os.getcwd())  # noqa: PTH109 - told to commands as text
+        self.context = context or HookContext(os.getcwd())  # noqa: PTH109 - passed to commands as text
         self._running: set[asyncio.Task[None]] = set()
         self._kept: dict[str, list[str]] = {}
 
     def has_hooks_for(self, *events: str) -> bool:
-        """Whether any hook waits for one of these events."""
+        """Whether there is a hook for any of these events."""
         return any(hook.event in events for hook in self.hooks)
 
     async def fire(
         self, event: str, fields: Mapping[str, object], *, pending: PendingCall | None = None, session_id: str = ""
     ) -> HookReply:
-        """Run an event's hooks and merge what they say: deny beats ask beats allow, the last rewrite counts."""
+        """Run an event's hooks and merge their replies: deny beats ask beats allow, the last rewrite counts."""
         due = self.hooks_for(event, fields, pending)
         if not due:
             return HookReply()
@@ -83,20 +83,20 @@ class HookDispatcher:
     def hooks_for(
         self, event: str, fields: Mapping[str, object], pending: PendingCall | None = None
     ) -> Sequence[ShellHook]:
-        """The hooks that would be run at an event."""
+        """Return the hooks that run at an event."""
         return _distinct(hook for hook in self.hooks if hook.event == event and self._concerns(hook, fields, pending))
 
     def keep_context(self, session_id: str, context: str) -> None:
-        """Keep something for the model until somebody says something to it."""
+        """Keep context for the model until the next prompt of the session."""
         if context:
             self._kept.setdefault(session_id, []).append(context)
 
     def take_context(self, session_id: str) -> str:
-        """Take what was kept for the model since this was last asked."""
+        """Return and forget the context kept for a session."""
         return "\n".join(self._kept.pop(session_id, ()))
 
     async def aclose(self, *, seconds: float = _CLOSE_SECONDS) -> None:
-        """Give hooks nobody waited for a moment to end, then end them."""
+        """Wait a moment for background hooks, then cancel them."""
         if not self._running:
             return
         _, left = await asyncio.wait(tuple(self._running), timeout=seconds)
@@ -147,7 +147,7 @@ class HookDispatcher:
 
 
 def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
-    """Each command once, wherever it is transcript; of two the one that is harder to get past, by failure or by time."""
+    """Keep each command once; of two, the one that blocks on errors or has more time."""
     found: dict[tuple[str, bool], ShellHook] = {}
     for hook in hooks:
         known = found.setdefault((hook.command, hook.background), hook)

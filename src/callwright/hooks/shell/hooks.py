@@ -1,7 +1,4 @@
-"""`ShellHooks`: commands from settings that are run at events and may change, stop or answer for calls.
-
-Knows when the last call of a turn has ended, which no single call can tell.
-"""
+"""Connects shell hooks to calls: `ShellHooks` makes the hooks an executor runs and fires the events of a call."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,13 +29,13 @@ class _Batch:
 
 
 class BatchTracker:
-    """The turns whose calls are under way; told of them as an observer."""
+    """Observes running turns, to find out when the last call of a turn has ended."""
 
     def __init__(self) -> None:
         self._of_call: dict[int, _Batch] = {}
 
     def observe(self, event: Event) -> None:
-        """Hear of calls that begin together, and of those that end without hooks being asked."""
+        """Record calls that begin together, and calls that end without passing hooks."""
         if isinstance(event, BatchBegan):
             batch = _Batch({id(call) for call in event.calls})
             self._of_call.update(dict.fromkeys(batch.waiting, batch))
@@ -48,7 +45,7 @@ class BatchTracker:
                 batch.waiting.discard(id(event.outcome.call))
 
     def record_end(self, call: ToolCall, entry: BatchEntry) -> list[BatchEntry] | None:
-        """Note a call's end; the calls that were made together, if this was the last of them."""
+        """Record the end of a call. Returns the entries of its whole turn if it was the last one, else None."""
         batch = self._of_call.get(id(call))
         if batch is None:
             return None
@@ -62,40 +59,45 @@ _CALL_EVENTS = (
     *("CwdChanged", "SubagentStart", "SubagentStop", "ElicitationResult"),
 )
 _EVENTS_PER_CALL = 4
-"""How many events one call may cause one after the other."""
+"""How many events one call may fire one after the other."""
 _SPARE_SECONDS = 5.0
 
 
 class ShellHooks(HookDispatcher):
-    """Runs the hooks of an event side by side and makes one reply of theirs."""
+    """Runs shell hooks at events; may change, stop or approve calls.
+
+    Args:
+        hooks: From `parse_shell_hooks`.
+        context: Where they run; the current folder by default.
+    """
 
     def __init__(self, hooks: Iterable[ShellHook], context: HookContext | None = None) -> None:
         super().__init__(hooks, context)
         self.allowed_calls: set[str] = set()
-        """Marks of calls a hook allowed, which spares them the mode's question but no rule's."""
+        """Digests of calls a hook allowed: the mode no longer asks about them, but rules still do."""
         self.approved_calls: set[str] = set()
-        """Marks of calls a hook said yes to when it was asked in a person's place; worth the same."""
+        """Digests of calls a hook approved in the user's place (PermissionRequest); they count the same."""
         self.batches = BatchTracker()
         self._replies: dict[tuple[str, str, str], tuple[str, HookReply]] = {}
-        """What was said about calls under way: one that is admitted again after an answer is not asked about again."""
+        """Replies about running calls, so that a call that is admitted again after an approval does not fire again."""
         self._folder = self.context.folder()
 
     def call_hooks(self) -> tuple[Hook, ...]:
-        """What an executor is given; two, because a call can be rewritten and asked about at once."""
+        """Return the hooks for an executor: two, because one hook cannot both rewrite a call and ask about it."""
         if not self.has_hooks_for(*_CALL_EVENTS):
             return ()
         seconds = max(hook.seconds for hook in self.hooks) * _EVENTS_PER_CALL + _SPARE_SECONDS
         return _RewritingHook(self, seconds), _DecidingHook(self, seconds)
 
     def view_call(self, pending: PendingCall) -> CallView:
-        """A call as hooks are told of it."""
+        """Return a call as hooks see it."""
         folder = self.context.cwd or self.context.project
         return CallView.of(pending.spec, pending.arguments, folder)
 
     async def before(self, pending: PendingCall) -> Verdict | None:
-        """Ask the PreToolUse hooks about a call."""
+        """Fire PreToolUse for a call."""
         if elicitation_server(pending.spec):
-            return None  # a server's question to a person has events of its own
+            return None  # an elicitation has events of its own
         key, digest = _call_key(pending), digest_call(pending)
         if self._replies.get(key, ("", None))[0] != digest:
             self._replies[key] = digest, await self._fire_before(pending)
@@ -103,23 +105,23 @@ class ShellHooks(HookDispatcher):
         if reply.halt:
             return Halt(reply.halt)
         if reply.decision == "deny":
-            return Deny(reply.reason or "a hook said no")
+            return Deny(reply.reason or "denied by a hook")
         return None if reply.arguments is None else Rewrite(self.view_call(pending).restore_arguments(reply.arguments))
 
     async def _fire_before(self, pending: PendingCall) -> HookReply:
         return await self.fire("PreToolUse", self.call_fields(pending), pending=pending, session_id=pending.session_id)
 
     def decide(self, pending: PendingCall) -> Verdict | None:
-        """Pass on what the hooks said about the call as it is now."""
+        """Apply the hooks' decision to the call as it is after rewriting."""
         _, reply = self._replies.get(_call_key(pending), ("", HookReply()))
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
         if reply.decision == "allow":
             self.allowed_calls.add(digest)
-        return Ask(reply.reason or "a hook wants a person to decide", "hook") if reply.decision == "ask" else None
+        return Ask(reply.reason or "a hook asks for approval", "hook") if reply.decision == "ask" else None
 
     async def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
-        """Let the hooks see what came of a call; they may add to it or replace it."""
+        """Fire the events after a call; hooks may add to its outcome or replace it."""
         self._replies.pop(_call_key(pending), None)
         digest = digest_call(pending)
         self.allowed_calls.discard(digest)
@@ -150,7 +152,7 @@ class ShellHooks(HookDispatcher):
         return apply_reply(outcome, reply)
 
     async def _report_folder(self, pending: PendingCall) -> None:
-        """Tell of a shell that is in another folder than before."""
+        """Fire CwdChanged if the call moved the session's shell to another folder."""
         folder = self.context.folder()
         if pending.spec.group == "shell" and folder != self._folder:
             fields = {"old_cwd": self._folder, "new_cwd": folder}
@@ -168,7 +170,7 @@ class ShellHooks(HookDispatcher):
         return apply_reply(outcome, reply)
 
     async def agent_ended(self, agent: InnerAgent, answer: str) -> str | None:
-        """Let the SubagentStop hooks see an answer; what they object to is added to it."""
+        """Fire SubagentStop for an answer; objections of hooks are added to it."""
         fields = _agent_fields(agent) | {"stop_hook_active": False, "last_assistant_message": answer}
         reply = await self.fire("SubagentStop", fields, session_id=agent.session_id)
         if reply.halt:
@@ -177,7 +179,7 @@ class ShellHooks(HookDispatcher):
         return "\n".join((answer, *(f"[hook] {note}" for note in notes if note)))
 
     def call_fields(self, pending: PendingCall) -> dict[str, object]:
-        """The fields every event of a call has."""
+        """Return the fields that every event of a call has."""
         shown = self.view_call(pending)
         return {"tool_name": shown.name, "tool_input": shown.arguments, "tool_use_id": pending.call.id}
 
@@ -210,7 +212,7 @@ class _DecidingHook(Hook):
 
 
 def digest_call(pending: PendingCall) -> str:
-    """Names a call by what it would do."""
+    """Return a digest of the tool, the arguments and the session of a call."""
     return digest_of(pending.spec.name, pending.arguments, (), session_id=pending.session_id)
 
 

@@ -1,4 +1,4 @@
-"""Runs one shell hook: JSON in, exit code and two outputs out, and nothing left running when its time is up."""
+"""Runs the process of one shell hook: JSON on stdin, exit code and outputs back, killed when its time is up."""
 
 import asyncio
 import json
@@ -25,17 +25,17 @@ _SHELL_WORDS = frozenset({"exec", "command", "env", "nohup", "uv", "run"})
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """What came of a hook's process."""
+    """The result of a hook's process."""
 
     exit_code: int = 0
     stdout: str = ""
     stderr: str = ""
     problem: str = ""
-    """Why this is no decision: it could not start, or did not end in time."""
+    """Why the result is no decision: the process could not start, or did not end in time."""
 
 
 async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str) -> HookRun:
-    """Run a hook to its end; whatever goes wrong is outputs as a problem, never as a decision."""
+    """Run a hook to its end. An error is reported as a problem, never as a decision."""
     environment = {**os.environ, "CLAUDE_PROJECT_DIR": project, "CALLWRIGHT_PROJECT_DIR": project}
     try:
         process = await asyncio.create_subprocess_exec(
@@ -65,13 +65,13 @@ async def _exchange(process: asyncio.subprocess.Process, given: bytes) -> HookRu
     if stdin is None or stdout is None or stderr is None:
         return HookRun(problem="could not start: no pipes")
     readers = [asyncio.ensure_future(_read(stream)) for stream in (stdout, stderr)]
-    with suppress(ConnectionError):  # a hook need not read what it is outputs
+    with suppress(ConnectionError):  # a hook need not read its input
         stdin.write(given)
         await stdin.drain()
         stdin.close()
     try:
         exit_code = await process.wait()
-        await asyncio.wait(readers, timeout=_LINGER_SECONDS)  # what it started may keep the pipes open for ever
+        await asyncio.wait(readers, timeout=_LINGER_SECONDS)  # a process it started may keep the pipes open for ever
     finally:
         for reader in readers:
             reader.cancel()
@@ -82,7 +82,7 @@ async def _exchange(process: asyncio.subprocess.Process, given: bytes) -> HookRu
 async def _read(stream: asyncio.StreamReader) -> bytes:
     kept = bytearray()
     while chunk := await stream.read(65_536):
-        kept += chunk[: _OUTPUT_BYTES - len(kept)]  # the rest is read and dropped, so that the hook can go on
+        kept += chunk[: _OUTPUT_BYTES - len(kept)]  # the rest is read and dropped, so that the hook does not block
     return bytes(kept)
 
 
@@ -91,17 +91,17 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await asyncio.shield(process.wait())
-    cast("Any", process)._transport.close()  # noqa: SLF001 - pipes that others hold open are closed in no other way
+    cast("Any", process)._transport.close()  # noqa: SLF001 - there is no public way to close pipes another process holds
 
 
 async def _explain_no_start(command: str, run: HookRun, cwd: str, environment: Mapping[str, str]) -> str:
-    """Tell a hook that said something from one that never came to speak: shells and interpreters exit with 2 too."""
+    """Tell a hook that blocks from one that never ran: shells and interpreters exit with 2 on errors too."""
     if run.exit_code in _NOT_STARTED:
         return f"could not start: {_NOT_STARTED[run.exit_code]} (exit code {run.exit_code})"
     if run.exit_code != _BLOCK:
         return ""
     missing = find_missing_script(command, cwd, environment)
-    # a guess at which word is the script must not cost a no: the interpreter has to have said so itself
+    # the script is only a guess from the command's words, so the interpreter must have reported the same file
     if missing and _NOT_OPENED.fullmatch(run.stderr) and missing in run.stderr:
         return f"could not start: there is no file {missing}"
     check = await asyncio.create_subprocess_exec(
@@ -111,7 +111,7 @@ async def _explain_no_start(command: str, run: HookRun, cwd: str, environment: M
 
 
 def find_missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> str:
-    """Name the script an interpreter was to run and that is not there; empty where the command is another kind."""
+    """Return the script an interpreter should run and that does not exist; empty for other kinds of commands."""
     try:
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         lexer = shlex.split(command, comments=False)

@@ -1,10 +1,8 @@
-"""What becomes of an outcome when hooks have seen it: notes are added, outputs replaced or withheld, runs ended.
+"""Parses the replies of shell hooks, merges them and applies them to outcomes.
 
-What a shell hook's exit code and output mean: the contract other agents have, read strictly.
-
-exit 0      JSON on stdout counts; plain text is context where the event takes any
-exit 2      stop; stderr is the reason, whatever stdout says; shown to the person where nothing can be stopped
-other       an error: reported, and the action goes on unless the hook says `onError: "block"`; no yes counts
+exit 0      JSON on stdout counts; plain text is context where the event takes it
+exit 2      block; stderr is the reason and stdout is ignored; shown to the user where nothing can be blocked
+other       an error: reported, and the action continues unless the hook has `onError: "block"`; an allow is ignored
 """
 
 import json
@@ -38,30 +36,30 @@ _BLOCK = 2
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """What one hook written, or several together."""
+    """The reply of one hook, or the merged reply of several."""
 
     decision: ReplyDecision = ""
     reason: str = ""
     arguments: JsonObject | None = None
-    """What the call is to be made with instead, or how a form is to be filled in."""
+    """Other arguments for the call, or the content of a form."""
     context: str = ""
-    """Told to the model."""
+    """Text for the model."""
     message: str = ""
-    """Told to the person."""
+    """Text for the user."""
     halt: str = ""
-    """Ends the run, for this reason."""
+    """The reason to end the run; empty to continue."""
     output: str | None = None
-    """What the model is to read instead of the tool's output."""
+    """Text that replaces the tool's output."""
     error: str = ""
     """What went wrong with the hook itself."""
 
 
 def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
-    """Understand what a hook did; what cannot be understood is an error, never a decision."""
+    """Turn the result of a hook's process into a reply. An output that cannot be parsed is an error, not a decision."""
     if run.problem:
         return _failure_reply(hook, run.problem)
     if run.exit_code == _BLOCK:
-        return _deny_reply(hook, _shorten(run.stderr) or f"{hook} written no without a reason")
+        return _deny_reply(hook, _shorten(run.stderr) or f"{hook} blocked this without a reason")
     written, fault = _parse_stdout(run.stdout)
     reply, unknown = (HookReply(), "") if written is None else _parse_reply(hook, written)
     if run.exit_code:
@@ -77,7 +75,7 @@ def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
 
 
 def merge_replies(replies: Sequence[HookReply]) -> HookReply:
-    """Make one reply of several: deny beats ask beats allow, the last rewrite counts."""
+    """Merge replies: deny beats ask beats allow, the last rewrite counts."""
     found: list[ReplyDecision] = [
         decision for decision in _STRICTEST_FIRST if any(reply.decision == decision for reply in replies)
     ]
@@ -100,7 +98,7 @@ def _deny_reply(hook: ShellHook, reason: str) -> HookReply:
 def _failure_reply(hook: ShellHook, fault: str) -> HookReply:
     error = f"{hook} {fault}"
     if hook.blocks_on_error and EVENTS[hook.event].blocks:
-        return HookReply("deny", f"{error}, and it must not be passed over", error=error)
+        return HookReply("deny", f'{error}, and its onError is "block"', error=error)
     return HookReply(error=error)
 
 
@@ -110,11 +108,11 @@ def _parse_stdout(stdout: str) -> tuple[Mapping[str, Any] | None, str]:
     try:
         return cast("dict[str, Any]", json.loads(stdout)), ""
     except ValueError as error:
-        return None, f"wrote something that is not JSON: {error}"
+        return None, f"wrote invalid JSON: {error}"
 
 
 def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply, str]:
-    """Read what a hook wrote; the second value is what is wrong with it."""
+    """Read the JSON of a hook; the second value is a problem in it."""
     own = _object(written.get("hookSpecificOutput"))
     asked = _object(own.get("decision"))  # of a PermissionRequest
     decision = str(
@@ -124,7 +122,7 @@ def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply
     given = own.get("updatedInput") or asked.get("updatedInput") or own.get("content")
     output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
     halting = written.get("continue") is False or asked.get("interrupt") is True
-    retry = "it may be tried again" if own.get("retry") is True else ""
+    retry = "the call may be retried" if own.get("retry") is True else ""
     reply = HookReply(
         _DECISIONS.get(decision, ""),
         _shorten(reason),
@@ -136,7 +134,9 @@ def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply
     )
     return (
         reply,
-        f"gave the decision {decision!r}, which nobody knows" if decision and decision not in _DECISIONS else "",
+        f"gave the unknown decision {decision!r}; use allow, ask or deny"
+        if decision and decision not in _DECISIONS
+        else "",
     )
 
 
@@ -150,11 +150,11 @@ def _shorten(text: object) -> str:
 
 
 def apply_reply(outcome: Completed | Failed, reply: HookReply) -> Completed | Failed:
-    """The outcome as the hooks want it; their notes are marked, so that nobody takes them for the tool's words."""
+    """Return the outcome with the hooks' changes. Notes are marked `[hook]`, to tell them from the tool's output."""
     started = isinstance(outcome, Completed) or outcome.started
     if reply.halt:
         return Failed(outcome.call, Halted(reply.halt), started, outcome.seconds, outcome.attempts)
-    if reply.error and reply.decision == "deny":  # it was there to see this, and could not
+    if reply.error and reply.decision == "deny":  # a hook that must see the outcome could not
         withheld = Denied(f"the outcome is withheld: {reply.error}")
         return Failed(outcome.call, withheld, started, outcome.seconds, outcome.attempts)
     notes = [text for text in (reply.reason if reply.decision == "deny" else "", reply.context) if text]

@@ -1,1 +1,1 @@
-"""Permission rules in the syntax terminal agents share: parsing, matching, loading."""
+"""Permission rules in the syntax of terminal agents: parsing, matching, loading."""

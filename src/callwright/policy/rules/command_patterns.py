@@ -1,4 +1,4 @@
-"""Command patterns against commands: narrowly to allow, through every disguise to deny."""
+"""Matches command patterns with commands: narrowly for allow rules, through wrappers and spellings for deny rules."""
 
 import shlex
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.shell.words import is_harmless_variable
 
-# these change how a program runs, not which: a rule about the program holds through them
+# these change how a program runs, not which one: a rule about the program applies through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
 # these pick a program from their arguments, so no wildcard may stand for what they run
 _LAUNCHERS = words(
@@ -26,7 +26,7 @@ _EXPANDS = frozenset("$`*?[{\\'\"()<>~!")
 
 
 def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
-    """Whether an allow rule's pattern stands for this command and nothing more than a person could foresee."""
+    """Whether an allow rule's pattern matches a command and adds nothing its author could not foresee."""
     command = part.command
     if pattern.anything:
         return not part.plan.problem
@@ -66,7 +66,7 @@ def _covers_layer(
     if pattern.exact:
         return True
     if not pattern.bounded and any(".." in word.split("/") for word in layer):
-        return False  # `scripts/*` is a place, and the way up leads out of it
+        return False  # `scripts/*` means that folder, and `..` leads out of it
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
         return _names_launched(pattern, layer, inner)
     return _is_foreseeable(pattern.literal_prefix, command)
@@ -81,7 +81,10 @@ def _names_launched(pattern: CommandPattern, layer: tuple[str, ...], inner: tupl
 
 
 def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
-    """Whether a rule's wildcard adds only arguments: no destruction, no program, nothing unknown to a mere look."""
+    """Whether a rule's wildcard adds only arguments.
+
+    It must not add destruction, another program, or something unknown to a command that otherwise only reads.
+    """
     if runs_other_program(command.words, spelled):
         return False
     match _verdict(shlex.join(command.words)) if command.wrappers else command.verdict:
@@ -94,7 +97,7 @@ def _is_foreseeable(spelled: str, command: SimpleCommand) -> bool:
 
 
 def _plain_forms(spelled: str, words_given: tuple[str, ...]) -> Iterator[str]:
-    """Yield the command as it would be without options: what the rule says, and what its subcommand says."""
+    """Yield the command without options: as the rule spells it, and as its subcommand alone."""
     yield f"{spelled} x"
     subcommand = next((word for word in words_given[1:] if not word.startswith("-")), "")
     if program_of(words_given[0]) in DISPATCHERS and subcommand:
@@ -128,7 +131,7 @@ def _runs_its_input(program: str, arguments: tuple[str, ...]) -> bool:
 
 
 def names_command(pattern: CommandPattern, command: SimpleCommand) -> bool:
-    """Whether a deny or ask rule's pattern is found at any layer of a command, however it is spelled."""
+    """Whether a deny or ask rule's pattern matches any layer of a command in any spelling."""
     loose = pattern.loosen()
     return any(loose.matches(text) for text in _texts_to_deny(command))
 
@@ -159,7 +162,7 @@ def _spellings(layer: tuple[str, ...]) -> Iterator[str]:
 
 
 def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
-    """Whether a command that is not literal, or runs what it is fed, could turn out to be what a rule names."""
+    """Whether a command that is not literal, or runs its input, could be the one a rule names."""
     if not command.words:
         return False
     program = command.words[0].rpartition("/")[2].casefold()

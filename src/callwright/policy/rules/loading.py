@@ -1,7 +1,4 @@
-"""What is wrong with rules, said when they are loaded rather than when they fail to protect.
-
-Rules from settings files: read, checked against their own examples, and told what is wrong with them.
-"""
+"""Loads rules from settings files and reports problems: unknown tools, useless or broad rules, failing examples."""
 
 import json
 import re
@@ -29,7 +26,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\\.")
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """Something a person should know about one of their rules."""
+    """A rule that does not do what its author probably expects."""
 
     kind: RuleProblemKind
     rule: Rule
@@ -40,7 +37,12 @@ class RuleProblem:
 
 
 def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[RuleProblem, ...]:
-    """Look at rules together; `tools` are the names that exist beside the usual ones."""
+    """Return the first problem of each rule.
+
+    Args:
+        rules: Rules that apply together.
+        tools: Names of tools that exist beside the common ones.
+    """
     known = frozenset(canonical(name) for name in tools)
     found = (_first_problem(rule, rules, known) for rule in rules)
     return tuple(problem for problem in found if problem is not None)
@@ -67,7 +69,7 @@ def _why_never_matches(rule: Rule) -> str:
     if not rule.restricts and "*" in rule.tool and not re.match(r"mcp__[^*]+?__", rule.tool):
         return "an allow rule may use * in a tool's name only after mcp__server__"
     if specifier.startswith(_PRIMARY_FIELDS) and rule.tool in (*FILE_FAMILIES, "bash", "webfetch"):
-        return f"write what it may be without {specifier.partition(':')[0]}:"
+        return f"write the pattern without {specifier.partition(':')[0]}:"
     if rule.tool == "bash" and specifier:
         return _why_command_never_matches(rule, specifier)
     if rule.tool == "webfetch" and specifier and not rule.restricts and not specifier.startswith("domain:"):
@@ -81,7 +83,7 @@ def _why_never_matches(rule: Rule) -> str:
 
 def _why_command_never_matches(rule: Rule, specifier: str) -> str:
     if _SEPARATORS.search(_QUOTED.sub("", specifier)):
-        return "a line is judged command by command, and redirects by Edit rules; write one rule for each command"
+        return "a line is judged command by command and redirects by Edit rules; write one rule for each command"
     if ":*" in specifier[:-2] and "\\:*" not in specifier:
         return "`:*` means `anything` only at the end; write a space and * instead"
     pattern = command_pattern(specifier)
@@ -90,7 +92,7 @@ def _why_command_never_matches(rule: Rule, specifier: str) -> str:
         and not pattern.exact
         and re.match(r"(env|watch|setsid|ionice|flock|find\b.*-exec)\b", specifier)
     ):
-        return "what it runs would be the wildcard's choice; only a rule without * covers it"
+        return "the wildcard could stand for any program; only a rule without * matches"
     return ""
 
 
@@ -115,7 +117,7 @@ def _includes(wide: Rule, narrow: Rule) -> bool:
 
 
 def _includes_command(wide: CommandPattern, narrow: str) -> bool:
-    """Try what the narrow pattern could stand for, its wildcards filled with a word nobody would write."""
+    """Match samples of the narrow pattern, with a private-use character in place of its wildcards."""
     pattern = command_pattern(narrow)
     filled = "\ue000".join(pattern.forms[0].pieces)
     samples = (filled, f"{filled} \ue000") if pattern.bounded else (filled,)
@@ -141,7 +143,7 @@ _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
 @dataclass(frozen=True, slots=True)
 class LoadedRules:
-    """Rules and what a person should know about them."""
+    """Rules and their problems."""
 
     rules: tuple[Rule, ...] = ()
     problems: tuple[RuleProblem, ...] = ()
@@ -157,8 +159,15 @@ class _RuleEntry:
 def load_rules(*files: str | Path, tools: Iterable[str] = (), cwd: str | Path | None = None) -> LoadedRules:
     """Read `{"permissions": {"deny": […], "ask": […], "allow": […]}}` from each file.
 
-    An entry is a rule's text, or `{"rule": …, "match": […], "not_match": […]}` with examples that are tried at once. A
-    file or rule that cannot be read is a `UsageError`: a protection must not be lost in silence.
+    An entry is a rule's text, or `{"rule": …, "match": […], "not_match": […]}` with examples that are tried at once.
+
+    Args:
+        files: Settings files in JSON.
+        tools: Names of tools that exist beside the common ones.
+        cwd: The folder that relative paths in examples start from.
+
+    Raises:
+        UsageError: A file or rule cannot be read. No protection is dropped silently.
     """
     entries = [entry for file in files for entry in _entries(Path(file))]
     rules = tuple(dict.fromkeys(entry.rule for entry in entries))
@@ -215,7 +224,7 @@ def _texts(value: object, file: Path) -> tuple[str, ...]:
 def check_examples(
     rule: Rule, here: PathContext, *, match: Iterable[str], not_match: Iterable[str]
 ) -> Iterator[RuleProblem]:
-    """Try a rule on what its author says it matches and does not match."""
+    """Try a rule on its own examples, and yield a problem for each that fails."""
     for example in match:
         if not _applies(rule, example, here):
             yield RuleProblem("example fails", rule, f"it does not match {example!r}")
@@ -230,6 +239,6 @@ def _applies(rule: Rule, example: str, here: PathContext) -> bool:
 
 
 def concerns(rule: Rule, accesses: Iterable[Access], call: DryRunCall, here: PathContext) -> bool:
-    """Whether a rule, alone in the world, has a say about anything a call touches."""
+    """Whether a rule, without any other, decides about anything a call touches."""
     alone = Policies(Rules([rule], here))
     return any(rule.source in alone.decide(access, call).source for access in accesses)

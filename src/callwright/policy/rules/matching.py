@@ -1,6 +1,6 @@
-"""Whether a rule is about an access: surely, perhaps, or not at all.
+"""Matches rules with accesses, and the policy that decides by deny, ask and allow rules.
 
-The policy that speaks for what a person wrote down beforehand: deny, ask and allow rules.
+A match is certain, possible or excluded. Deny and ask rules act on a possible match, allow rules only on a certain one.
 """
 
 import re
@@ -58,7 +58,7 @@ _JUDGED_ELSEWHERE = frozenset({"command", "file_path", "path", "url"})
 
 
 class Match(IntEnum):
-    """How sure it is that a rule is about an access; only deny and ask rules act on a perhaps."""
+    """How certain it is that a rule is about an access; only deny and ask rules act on `MAYBE`."""
 
     NO = 0
     MAYBE = 1
@@ -66,7 +66,7 @@ class Match(IntEnum):
 
 
 def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
-    """Compare a rule with one access of a call. Reads links and globs, changes nothing."""
+    """Compare a rule with one access of a call. Resolves links and globs, changes nothing."""
     if "*" in rule.tool and not rule.restricts and not _names_one_server(rule.tool):
         return Match.NO
     if rule.specifier is None:
@@ -89,7 +89,7 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
 
 
 def hides(rule: Rule, path: str, here: PathContext) -> bool:
-    """Whether a deny rule is about reading a path, whichever tool would read it."""
+    """Whether a deny rule is about reading a path, with any tool."""
     if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
         return False
     return (
@@ -110,7 +110,7 @@ def _names_one_server(tool: str) -> bool:
 def _names_whole_tool(rule: Rule, access: Access, subject: Subject) -> bool:
     names = families_of(access)
     if rule.restricts or not isinstance(subject, PartOfLine):
-        # what a line touches is not the shell's to allow: `Bash` never stands for a redirect's target
+        # `Bash` allows a command but never what its line writes to: an Edit rule decides about a redirect
         names |= identities(subject.spec)
     grouped = rule.restricts or family_of(access) in _NAMED_BY_GROUP
     return names_tool(rule.tool, names, subject.spec.group if grouped else "")
@@ -121,7 +121,7 @@ def _about_files(rule: Rule, access: Access, subject: Subject) -> bool:
         return False
     families = {family_of(access)}
     if rule.kind == "deny" and not isinstance(access, ReadPath):
-        families.add("read")  # who may not see a file may not replace it either
+        families.add("read")  # a file that may not be read may not be replaced either
     if isinstance(access, ReadPath) and (rule.restricts or canonical(subject.spec.name) in FILE_FAMILIES):
         families |= FILE_FAMILIES - {"read", "edit"} if rule.restricts else {canonical(subject.spec.name)}
     return names_tool(rule.tool, families, "")
@@ -134,7 +134,7 @@ def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContex
     if any(pattern.matches(place) for place in places.all):
         return Match.YES
     if isinstance(access, DeletePath) and any(pattern.below(place) for place in places.all):
-        return Match.YES  # removing a folder removes what the rule protects in it
+        return Match.YES  # removing a folder removes the protected files in it
     return Match.NO if places.known else Match.MAYBE
 
 
@@ -184,7 +184,7 @@ def _by_command(rule: Rule, subject: Subject) -> Match:
 
 
 def _by_owner(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
-    """What an allowed command does by itself inside the workspace is allowed with it; a redirect is not its doing."""
+    """Match what an allowed command itself writes inside the workspace; its redirects are judged separately."""
     if (
         rule.restricts
         or not isinstance(access, (WritePath, DeletePath, Reach))
@@ -219,7 +219,7 @@ def _by_argument(rule: Rule, access: Access, subject: Subject) -> Match:
 
 
 def _parse_named_arguments(rule: Rule, arguments: JsonObject) -> list[tuple[str, str]]:
-    """Read `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
+    """Parse `model:opus,type:code`; empty unless every key is an argument of the call that no other rule judges."""
     pieces = [piece.partition(":") for piece in (rule.specifier or "").split(",")]
     named = [(key.strip(), value) for key, _, value in pieces]
     return named if all(key in arguments and key not in _JUDGED_ELSEWHERE for key, _ in named) else []
@@ -242,7 +242,12 @@ def _equals(wanted: str, given: object) -> bool:
 
 
 class Rules(Policy):
-    """Speaks for a set of rules. Deny beats ask beats allow; their order and where they stand never matter."""
+    """Decides by a set of rules. Deny beats ask beats allow; their order and origin never matter.
+
+    Args:
+        rules: From `rules_of`, `parse_rule` or `load_rules`.
+        here: The folders that path patterns start from; the current folder by default.
+    """
 
     tier = Tier.RULE
 
@@ -260,18 +265,22 @@ class Rules(Policy):
         doubtful = found
         found, _ = self._strictest(self._by_kind["ask"], access, subject)
         if doubtful:
-            return Ask(f"the rule {doubtful.text} may forbid it; nobody can tell what runs", doubtful.source, firm=True)
+            return Ask(
+                f"the rule {doubtful.text} may forbid it, because what would run is not certain",
+                doubtful.source,
+                firm=True,
+            )
         if found:
-            return Ask(f"the rule {found.text} wants to be asked", found.source)
+            return Ask(f"the rule {found.text} asks for approval", found.source)
         found, sure = self._strictest(self._by_kind["allow"], access, subject)
         return Allow(f"the rule {found.text} allows it", found.source) if found and sure else None
 
     def hides(self, path: str | PathLike[str]) -> bool:
-        """Whether a deny rule keeps a file from being read: listings and searches leave it out."""
+        """Whether a deny rule forbids reading a file; listings and searches leave it out."""
         return any(hides(rule, fspath(path), self.here) for rule in self._by_kind["deny"])
 
     def forbids_tool(self, name: str, group: str = "") -> bool:
-        """Whether a deny rule without parentheses names the tool, which then need not be shown to the model at all."""
+        """Whether a deny rule forbids every call of a tool, which is then not offered to the model."""
         return any(
             rule.specifier is None and names_tool(rule.tool, (canonical(name),), group)
             for rule in self._by_kind["deny"]

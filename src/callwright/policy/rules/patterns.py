@@ -1,6 +1,6 @@
-"""How the text in a rule's parentheses matches commands, domains and values. Linear in the text, always.
+"""Patterns in a rule's parentheses: gitignore-style paths, commands, domains and values.
 
-Path patterns in the manner of gitignore, anchored where their first characters say.
+Command, domain and value patterns are matched without backtracking, so a hostile pattern or text costs nothing extra.
 """
 
 import os
@@ -25,7 +25,7 @@ class PathPattern:
         return self.expression.match(_plain(path)) is not None
 
     def below(self, folder: str) -> bool:
-        """Whether what it is bound to lies inside a folder."""
+        """Whether the folder it is bound to lies inside another one."""
         return bool(self.literal) and self.literal.casefold().startswith(_plain(folder).rstrip("/").casefold() + "/")
 
 
@@ -35,7 +35,7 @@ def _plain(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> PathPattern:
-    """Read a path pattern.
+    """Parse a path pattern.
 
     `//x` starts at the root of the file system, `~/x` at the home folder, `/x` where the rule was written, `x` and
     `./x` at the working folder. `wide` is for deny and ask: a relative pattern then matches anywhere, in any case.
@@ -107,13 +107,13 @@ INNER_SPACE = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """Literal pieces with anything, or nothing, between them."""
+    """Literal pieces with any text, or none, between them."""
 
     pieces: tuple[str, ...]
 
     @property
     def exact(self) -> bool:
-        """There is no wildcard in it."""
+        """It has no wildcard."""
         return len(self.pieces) == 1
 
     def matches(self, text: str) -> bool:
@@ -132,12 +132,12 @@ class Wildcard:
         return True
 
     def fold_case(self) -> "Wildcard":
-        """The same without regard to case."""
+        """Return the same pattern without regard to case."""
         return Wildcard(tuple(piece.casefold() for piece in self.pieces))
 
 
 def wildcard(text: str) -> Wildcard:
-    r"""Read `*` as anything; `\*` and `\\` stand for themselves."""
+    r"""Parse a pattern in which `*` is any text; `\*` and `\\` are literal."""
     pieces, piece = [""], iter(text)
     for character in piece:
         if character == "\\":
@@ -151,7 +151,7 @@ def wildcard(text: str) -> Wildcard:
 
 
 def escape_wildcards(text: str) -> str:
-    """Write text so that a rule takes it literally."""
+    """Escape text so that a rule matches it literally."""
     return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
@@ -160,25 +160,25 @@ class CommandPattern:
     """A pattern for one sub-command: `git log *`, `npm run build`, `git:*`."""
 
     forms: tuple[Wildcard, ...]
-    """The pattern as written and with its quotes taken off; each may match."""
+    """The pattern as written and without its quotes; either may match."""
     anything: bool
-    """It stands for every command."""
+    """It matches every command."""
     bounded: bool
-    """It ends in ` *`: whatever follows starts a new word, and may be missing."""
+    """It ends in ` *`: more words may follow."""
 
     @property
     def exact(self) -> bool:
-        """It names one command to the letter."""
+        """It matches one command only."""
         return all(form.exact for form in self.forms) and not self.bounded
 
     @property
     def literal_prefix(self) -> str:
-        """What stands before the first wildcard: all the pattern really commits to."""
+        """The text before the first wildcard: all that the pattern says for certain."""
         return self.forms[0].pieces[0].strip()
 
     @lru_cache(maxsize=4096)  # noqa: B019 - patterns are few and live as long as their rules
     def loosen(self) -> "CommandPattern":
-        """The same whatever the case, and with quoted spaces counted as spaces too: quoting must not evade a deny."""
+        """Return the pattern without regard to case and to quoted spaces, because neither may evade a deny rule."""
         folded = tuple(form.fold_case() for form in self.forms)
         plain = (Wildcard(tuple(piece.replace(INNER_SPACE, " ") for piece in form.pieces)) for form in folded)
         return CommandPattern(tuple(dict.fromkeys((*folded, *plain))), self.anything, self.bounded)
@@ -195,7 +195,7 @@ class CommandPattern:
 
 @lru_cache(maxsize=4096)
 def command_pattern(text: str) -> CommandPattern:
-    """Read a command pattern; `:*` and ` *` at the end mean the same, any other `:` is literal."""
+    """Parse a command pattern; `:*` and ` *` at the end mean the same, any other `:` is literal."""
     body = " ".join(text.split())
     bounded = body.endswith((":*", " *")) and not body.endswith("\\:*")
     if bounded:
@@ -206,7 +206,7 @@ def command_pattern(text: str) -> CommandPattern:
 
 
 def _unquote(text: str) -> str:
-    """Take shell quotes off, keeping quoted spaces apart from the ones between words."""
+    """Remove shell quotes, and mark quoted spaces so that they do not match spaces between words."""
     written, quote = list[str](), ""
     for character in text.strip():
         if quote:
@@ -220,7 +220,7 @@ def _unquote(text: str) -> str:
 
 
 def join_words(words: tuple[str, ...]) -> str:
-    """Join words the way command patterns read them."""
+    """Join words in the form command patterns are matched with."""
     return " ".join(word.replace(" ", INNER_SPACE) if " " in word else word for word in words)
 
 

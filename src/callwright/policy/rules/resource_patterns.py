@@ -29,7 +29,7 @@ class Glob:
 
     @classmethod
     def of(cls, marked: str) -> "Glob":
-        """Take apart a text whose wildcards are already marked."""
+        """Split a text whose wildcards are marked already."""
         pieces = _STARS.split(marked)
         return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
 
@@ -92,7 +92,7 @@ class ResourcePattern:
 
     @property
     def exact(self) -> bool:
-        """It names one resource to the letter."""
+        """It matches one resource only."""
         return not self.normal.stars
 
     def allows(self, uri: str) -> bool:
@@ -116,7 +116,7 @@ class ResourcePattern:
 
 @lru_cache(maxsize=4096)
 def resource_pattern(text: str) -> ResourcePattern:
-    """Read the text in the parentheses of a `Resource` rule."""
+    """Parse the text in the parentheses of a `Resource` rule."""
     marked = _TOKENS.sub(_mark, text)
     normal = normalize_uri(marked)
     decoded = unicodedata.normalize("NFKC", unquote(normal))
@@ -126,7 +126,7 @@ def resource_pattern(text: str) -> ResourcePattern:
 
 
 def escape_uri(uri: str) -> str:
-    """Write a URI in its normal form, so that a rule takes it literally."""
+    """Return the normal form of a URI, escaped so that a rule matches it literally."""
     return normalize_uri(uri).replace("\\", "\\\\").replace("*", "\\*")
 
 

@@ -1,4 +1,4 @@
-"""One rule as a value, and how its text is read."""
+"""The rule value, and the parser of a rule's text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,27 +19,38 @@ class Rule:
     tool: str
     """The tool's name in the spelling rules are compared in; may hold `*`."""
     specifier: str | None = None
-    """What stands in the parentheses; None for a rule about the whole tool."""
+    """The text in the parentheses; None for a rule about the whole tool."""
     written_in: str = ""
     """The file, option or answer it comes from."""
     base: str = ""
-    """The folder a path pattern with one leading slash starts from; empty for the working folder."""
+    """The folder that a path pattern with one leading slash starts from; empty for the working folder."""
     session: str = ""
-    """The only session it holds in; empty for all."""
+    """The only session it applies in; empty for all."""
 
     @property
     def source(self) -> str:
-        """Name the rule the way decisions do."""
+        """The rule's text and origin, as decisions name them."""
         return f"{self.kind} rule {self.text}" + (f" in {self.written_in}" if self.written_in else "")
 
     @property
     def restricts(self) -> bool:
-        """It restricts, so where there is doubt it applies."""
+        """It denies or asks, so it applies where a match is uncertain."""
         return self.kind != "allow"
 
 
 def parse_rule(kind: RuleKind, text: str, *, written_in: str = "", base: str = "", session: str = "") -> Rule:
-    """Read `Tool` or `Tool(specifier)`; anything else is a `UsageError`, so that no rule is lost in silence."""
+    """Parse the text of a rule.
+
+    Args:
+        kind: Whether it denies, asks or allows.
+        text: `Tool` or `Tool(specifier)`.
+        written_in: The file, option or answer it comes from.
+        base: The folder that a path pattern with one leading slash starts from.
+        session: The only session it applies in.
+
+    Raises:
+        UsageError: The text has another form. No rule is dropped silently.
+    """
     name, opened, rest = text.strip().partition("(")
     name = name.strip()
     if not name or (opened and not rest.endswith(")")) or any(character in name for character in " )"):
@@ -58,9 +69,20 @@ def rules_of(
     written_in: str = "",
     base: str = "",
 ) -> tuple[Rule, ...]:
-    """Read three lists of rules that were written in one place."""
+    """Parse lists of rules that come from one place.
+
+    Args:
+        allow: Rules that allow.
+        ask: Rules that ask.
+        deny: Rules that deny.
+        written_in: The file or option they come from.
+        base: The folder that a path pattern with one leading slash starts from.
+
+    Raises:
+        UsageError: A text is not a rule, or a list is one string.
+    """
     lists: tuple[tuple[RuleKind, Iterable[str]], ...] = (("deny", deny), ("ask", ask), ("allow", allow))
     for kind, texts in lists:
-        if isinstance(texts, str):  # its letters would be rules about tools of one letter, and protect nothing
-            raise UsageError(f"{kind}={texts!r} is one text where a list of rules belongs; write {kind}=[{texts!r}]")
+        if isinstance(texts, str):  # each letter would become a rule about a tool of one letter, and protect nothing
+            raise UsageError(f"{kind} expects a list of rules, got the string {texts!r}; write {kind}=[{texts!r}]")
     return tuple(parse_rule(kind, text, written_in=written_in, base=base) for kind, texts in lists for text in texts)

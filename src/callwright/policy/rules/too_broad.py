@@ -1,14 +1,11 @@
-"""Which command patterns mean "run anything": too broad to allow, and never offered as a saved rule.
-
-Options and subcommands by which an ordinary program runs another one, or takes its orders from elsewhere.
-"""
+"""Finds command patterns that allow nearly anything, and options by which a program runs another one."""
 
 from collections.abc import Mapping, Sequence
 
 from callwright.policy.rules.patterns import CommandPattern
 from callwright.policy.tool_names import words
 
-# whatever follows these is a program, or text that is run as one
+# the arguments of these are a program, or text that is run as one
 _INTERPRETERS = words(
     "bash sh zsh dash ksh fish csh tcsh pwsh powershell cmd python python2 python3 pypy pypy3 ipython node nodejs tsx"
     " ts-node bun deno ruby irb perl php lua luajit tclsh rscript r julia groovy scala swift osascript awk gawk mawk"
@@ -16,7 +13,7 @@ _INTERPRETERS = words(
     " nohup timeout nice stdbuf time find npx bunx pnpx uvx pipx script expect strace ltrace gdb busybox toybox chroot"
     " systemd-run at batch crontab wsl command builtin make gmake ninja just rake tox nox ld-linux-x86-64.so.2"
 )
-# these have subcommands: the program alone says nothing, and some subcommands run anything
+# these have subcommands: the name alone says little, and some subcommands run any program
 DISPATCHERS = words(
     "git npm pnpm yarn cargo go docker podman kubectl helm gh glab uv poetry pdm hatch pip pip3 conda mamba gem bundle"
     " dotnet mvn gradle terraform aws az gcloud systemctl brew apt apt-get dnf yum nix deno bun ansible vagrant"
@@ -32,7 +29,7 @@ def program_of(text: str) -> str:
 
 
 def why_too_broad(pattern: CommandPattern) -> str:
-    """Say why an allow rule with this pattern lets nearly anything through; empty when it does not."""
+    """Return why an allow rule with this pattern allows nearly anything; empty if it does not."""
     if pattern.anything:
         return "it allows every command"
     spelled = pattern.literal_prefix.split()
@@ -41,7 +38,7 @@ def why_too_broad(pattern: CommandPattern) -> str:
     program = program_of(spelled[0])
     if pattern.exact:
         alone = len(spelled) == 1 and program in _INTERPRETERS | DISPATCHERS
-        return f"{program} alone runs whatever it is fed" if alone else ""
+        return f"{program} alone runs its input" if alone else ""
     if program in _INTERPRETERS or any(_extends(program, pattern, name) for name in _INTERPRETERS):
         return f"{program} runs whatever follows it"
     if program in DISPATCHERS and _leaves_subcommand_open(spelled):
@@ -50,7 +47,7 @@ def why_too_broad(pattern: CommandPattern) -> str:
 
 
 def _extends(program: str, pattern: CommandPattern, name: str) -> bool:
-    """`pyth*` is as wide as `python *`."""
+    """Whether the wildcard can complete the program's name: `pyth*` is as broad as `python *`."""
     glued = not pattern.bounded and " " not in pattern.forms[0].pieces[0]
     return glued and name.startswith(program)
 
@@ -61,23 +58,23 @@ def _leaves_subcommand_open(spelled: list[str]) -> bool:
 
 
 def why_not_saved(command: tuple[str, ...], *, prefix: bool) -> str:
-    """Say why a command must not become a lasting rule; empty when it may."""
+    """Return why a command must not be saved as a rule; empty if it may."""
     program = program_of(command[0]) if command else ""
     if program in ("xargs", "parallel", "eval", "source", "."):
-        return f"{program} runs whatever it is fed"
+        return f"{program} runs its input"
     if program in _INTERPRETERS and len(command) == 1:
-        return f"{program} alone runs whatever it is fed"
+        return f"{program} alone runs its input"
     if not prefix:
         return ""
     if program in _INTERPRETERS:
         return f"{program} runs whatever follows it"
     if program in ("rm", "rmdir", "shred", "dd", "mkfs", "kill", "pkill", "killall", "chmod", "chown", "curl", "wget"):
-        return f"{program} is decided case by case"
+        return f"{program} needs approval each time"
     return ""
 
 
 def prefix_words(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words a prefix rule spells out: `pytest`, `git commit`, `npm run build`; () where there are none."""
+    """Return the words a prefix rule begins with: `pytest`, `git commit`, `npm run build`; empty if there are none."""
     program = program_of(command[0])
     if program not in DISPATCHERS:
         return command[:1]
@@ -124,7 +121,7 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
 
 
 def runs_other_program(command: Sequence[str], spelled: str) -> bool:
-    """Whether a word makes a command run more than its program, and the rule does not spell that word out."""
+    """Whether a word makes a command run another program, and the rule does not spell that word out."""
     known = _RUNNING_OPTIONS.get(command[0].rpartition("/")[2])
     if known is None:
         return False
