@@ -1,4 +1,4 @@
-"""The `callwright` command: answers `--version` before anything heavier than Python is loaded."""
+"""Entry point of the `callwright` command; answers `--version` without loading the rest of the package."""
 
 import sys
 

@@ -7,7 +7,7 @@ import pytest
 
 from callwright.app.locations import Locations
 from callwright.app.trust import Trust
-from callwright.cli.commands.mcp_config import Declared
+from callwright.cli.commands.mcp_config import ServerEntry
 from callwright.mcp.config import servers_of
 
 TWO_FACED = {
@@ -47,5 +47,5 @@ def test_a_variable_is_shown_with_its_value(tmp_path: Path) -> None:
 def test_what_is_listed_for_a_server_is_what_would_be_used(kind: str | None) -> None:
     entry = TWO_FACED if kind is None else {**TWO_FACED, "type": kind}
     (server,) = servers_of({"mcpServers": {"time": entry}}, environment={"GITHUB_TOKEN": "x"}).servers
-    shown = Declared("time", "project", Path(".mcp.json"), entry).target
+    shown = ServerEntry("time", "project", Path(".mcp.json"), entry).target
     assert shown == (server.url or " ".join((server.command, *server.args)))

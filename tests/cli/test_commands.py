@@ -74,7 +74,7 @@ def test_broken_settings_stop_everything_and_name_the_line(machine: Any) -> None
 
 
 def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine: Any, calls: Call) -> None:
-    assert "no sessions" in machine("sessions", "list").out
+    assert "No sessions" in machine("sessions", "list").out
     machine("-p", "find the needle", machine.says(calls("glob", pattern="*"), "no needle"), "--session-id", "s-1")
     listed = machine("sessions", "list", "--json").document
     assert [(entry["session_id"], entry["title"]) for entry in listed] == [("s-1", "find the needle")]
@@ -90,7 +90,7 @@ def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine:
 
 
 def test_stats_of_a_folder_without_sessions_say_so(machine: Any) -> None:
-    assert machine("stats").out == "no sessions here yet; callwright begins one\n"
+    assert machine("stats").out == "No sessions in this project. Run callwright to start one.\n"
 
 
 def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
@@ -105,7 +105,7 @@ def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
 
 
 def test_skills_are_listed_and_checked(machine: Any) -> None:
-    assert "no skills here" in machine("skills", "list").out
+    assert "No skills found" in machine("skills", "list").out
     folder = machine.project / ".callwright" / "skills" / "brew-tea"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil water.\n")
@@ -216,9 +216,9 @@ def test_a_session_id_is_given_once(machine: Any) -> None:
 
 def test_a_search_that_finds_nothing_says_so(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"))
-    assert "nobody said 'needle'" in machine("sessions", "search", "needle").err
+    assert "no session of this project contains 'needle'" in machine("sessions", "search", "needle").err
     nothing = machine("tools", "search", "zzzqqq")
-    assert nothing.code == 1 and "no tool is about that" in nothing.err
+    assert nothing.code == 1 and "no matching tool" in nothing.err
 
 
 @pytest.mark.parametrize("name", ["call", "tools", "trust", "sessions", "stats", "doctor", "demo", "completion"])

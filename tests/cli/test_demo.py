@@ -18,7 +18,7 @@ def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_r
     assert happened.index("c2 done") < happened.index("c3 starts")
     assert "unknown tool: raed_note; did you mean read_note" in done.stdout
     assert "c5  error  invalid arguments: " in done.stdout
-    assert "todo.txt now says: 'plants are watered'" in done.stdout
+    assert "todo.txt now contains: 'plants are watered'" in done.stdout
 
 
 def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> None:
@@ -57,10 +57,10 @@ def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes()
         "deletes /",
         "your answer: y",
         "● bash rm scratch.txt",
-        "on disk: test_words.py, words.py",
+        "files: test_words.py, words.py",
     ]
     place = 0
     for step in steps:
         place = told.index(step, place) + len(step)
     assert told.count("Allow bash?") == 2  # the yes for this session is not asked for again
-    assert "scripted: stdin is no terminal" in told
+    assert "scripted: stdin is not a terminal" in told

@@ -177,7 +177,7 @@ def test_a_session_goes_on_by_name_as_the_last_one_or_in_a_copy(machine: Any) ->
     assert "second" in machine("sessions", "show", "abc-1").out
     assert "third" not in machine("sessions", "show", "abc-1").out
     missing = machine("-p", "x", "--resume", "zzz", machine.says("x"))
-    assert missing.code == 2 and "there is no session 'zzz'" in missing.err
+    assert missing.code == 2 and "no session 'zzz'" in missing.err
 
 
 def test_nothing_is_written_where_no_record_is_wanted(machine: Any) -> None:

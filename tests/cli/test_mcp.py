@@ -27,14 +27,14 @@ def test_a_server_is_added_tested_listed_and_removed(machine: Any) -> None:
     assert servers_in(machine.project / ".mcp.json") == {"rough": entry}
     tested = machine("mcp", "test", "rough")
     assert tested.code == 0 and "rough: ready in" in tested.out and "MCP 20" in tested.out, tested
-    assert "mcp__rough__look" in tested.out and "destroy (it says read)" in tested.out
+    assert "mcp__rough__look" in tested.out and "destroy (claims read)" in tested.out
     assert "__answer" not in tested.out
     listed = machine("mcp", "list")
     assert listed.code == 0 and "rough  ready" in listed.out, listed
     removed = machine("mcp", "remove", "rough")
     assert removed.code == 0 and str(machine.project / ".mcp.json") in removed.out
     assert servers_in(machine.project / ".mcp.json") == {}
-    assert "no MCP servers here" in machine("mcp", "list").out
+    assert "No MCP servers configured" in machine("mcp", "list").out
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
         (("_a", "run"), "is no name"),
         (("", "run"), "is no name"),
         (("a" * 65, "run"), "is no name"),
-        (("x",), "what is x?"),
+        (("x",), "x has no target"),
         (("x", "run", "--flag"), "after --"),
         (("x", "https://example.com", "more"), "takes no arguments"),
         (("x", "https://example.com", "-e", "A=1"), "use --header"),
         (("x", "-H", "A: 1", "--", "run"), "-e KEY=VALUE"),
-        (("x", "-e", "A", "--", "run"), "'A' is not of the form -e KEY=VALUE"),
-        (("x", "https://example.com", "-H", "A"), "is not of the form --header"),
+        (("x", "-e", "A", "--", "run"), "expected -e KEY=VALUE, got 'A'"),
+        (("x", "https://example.com", "-H", "A"), "expected --header"),
         (("x", "-t", "http", "run"), "'run' is not an http or https address"),
         (("x", "-t", "sse", "https://example.com"), "invalid value 'sse'"),
     ],
@@ -131,11 +131,11 @@ def test_a_name_that_is_taken_needs_force(machine: Any) -> None:
 def test_it_says_which_of_two_entries_counts_and_which_to_remove(machine: Any) -> None:
     machine("mcp", "add", "x", "-s", "local", "--", "mine")
     hidden = machine("mcp", "add", "x", "-s", "user", "--", "everywhere")
-    assert "settings.local.json (local) counts before this one" in hidden.err
+    assert "settings.local.json (local) overrides this one" in hidden.err
     ended = machine("mcp", "remove", "x")
-    assert ended.code == 2 and "choose with --scope" in ended.err
+    assert ended.code == 2 and "choose one with --scope" in ended.err
     gone = machine("mcp", "remove", "x", "--scope", "local")
-    assert gone.code == 0 and "settings.json (user) counts now" in gone.out
+    assert gone.code == 0 and "settings.json (user) is used now" in gone.out
 
 
 def test_removing_what_is_not_there_says_what_is(machine: Any) -> None:
@@ -143,7 +143,7 @@ def test_removing_what_is_not_there_says_what_is(machine: Any) -> None:
     ended = machine("mcp", "remove", "wether")
     assert ended.code == 2 and "did you mean weather?" in ended.err
     assert machine("mcp", "test", "wether").code == 2
-    assert "of scope user" in machine("mcp", "remove", "weather", "-s", "user").err
+    assert "in scope user" in machine("mcp", "remove", "weather", "-s", "user").err
 
 
 def test_a_project_file_that_leads_elsewhere_is_not_written(machine: Any) -> None:

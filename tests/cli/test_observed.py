@@ -60,7 +60,7 @@ def test_a_log_on_stderr_leaves_stdout_alone(machine: "Machine") -> None:
 def test_a_log_that_cannot_be_written_is_told_and_the_run_goes_on(machine: "Machine") -> None:
     ended = machine("-p", "go", machine.says("done"), "--log", str(machine.project))
     assert (ended.code, ended.out) == (0, "done\n")
-    assert "cannot be written" in ended.err
+    assert "cannot write the log" in ended.err
 
 
 def test_a_repository_that_is_not_trusted_cannot_have_runs_logged_or_traced(machine: "Machine") -> None:

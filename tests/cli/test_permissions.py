@@ -51,7 +51,7 @@ def test_the_exit_code_is_the_decision(machine: Any, arguments: list[str], code:
 
 
 def test_a_name_no_tool_has_is_said_to_be_unknown(machine: Any) -> None:
-    assert "unknown  there is no tool 'bsh' here; did you mean bash?" in machine("permissions", "test", "bsh", "ls").out
+    assert "unknown  no tool 'bsh' here; did you mean bash?" in machine("permissions", "test", "bsh", "ls").out
     for name in ("bash", "run_shell_command", "mcp__time__now"):
         assert "unknown  " not in machine("permissions", "test", name, "ls").out
 

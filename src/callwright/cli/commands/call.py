@@ -1,4 +1,4 @@
-"""`callwright call`: run one tool, behind the same hooks, rules and guards as the agent's calls."""
+"""`callwright call`: runs one tool with the same hooks, rules and guards as calls of the agent."""
 
 import argparse
 import asyncio
@@ -20,10 +20,10 @@ from callwright.executor.turn import Turn
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 
 _DESCRIPTION = """\
-Run one tool and print what came of it. The call stands behind the same hooks, rules and guards as the agent's own:
-what would be asked is not run (code 4), unless --yes says yes to it."""
+Runs one tool and prints its output. Hooks, rules and guards apply as they do to calls of the agent. A call that needs
+approval does not run (exit code 4) unless --yes is given."""
 _EPILOG = """\
-exit codes: 0 done, 1 the tool failed, 2 usage, 3 denied, 4 somebody must say yes first (--yes)
+exit codes: 0 done, 1 the tool failed, 2 usage error, 3 denied, 4 approval needed (--yes)
 
 examples:
   callwright call read '{"path": "README.md"}'
@@ -33,34 +33,36 @@ examples:
 
 
 class NoModel:
-    """Stands in where an app is wanted for its tools alone."""
+    """A provider for commands that use an app without its model."""
 
     model = "none"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Refuse: nothing here talks to a model."""
-        raise ProviderError("there is no model in this command", fault="invalid")
-        yield  # makes it a generator, which is what is asked for
+        """Raise `ProviderError`."""
+        raise ProviderError("this command has no model", fault="invalid")
+        yield  # makes it a generator, as the protocol requires
 
 
 def app_without_model(options: argparse.Namespace, folder: Path | None = None) -> App:
-    """The tools, rules and hooks of a folder, by default of the working one; nothing is kept of what they do."""
+    """Return the app of a folder, by default the working folder, without a model and without stored sessions."""
     locations = Locations.of(folder)
     settings = settings_for(options, locations)
     return assemble(NoModel(), settings, locations, replace(run_options(options), keep=False), report=tell)
 
 
 def run(arguments: list[str]) -> int:
-    """Make the call, print what came of it, return how it ended."""
+    """Run the call, print its outcome and return the exit code."""
     parser = Parser(
         "callwright call",
         usage="callwright call TOOL [JSON] [OPTIONS]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    parser.add_argument("tool", metavar="TOOL", help="its name; callwright tools lists them")
-    parser.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="an object; - reads it from stdin")
-    parser.add_argument("--yes", action="store_true", help="say yes to whatever is asked")
+    parser.add_argument("tool", metavar="TOOL", help="the name of the tool; callwright tools lists them")
+    parser.add_argument(
+        "arguments", metavar="JSON", nargs="?", default="{}", help="the arguments as a JSON object; - reads stdin"
+    )
+    parser.add_argument("--yes", action="store_true", help="approve every question")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     add_agent_options(parser)
     options = parser.parse_args(arguments)
@@ -72,24 +74,24 @@ async def _perform(options: argparse.Namespace) -> int:
     async with app_without_model(options) as app:
         for problem in app.problems:
             tell(problem)
-        turn = Turn(ask=_agree if options.yes else None)
+        turn = Turn(ask=_approve_all if options.yes else None)
         (outcome,) = await app.executor.execute([ToolCall("call-1", options.tool, text)], turn=turn)
         return _report(options, outcome)
 
 
-async def _agree(questions: Sequence[Question]) -> Answers:
+async def _approve_all(questions: Sequence[Question]) -> Answers:
     return Answers.approving(questions)
 
 
 def _report(options: argparse.Namespace, outcome: Outcome) -> int:
     if isinstance(outcome, Completed):
-        shown = {"status": "completed", "output": outcome.text, "structured": outcome.output.structured}
-        print(json.dumps(shown, ensure_ascii=False, default=str) if options.json else outcome.text)
+        fields = {"status": "completed", "output": outcome.text, "structured": outcome.output.structured}
+        print(json.dumps(fields, ensure_ascii=False, default=str) if options.json else outcome.text)
         return DONE
     if isinstance(outcome, Failed):
-        shown = {"status": "failed", "code": outcome.error.code, "message": outcome.text, "started": outcome.started}
+        fields = {"status": "failed", "code": outcome.error.code, "message": outcome.text, "started": outcome.started}
         if options.json:
-            print(json.dumps(shown, ensure_ascii=False))
+            print(json.dumps(fields, ensure_ascii=False))
         else:
             tell(f"{options.tool}: {outcome.error}")
         return DENIED if outcome.error.code == "denied" else ERROR
@@ -97,5 +99,5 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
     if options.json:
         print(json.dumps({"status": "interrupted", "questions": questions}, ensure_ascii=False))
     for question in questions:
-        tell(f"{question}; --yes agrees")
+        tell(f"{question}; --yes approves it")
     return PAUSED

@@ -1,10 +1,10 @@
-"""`callwright` without a command: a conversation, in the terminal or headless."""
+"""`callwright` without a command: a conversation in the terminal, or one headless run."""
 
 from callwright.cli.options import parse_options
 
 
 def run(arguments: list[str]) -> int:
-    """Talk, and return the exit code."""
+    """Run the conversation and return the exit code."""
     options = parse_options(arguments)
     if options.headless:
         from callwright.cli.headless.run import run as run_headless

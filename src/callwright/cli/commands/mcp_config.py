@@ -1,4 +1,4 @@
-"""`callwright mcp add` and `remove`: which file names a server, and what that means."""
+"""`callwright mcp add` and `remove`: edits the files that configure MCP servers."""
 
 import argparse
 import os
@@ -22,8 +22,8 @@ _LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """One entry, and where it is written."""
+class ServerEntry:
+    """One server entry, and the file that holds it."""
 
     name: str
     scope: str
@@ -32,7 +32,7 @@ class Declared:
 
     @property
     def target(self) -> str:
-        """What is started or reached, in one line."""
+        """The command or URL, in one line."""
         remote = self.entry.get("type", "http" if "url" in self.entry else "stdio") != "stdio"
         words = (self.entry.get("url", ""),) if remote else (self.entry.get("command", ""), *self.entry.get("args", ()))
         return one_line(" ".join(map(str, words)), _LONGEST_SHOWN)
@@ -42,11 +42,11 @@ class Declared:
         return f"{self.file} ({self.scope})"
 
 
-def declared(locations: Locations) -> list[Declared]:
-    """Every entry there is, in the order they are heard: the last one of a name counts."""
+def find_entries(locations: Locations) -> list[ServerEntry]:
+    """Return the entries of every file; of several with the same name the last one wins."""
     layers = [read_layer("user", locations.user_settings), *repository_layers(locations)]
     return [
-        Declared(name, layer.scope, Path(layer.source), entry)
+        ServerEntry(name, layer.scope, Path(layer.source), entry)
         for layer in layers
         if layer is not None
         for name, entry in layer.section("mcpServers").items()
@@ -54,38 +54,38 @@ def declared(locations: Locations) -> list[Declared]:
 
 
 def add(options: argparse.Namespace) -> int:
-    """Write a server into the file of its scope and say what comes next."""
+    """Add a server to the file of its scope and print the next step."""
     locations = Locations.of()
     name, entry = options.name, _entry(options)
     file = _file(locations, options.scope)
     trust = Trust(locations)
-    trusted = trust.given  # before we write: what is added now is asked for by whoever typed it
+    trusted = trust.given  # read before writing: the user who adds the entry agrees to it
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
         tell(f"warning: {problem}")
     if trusted and options.scope != "user":
         trust.give()
-    made = Declared(name, options.scope, file, entry)
-    print(f"added {name} to {made.place}: {made.target}")
-    _warn(made, declared(locations))
+    entry_added = ServerEntry(name, options.scope, file, entry)
+    print(f"added {name} to {entry_added.place}: {entry_added.target}")
+    _warn(entry_added, find_entries(locations))
     if trusted or options.scope == "user":
         print(f"next: callwright mcp test {name}")
     else:
-        print("this folder is not trusted yet, so its servers are not started")
-        print("next: callwright trust, to see all it asks for, then callwright trust give")
+        print("this folder is not trusted, so its servers are not started")
+        print("next: callwright trust, to see what it requests, then callwright trust give")
     return DONE
 
 
 def _entry(options: argparse.Namespace) -> dict[str, Any]:
-    """What the file is to say: a command with its arguments, or an address."""
+    """Return the entry for the file: a command with its arguments, or a URL."""
     words: Sequence[str] = options.target
     remote = options.transport == "http" or (options.transport is None and words[0].startswith(("http://", "https://")))
     if remote and len(words) > 1:
-        raise UsageError(f"an address takes no arguments, but {' '.join(words[1:])!r} came after it")
+        raise UsageError(f"a URL takes no arguments, got {' '.join(words[1:])!r}")
     if remote and options.env:
-        raise UsageError("-e sets variables of a command that is started; an address has none: use --header")
+        raise UsageError("-e is for a command; for a URL use --header")
     if not remote and options.header:
-        raise UsageError("--header goes with an address; a command is given variables with -e KEY=VALUE")
+        raise UsageError("--header is for a URL; for a command use -e KEY=VALUE")
     if remote:
         headers = dict(_pair(text, ":", "--header 'Name: value'") for text in options.header)
         return {"type": "http", "url": words[0], **({"headers": headers} if headers else {})}
@@ -96,63 +96,64 @@ def _entry(options: argparse.Namespace) -> dict[str, Any]:
 def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
     name, found, value = text.partition(sign)
     if not found or not name.strip():
-        raise UsageError(f"{text!r} is not of the form {form}")
+        raise UsageError(f"expected {form}, got {text!r}")
     return name.strip(), value.strip() if sign == ":" else value
 
 
 def _file(locations: Locations, scope: str) -> Path:
     files = {"user": locations.user_settings, "project": locations.project_servers, "local": locations.local_settings}
-    return _checked(locations, scope, files[scope])
+    return _require_inside_project(locations, scope, files[scope])
 
 
-def _checked(locations: Locations, scope: str, file: Path) -> Path:
-    """A repository must not be able to have another file written by naming it with a link."""
+def _require_inside_project(locations: Locations, scope: str, file: Path) -> Path:
+    """Reject a file that leads out of the project: a repository could redirect the write with a link."""
     real = Path(os.path.realpath(file))
     if scope != "user" and not real.is_relative_to(locations.project):
-        raise UsageError(f"{file} leads out of the project, to {real}; nothing was written")
+        raise UsageError(f"{file} leads out of the project, to {real}; the file was not changed")
     return file
 
 
-def _warn(made: Declared, all_of_them: Sequence[Declared]) -> None:
-    named = [other for other in all_of_them if other.name == made.name]
-    if named[-1].file != made.file:
-        tell(f"warning: the entry in {named[-1].place} counts before this one")
+def _warn(added: ServerEntry, entries: Sequence[ServerEntry]) -> None:
+    named = [other for other in entries if other.name == added.name]
+    if named[-1].file != added.file:
+        tell(f"warning: the entry in {named[-1].place} overrides this one")
     elif len(named) > 1:
-        tell(f"warning: it now counts before the entry in {named[-2].place}")
-    secrets = [*made.entry.get("env", {}).items(), *made.entry.get("headers", {}).items()]
+        tell(f"warning: this entry overrides the one in {named[-2].place}")
+    secrets = [*added.entry.get("env", {}).items(), *added.entry.get("headers", {}).items()]
     plain = [key for key, value in secrets if "${" not in value]
-    if plain and made.scope == "project":
-        tell(f"warning: {made.file} is shared with others; for a secret write {plain[0]}='${{NAME}}' and set NAME")
+    if plain and added.scope == "project":
+        advice = f"to keep a secret out of it, write {plain[0]}='${{NAME}}' and set NAME"
+        tell(f"warning: {added.file} is shared with others; {advice}")
 
 
 def remove(options: argparse.Namespace) -> int:
-    """Take a server out of the file that names it."""
+    """Remove a server from its file."""
     locations = Locations.of()
-    entries = declared(locations)
+    entries = find_entries(locations)
     found = [entry for entry in entries if entry.name == options.name and options.scope in (None, entry.scope)]
     if not found:
-        raise UsageError(unknown(options.name, entries, options.scope))
+        raise UsageError(describe_unknown_server(options.name, entries, options.scope))
     if len({entry.scope for entry in found}) > 1:
-        places_named = " and ".join(entry.place for entry in found)
-        raise UsageError(f"{options.name} stands in {places_named}; choose with --scope")
+        files = " and ".join(entry.place for entry in found)
+        raise UsageError(f"{options.name} is in {files}; choose one with --scope")
     chosen, trust = found[-1], Trust(locations)
     trusted = trust.given
-    remove_entry(_checked(locations, chosen.scope, chosen.file), options.name)
+    remove_entry(_require_inside_project(locations, chosen.scope, chosen.file), options.name)
     if trusted and chosen.scope != "user":
         trust.give()
     print(f"removed {options.name} from {chosen.place}")
-    left = [entry for entry in declared(locations) if entry.name == options.name]
-    if left:
-        print(f"the entry in {left[-1].place} counts now")
+    remaining = [entry for entry in find_entries(locations) if entry.name == options.name]
+    if remaining:
+        print(f"the entry in {remaining[-1].place} is used now")
     else:
         PinnedToolsFile(locations.seen_tools).forget(options.name)
     return DONE
 
 
-def unknown(name: str, entries: Sequence[Declared], scope: str | None = None) -> str:
-    """What to say of a name nobody declared."""
+def describe_unknown_server(name: str, entries: Sequence[ServerEntry], scope: str | None = None) -> str:
+    """Return the message for an unknown server name."""
     names = list(dict.fromkeys(entry.name for entry in entries))
     near = get_close_matches(name, names, n=1)
-    known = f"there are {', '.join(names)}" if names else "callwright mcp add adds one"
+    known = f"known servers: {', '.join(names)}" if names else "add one with callwright mcp add"
     hint = f"did you mean {near[0]}?" if near else known
-    return f"there is no MCP server {name!r}{f' of scope {scope}' if scope else ''}; {hint}"
+    return f"no MCP server {name!r}{f' in scope {scope}' if scope else ''}; {hint}"

@@ -1,4 +1,4 @@
-"""`callwright mcp list` and `test`: connect for real, and say how servers are doing."""
+"""`callwright mcp list` and `test`: connects to servers and prints their status."""
 
 import argparse
 import asyncio
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import prepare_servers
 from callwright.app.trust import Trust
-from callwright.cli.commands.mcp_config import Declared, declared, unknown
+from callwright.cli.commands.mcp_config import ServerEntry, describe_unknown_server, find_entries
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.render.calls import one_line, tell, visible
 from callwright.cli.startup import settings_for
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from callwright.mcp import McpServers, ServerStatus
 
 _NOT_TRUSTED = "not trusted"
-_NEXT_TRUST = "callwright trust shows what this folder asks for; callwright trust give lets it have that"
+_NEXT_TRUST = "callwright trust shows what this folder requests; callwright trust give grants it"
 _LOG_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """One server as it was found, and how it is doing; None: it was not tried, because its folder is not trusted."""
+    """One server and its status; the status is None if the folder is not trusted and no connection was tried."""
 
-    declared: Declared
+    entry: ServerEntry
     status: "ServerStatus | None"
 
     @property
@@ -42,50 +42,52 @@ class FoundServer:
 
     @property
     def code(self) -> int:
-        """What a script is told."""
+        """The exit code for this server."""
         return {_NOT_TRUSTED: DENIED, "ready": DONE, "signing in": PAUSED}.get(self.condition, ERROR)
 
 
 def list_servers(options: argparse.Namespace) -> int:
-    """Connect to every server at once and say how each is doing."""
+    """Connect to every server in parallel and print its status."""
     entries = _entries(options)
     if not entries:
-        print("[]" if options.json else "no MCP servers here; callwright mcp add NAME -- COMMAND adds one")
+        print("[]" if options.json else "No MCP servers configured. Add one with: callwright mcp add NAME -- COMMAND")
         return DONE
-    seen = asyncio.run(_listed(options, entries))
+    seen = asyncio.run(_check_servers(options, entries))
     if options.json:
         print(json.dumps([_fields(each) for each in seen], indent=2, ensure_ascii=False))
     else:
-        width = max(len(visible(each.declared.name)) for each in seen)
+        width = max(len(visible(each.entry.name)) for each in seen)
         for each in seen:
             _print_line(each, width)
     return max((each.code for each in seen), key=lambda code: (code == ERROR, code))
 
 
-async def _listed(options: argparse.Namespace, entries: Sequence[Declared]) -> list[FoundServer]:
-    async with _connected(options, entries, Registry()) as (servers, trusted):
-        return [FoundServer(each, _status(servers, each.name) if _may(each, trusted) else None) for each in entries]
+async def _check_servers(options: argparse.Namespace, entries: Sequence[ServerEntry]) -> list[FoundServer]:
+    async with _connect(options, entries, Registry()) as (servers, trusted):
+        return [
+            FoundServer(each, _status(servers, each.name) if _may_start(each, trusted) else None) for each in entries
+        ]
 
 
 def _status(servers: "McpServers", name: str) -> "ServerStatus":
     from callwright.mcp import ServerStatus
 
-    unusable = ServerStatus(name, "closed", (), "its entry cannot be used; the warning above says why")
+    unusable = ServerStatus(name, "closed", (), "its entry is not valid; see the warning above")
     return next((status for status in servers.status() if status.name == name), unusable)
 
 
 def try_server(options: argparse.Namespace) -> int:
-    """Connect to one server; print what it offers, or precisely why it does not."""
+    """Connect to one server; print its tools, or the reason why it fails."""
     entries = [entry for entry in _entries(options) if entry.name == options.name]
     if not entries:
-        raise UsageError(unknown(options.name, _entries(options)))
-    return asyncio.run(_tested(options, entries[-1]))
+        raise UsageError(describe_unknown_server(options.name, _entries(options)))
+    return asyncio.run(_test_server(options, entries[-1]))
 
 
-async def _tested(options: argparse.Namespace, entry: Declared) -> int:
+async def _test_server(options: argparse.Namespace, entry: ServerEntry) -> int:
     registry = Registry()
-    async with _connected(options, [entry], registry) as (servers, trusted):
-        if not _may(entry, trusted):
+    async with _connect(options, [entry], registry) as (servers, trusted):
+        if not _may_start(entry, trusted):
             return _report(options, FoundServer(entry, None), registry)
         await _sign_in(servers, entry.name)
         if options.accept:
@@ -95,47 +97,47 @@ async def _tested(options: argparse.Namespace, entry: Declared) -> int:
 
 
 async def _sign_in(servers: "McpServers", name: str) -> None:
-    """Where somebody can follow an address, wait for them; the sign-in is kept for later runs."""
+    """In a terminal, wait until the user has signed in; the tokens are stored for later runs."""
     status = _status(servers, name)
     if status.condition != "signing in" or not sys.stderr.isatty():
         return
-    tell(f"{status.name} wants you to sign in; open {status.sign_in_url}")
+    tell(f"{status.name} needs a sign-in; open {status.sign_in_url}")
     while _status(servers, name).condition == "signing in":  # noqa: ASYNC110 - the browser comes back to another task
         await asyncio.sleep(0.1)
 
 
-def _entries(options: argparse.Namespace) -> list[Declared]:
-    """The entries that count, or those of the files that were named."""
+def _entries(options: argparse.Namespace) -> list[ServerEntry]:
+    """Return the entries in force, or those of the files given with `--config`."""
     if not options.config:
-        found = declared(Locations.of())
+        found = find_entries(Locations.of())
         return list({entry.name: entry for entry in found}.values())
-    entries: list[Declared] = []
+    entries: list[ServerEntry] = []
     for file in options.config:
         try:
             content = json.loads(file.read_text("utf-8"))
             servers: dict[str, Any] = content["mcpServers"]
-            entries += [Declared(name, "given", file, entry) for name, entry in servers.items()]
+            entries += [ServerEntry(name, "given", file, entry) for name, entry in servers.items()]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise UsageError(f"--config {file}: {plainly(error) or 'no mcpServers in it'}") from None
     return entries
 
 
-def _may(entry: Declared, trusted: bool) -> bool:
+def _may_start(entry: ServerEntry, trusted: bool) -> bool:
     """Nothing a repository names is started before its folder is trusted; a file named by hand is the user's word."""
     return trusted or entry.scope in ("user", "given")
 
 
 @asynccontextmanager
-async def _connected(
-    options: argparse.Namespace, entries: Sequence[Declared], registry: Registry
+async def _connect(
+    options: argparse.Namespace, entries: Sequence[ServerEntry], registry: Registry
 ) -> "AsyncGenerator[tuple[McpServers, bool], None]":
     from callwright.mcp import servers_of
 
     locations = Locations.of()
     trusted = bool(options.trust) or Trust(locations).given
-    settings_for(options, locations)  # its variables fill in ${NAME}
-    wanted = {entry.name: thaw(entry.entry) for entry in entries if _may(entry, trusted)}
-    loaded = servers_of({"mcpServers": wanted})
+    settings_for(options, locations)  # sets the environment variables that ${NAME} refers to
+    permitted = {entry.name: thaw(entry.entry) for entry in entries if _may_start(entry, trusted)}
+    loaded = servers_of({"mcpServers": permitted})
     for problem in loaded.problems:
         tell(f"warning: {problem}")
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
@@ -144,90 +146,94 @@ async def _connected(
 
 
 def _print_line(each: FoundServer, width: int) -> None:
-    entry, name = each.declared, visible(each.declared.name)
+    entry, name = each.entry, visible(each.entry.name)
     print(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
     status = each.status
     if status is None:
         print(f"{'':<{width}}  {_NEXT_TRUST}")
         return
     if status.condition == "ready":
-        print(f"{'':<{width}}  {_counted(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
-    for problem in (_why(status), *status.problems, *(f"changed since accepted: {name}" for name in status.held)):
+        print(f"{'':<{width}}  {_count_tools(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
+    for problem in (
+        _describe_problem(status),
+        *status.problems,
+        *(f"changed since accepted: {name}" for name in status.held),
+    ):
         if problem:
             print(f"{'':<{width}}  {visible(problem)}")
 
 
-def _why(status: "ServerStatus") -> str:
-    """What keeps it from being ready, with what to do about it."""
+def _describe_problem(status: "ServerStatus") -> str:
+    """Return why a server is not ready, with the next step; empty if it is ready."""
     if status.condition == "ready":
         return ""
     if status.condition == "signing in":
-        return f"somebody has to sign in: run callwright mcp test {status.name} in a terminal"
-    return status.reason or "it gave no reason"
+        return f"sign-in needed: run callwright mcp test {status.name} in a terminal"
+    return status.reason or "no reason given"
 
 
 def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) -> int:
     status = seen.status
     tools = [registry[name] for name in status.tools] if status is not None else []
     if options.json:
-        listed = [{**_described(tool.spec), "says": _claim(tool)} for tool in tools]
+        listed = [{**_tool_fields(tool.spec), "says": _claimed_effect(tool)} for tool in tools]
         print(json.dumps({**_fields(seen), "tools": listed}, indent=2, ensure_ascii=False))
     elif status is None or seen.code != DONE:
-        why = _NEXT_TRUST if status is None else _why(status)
-        tell(f"{seen.declared.name} is {_or_not(seen)}: {why}")
-        print(f"  {seen.declared.place}: {seen.declared.target}", file=sys.stderr)
+        why = _NEXT_TRUST if status is None else _describe_problem(status)
+        tell(f"{seen.entry.name} is {_readiness(seen)}: {why}")
+        print(f"  {seen.entry.place}: {seen.entry.target}", file=sys.stderr)
         _print_log(status)
     else:
-        _print_ready(seen.declared, status, tools)
+        _print_ready(seen.entry, status, tools)
     return seen.code
 
 
-def _or_not(seen: FoundServer) -> str:
+def _readiness(seen: FoundServer) -> str:
     return seen.condition if seen.code == DENIED else "not ready"
 
 
 def _print_log(status: "ServerStatus | None") -> None:
     lines = visible(status.log).splitlines()[-_LOG_LINES:] if status is not None else []
-    if len(lines) > 1:  # a single one stands in the reason
-        print("  the end of what it wrote:", file=sys.stderr)
+    if len(lines) > 1:  # a single line is already part of the reason
+        print("  end of its log:", file=sys.stderr)
         print("".join(f"    {line}\n" for line in lines), end="", file=sys.stderr)
 
 
-def _counted(tools: int) -> str:
+def _count_tools(tools: int) -> str:
     return f"{tools} tool{'' if tools == 1 else 's'}"
 
 
-def _print_ready(entry: Declared, status: "ServerStatus", tools: Sequence[Any]) -> None:
-    print(f"{entry.name}: ready in {status.seconds:.2f} s, {_counted(len(tools))}")
-    print(f"  {visible(status.server) or 'it does not say what it is'}, MCP {status.protocol}")
+def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any]) -> None:
+    print(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
+    print(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
     print(f"  {entry.place}: {entry.target}")
     width = max((len(tool.spec.name) for tool in tools), default=0)
     for tool in tools:
         effect = tool.spec.annotations.effect.name.lower()
-        says = _claim(tool)
-        shown = effect if says in ("", effect) else f"{effect} (it says {says})"
+        claimed = _claimed_effect(tool)
+        shown = effect if claimed in ("", effect) else f"{effect} (claims {claimed})"
         print(f"  {tool.spec.name:<{width}}  {shown:<22}  {one_line(tool.spec.description, 60)}".rstrip())
     for problem in status.problems:
         print(f"  problem: {visible(problem)}")
     for name in status.held:
-        print(f"  {name} changed since it was accepted and is denied; look at it, then callwright mcp test --accept")
+        print(f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept")
 
 
-def _claim(tool: Any) -> str:
-    """What the server says of a tool of its own."""
+def _claimed_effect(tool: Any) -> str:
+    """Return the effect that the server claims for a tool."""
     claimed = getattr(tool, "claimed", None)
     return claimed.effect.name.lower() if claimed is not None else ""
 
 
-def _described(spec: ToolSpec) -> dict[str, str]:
+def _tool_fields(spec: ToolSpec) -> dict[str, str]:
     return {"name": spec.name, "effect": spec.annotations.effect.name.lower(), "description": spec.description}
 
 
 def _fields(each: FoundServer) -> dict[str, Any]:
-    entry, status = each.declared, each.status
+    entry, status = each.entry, each.status
     found: dict[str, Any] = {"name": entry.name, "scope": entry.scope, "file": str(entry.file), "target": entry.target}
     if status is None:
         return {**found, "condition": each.condition, "reason": _NEXT_TRUST}
     fields = ("condition", "sign_in_url", "tools", "held", "problems", "protocol", "server", "log")
     more = {name: getattr(status, name) for name in fields}
-    return {**found, **more, "reason": _why(status), "seconds": round(status.seconds, 3)}
+    return {**found, **more, "reason": _describe_problem(status), "seconds": round(status.seconds, 3)}

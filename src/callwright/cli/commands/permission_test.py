@@ -1,4 +1,4 @@
-"""What would be decided about one call, with everything the decision is made of."""
+"""Judges one call without running it, and reports the decision with its parts and sources."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,73 +29,87 @@ from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect
 from callwright.hooks.base import PendingCall
 from callwright.policy import PathContext, Policies, Rule
-from callwright.policy.dry_run import DryRunCall, dry_run_call, accesses_to_judge
+from callwright.policy.dry_run import DryRunCall, accesses_to_judge, dry_run_call
 from callwright.policy.rules.loading import concerns
 from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.policy.tool_names import is_known
 from callwright.tool.base import Tool
 
-_WORDS = {Allow: "allow", Ask: "ask", Deny: "deny"}
+_NAMES = {Allow: "allow", Ask: "ask", Deny: "deny"}
 _STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A decision as programs read it, and as people do."""
+class PermissionReport:
+    """A decision about one call, as a JSON report and as text."""
 
-    report: dict[str, Any]
+    fields: dict[str, Any]
 
     def readable(self) -> str:
-        """The decision, why, who decided, and the same for every part of the call."""
-        report = self.report
+        """Return the report as text: decision, reason and source, for the call and for each part of it."""
+        report = self.fields
         lines = [f"{report['decision']}: {report['tool']} {make_printable(report['call'])}"]
         lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
         for part in report.get("parts", ()):
-            what = f"{make_printable(part['runs'])} ({part['verdict']})" if "runs" in part else f"  {make_printable(part['touches'])}"
+            what = (
+                f"{make_printable(part['runs'])} ({part['verdict']})"
+                if "runs" in part
+                else f"  {make_printable(part['touches'])}"
+            )
             lines.append(f"  {part['decision']:<5}  {what}  [{part['source']}]")
         lines += [
             f"  ignored  {rule['rule']} in {rule['written_in']} would allow it, but this folder is not trusted:"
             " callwright trust"
             for rule in report["ignored"]
         ]
-        lines += [f"  unasked  {hook}, which would be asked first" for hook in report["hooks"]]
+        lines += [f"  not run  {hook}, which would run first" for hook in report["hooks"]]
         return "\n".join(lines)
 
 
-def judged(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> Verdict:
-    """Judge a call as the agent's would be; `withheld` are rules that would count if the folder were trusted."""
+def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> PermissionReport:
+    """Judge a call as the executor would judge a call of the agent.
+
+    Args:
+        app: The app of the folder.
+        tool: The name of the tool.
+        argument: The main argument, or all arguments as a JSON object.
+        withheld: Rules that would count if the folder were trusted.
+
+    Raises:
+        UsageError: The arguments are not valid.
+    """
     accesses, subject = _call(app, tool, argument)
     policies = app.executor.policies
     decisions = [(access, policies.decide(access, subject)) for access in accesses]
     access, decision = _strictest(decisions)
-    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decided(decision)}
+    report: dict[str, Any] = {"tool": subject.spec.name, "call": _target(access), **_decision_fields(decision)}
     parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
     if isinstance(access, RunCommand):
         plan = next(policies.parts(access, subject))[1].plan
         report |= {"verdict": str(plan.verdict), "understood": plan.proven}
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
-    report["unknown"] = _unknown(app, tool)
-    report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored(app, accesses, subject, withheld))
+    report["unknown"] = _describe_unknown_tool(app, tool)
+    report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored_rules(app, accesses, subject, withheld))
     pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
-    report["hooks"] = [str(hook) for hook in app.hooks.due("PreToolUse", {}, pending)]
-    return Verdict(report)
+    report["hooks"] = [str(hook) for hook in app.hooks.hooks_for("PreToolUse", {}, pending)]
+    return PermissionReport(report)
 
 
-def _unknown(app: App, name: str) -> str:
-    """What to say of a name no tool has; servers are not asked for theirs here."""
+def _describe_unknown_tool(app: App, name: str) -> str:
+    """Return a message if no tool has this name; MCP servers are not connected here."""
     catalog = app.registry.snapshot()
     if catalog.get(name) is not None or is_known(name):
         return ""
     near = get_close_matches(name, list(catalog.tools), n=1)
-    hint = f"did you mean {near[0]}?" if near else "callwright tools lists those there are"
-    return f"there is no tool {name!r} here; {hint}"
+    hint = f"did you mean {near[0]}?" if near else "callwright tools lists them"
+    return f"no tool {name!r} here; {hint}"
 
 
 def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], DryRunCall]:
-    """What the call would touch, as the tool itself says where there is one of that name."""
+    """Return the accesses of the call, as the tool declares them if there is one of this name."""
     tool = app.registry.snapshot().get(name)
     arguments = _arguments(argument)
     access, subject = dry_run_call(name, argument, str(app.locations.cwd))
@@ -104,14 +118,14 @@ def _call(app: App, name: str, argument: str) -> tuple[Sequence[Access], DryRunC
         return ((access,), subject) if known is None else ((UseTool(name, Effect.WRITE),), known)
     main = next(iter(cast("Sequence[str]", tool.spec.input_schema.get("required", ()))), "")
     try:
-        return _bound(tool, {main: argument} if arguments is None else arguments)
+        return _bind(tool, {main: argument} if arguments is None else arguments)
     except InvalidArguments as error:
-        if arguments is None:  # it wants more than its main argument, which is enough to be judged by
+        if arguments is None:  # other arguments are missing, but the main one is enough to judge the call
             return (access,), DryRunCall(tool.spec, subject.arguments)
         raise UsageError(f"{name}: {error}") from None
 
 
-def _bound(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], DryRunCall]:
+def _bind(tool: Tool, arguments: JsonObject) -> tuple[Sequence[Access], DryRunCall]:
     try:
         invocation = tool.bind(arguments)
         accesses, arguments = tuple(invocation.accesses()), invocation.arguments
@@ -126,14 +140,14 @@ def _arguments(argument: str) -> JsonObject | None:
     try:
         return cast("JsonObject", json.loads(argument))
     except ValueError as error:
-        raise UsageError(f"the arguments begin like a JSON object and are none: {error}") from None
+        raise UsageError(f"the arguments start with {{ but are not valid JSON: {error}") from None
 
 
 def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
     return max(decisions, key=lambda pair: _STRICTNESS[type(pair[1])])
 
 
-def _ignored(
+def _ignored_rules(
     app: App, accesses: Sequence[Access], subject: DryRunCall, withheld: Iterable[Rule]
 ) -> Iterator[dict[str, str]]:
     here = PathContext.of(app.locations.cwd)
@@ -142,24 +156,24 @@ def _ignored(
             yield {"rule": f"allow {rule.text}", "written_in": rule.written_in, "why": "the folder is not trusted"}
 
 
-def _decided(decision: Decision) -> dict[str, Any]:
-    return {"decision": _WORDS[type(decision)], "reason": decision.reason, "source": decision.source}
+def _decision_fields(decision: Decision) -> dict[str, Any]:
+    return {"decision": _NAMES[type(decision)], "reason": decision.reason, "source": decision.source}
 
 
 def _parts(policies: Policies, access: Access, subject: DryRunCall, decision: Decision) -> Iterator[dict[str, Any]]:
     if isinstance(access, RunCommand):
         yield from (_part(touched, view, found) for touched, view, found in policies.parts(access, subject))
     else:
-        yield {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+        yield {"touches": f"{_verb(access)} {_target(access)}", **_decision_fields(decision)}
 
 
 def _part(access: Access, view: PartOfLine, decision: Decision) -> dict[str, Any]:
     if not isinstance(access, RunCommand):
-        return {"touches": f"{_verb(access)} {_target(access)}", **_decided(decision)}
+        return {"touches": f"{_verb(access)} {_target(access)}", **_decision_fields(decision)}
     command = view.command
     words = {"words": list(command.words), "inside": command.inside} if command else {}
     text = command.text if command else "the line as a whole"
-    return {"runs": text, "verdict": str(view.verdict), **words, **_decided(decision)}
+    return {"runs": text, "verdict": str(view.verdict), **words, **_decision_fields(decision)}
 
 
 def _verb(access: Access) -> str:

@@ -1,4 +1,4 @@
-"""`callwright permissions`: what would be decided about a call here and now, and the rules that decide."""
+"""`callwright permissions`: tests how a call would be judged, and lists the rules in force."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from callwright.app.permissions import withheld_rules
 from callwright.app.settings_file import SCHEMA_FILE
 from callwright.app.trust import Trust
 from callwright.cli.commands.call import app_without_model
-from callwright.cli.commands.permission_test import judged
+from callwright.cli.commands.permission_test import judge_call
 from callwright.cli.main import DENIED, DONE, PAUSED, USAGE
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import tell, visible
@@ -20,11 +20,12 @@ from callwright.core.errors import UsageError
 from callwright.policy import Rule
 
 _CODES = {"allow": DONE, "ask": PAUSED, "deny": DENIED}
-_DESCRIPTION = "What would be decided about a call here and now, and the rules that decide."
+_DESCRIPTION = "Tests how a call would be judged in this folder, and lists the rules in force."
 _EPILOG = """\
-Settings, trust, mode, rules, folders and tools are those the agent would have here. Nothing runs, hooks neither.
+Uses the settings, trust, mode, rules, folders and tools the agent would have in this folder. Neither the call nor a
+hook runs.
 
-exit codes: 0 allow, 4 ask, 3 deny, 2 a mistake in the arguments or settings
+exit codes: 0 allow, 4 ask, 3 deny, 2 error in the arguments or settings
 
 examples:
   callwright permissions test bash 'git push -f'
@@ -35,7 +36,7 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out the subcommand. Exit code: 0 allow, 4 ask, 3 deny; 2 for a mistake in the arguments or rules."""
+    """Run the subcommand; the exit code is 0 for allow, 4 for ask, 3 for deny and 2 for an error in the arguments."""
     options = _parser().parse_args(arguments)
     if options.action == "schema":
         print(SCHEMA_FILE.read_text("utf-8"), end="")
@@ -50,32 +51,32 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser("callwright permissions", description=_DESCRIPTION, epilog=_EPILOG)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    test = actions.add_parser("test", help="say what would be decided about a call", epilog=_EPILOG)
-    test.add_argument("tool", help="bash, read, edit, web_fetch or any other tool's name")
-    test.add_argument("argument", help="the command line, path or address, or all arguments as a JSON object")
-    explain = actions.add_parser("explain", help="list mode, trust and rules in force, and what is wrong with them")
+    test = actions.add_parser("test", help="show the decision about a call", epilog=_EPILOG)
+    test.add_argument("tool", help="the name of a tool: bash, read, edit, web_fetch, …")
+    test.add_argument("argument", help="the command line, path or URL, or all arguments as a JSON object")
+    explain = actions.add_parser("explain", help="list the mode, the trust and the rules in force, with their problems")
     for each in (test, explain):
-        _add_scene(each)
+        _add_options(each)
     actions.add_parser("schema", help="print the JSON Schema of settings files, for editors")
     return parser
 
 
-def _add_scene(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--permission-mode", "--mode", default="", metavar="MODE")
     for kind, also in (("allow", "--allowedTools"), ("ask", None), ("deny", "--disallowedTools")):
         names = [f"--{kind}", *([also] if also else [])]
         parser.add_argument(*names, dest=kind, action="append", default=[], metavar="RULE")
     parser.add_argument("--settings", action="append", default=[], metavar="FILE|JSON")
     parser.add_argument("--add-dir", nargs="+", action="extend", default=[], metavar="FOLDER")
-    parser.add_argument("--cwd", type=Path, default=None, metavar="FOLDER", help="instead of the current folder")
-    parser.add_argument("--trust", action="store_true", help="as if this folder were trusted")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--cwd", type=Path, default=None, metavar="FOLDER", help="default: the current folder")
+    parser.add_argument("--trust", action="store_true", help="judge as if this folder were trusted")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _app(options: argparse.Namespace) -> tuple[App, bool]:
-    """The agent as it would be here, and whether the folder's files count."""
+    """Return the app of the folder, and whether its files are trusted."""
     if options.cwd is not None and not options.cwd.is_dir():
-        raise UsageError(f"--cwd {options.cwd} is not a folder")
+        raise UsageError(f"--cwd {options.cwd}: not a folder")
     app = app_without_model(options, options.cwd)
     return app, bool(options.trust) or Trust(app.locations).given
 
@@ -84,12 +85,12 @@ def _test(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
     for problem in app.problems:
         tell(f"warning: {problem}")
-    verdict = judged(app, options.tool, options.argument, withheld_rules(app.locations, trusted=trusted))
+    report = judge_call(app, options.tool, options.argument, withheld_rules(app.locations, trusted=trusted))
     if options.json:
-        print(json.dumps({**verdict.report, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
+        print(json.dumps({**report.fields, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
     else:
-        print(_brief(verdict.readable(), app.locations))
-    return _CODES[verdict.report["decision"]]
+        print(_shorten_paths(report.readable(), app.locations))
+    return _CODES[report.fields["decision"]]
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -101,29 +102,33 @@ def _explain(options: argparse.Namespace) -> int:
         "project": str(app.locations.project),
         "trusted": trusted,
         "withheld": list(app.settings.withheld),
-        "rules": [_shown(rule) for rule in app.rules.rules],
-        "ignored": [_shown(rule) for rule in withheld],
+        "rules": [_rule_fields(rule) for rule in app.rules.rules],
+        "ignored": [_rule_fields(rule) for rule in withheld],
         "problems": app.problems,
     }
-    print(json.dumps(report, indent=2, ensure_ascii=False) if options.json else _brief(_listed(report), app.locations))
+    print(
+        json.dumps(report, indent=2, ensure_ascii=False)
+        if options.json
+        else _shorten_paths(_format_explanation(report), app.locations)
+    )
     return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
 
 
-def _brief(text: str, locations: Locations) -> str:
-    """Name settings files of the current folder the short way."""
+def _shorten_paths(text: str, locations: Locations) -> str:
+    """Shorten the paths of settings files in the current folder."""
     return visible(text.replace(f"{locations.cwd / FOLDER}/", f"{FOLDER}/"))
 
 
 def _mode_from(app: App) -> str:
-    return app.settings.place("permissions", "defaultMode") or "nobody says otherwise"
+    return app.settings.place("permissions", "defaultMode") or "default"
 
 
-def _shown(rule: Rule) -> dict[str, str]:
+def _rule_fields(rule: Rule) -> dict[str, str]:
     return {"kind": rule.kind, "rule": rule.text, "written_in": rule.written_in}
 
 
-def _listed(report: dict[str, Any]) -> str:
-    trust = "trusted" if report["trusted"] else "not trusted: callwright trust shows what it asks for"
+def _format_explanation(report: dict[str, Any]) -> str:
+    trust = "trusted" if report["trusted"] else "not trusted: callwright trust shows what it requests"
     lines = [f"mode   {report['mode']}  [{report['mode_from']}]", f"folder {report['project']}  [{trust}]"]
     lines += [f"{rule['kind']:<5}  {rule['rule']}  [{rule['written_in']}]" for rule in report["rules"]]
     lines += [
@@ -132,5 +137,5 @@ def _listed(report: dict[str, Any]) -> str:
     ]
     lines += [f"problem: {problem}" for problem in report["problems"]]
     if not report["rules"]:
-        lines.append("no rules: the mode decides, and the safety guards hold")
+        lines.append("no rules: the mode and the safety guards decide")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`callwright serve`: a gateway. What the agent has here, for any MCP client, behind the same permissions."""
+"""`callwright serve`: an MCP server that offers the tools of the agent, with the same permissions."""
 
 import argparse
 import asyncio
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 _TOKEN = "CALLWRIGHT_TOKEN"
 _PLANNING = "plan"
-"""The group of tools that switch the mode, which no client may do for all others."""
+"""The group of tools that change the mode; a client must not change it for the others."""
 _DESCRIPTION = """\
-Serves the tools of this folder to an MCP client: the coding tools, the tools of every MCP server that is configured,
-and the skills, which are prompts and the tool `skill`. Settings, rules, hooks and trust count as they do for the agent:
-what a folder's files ask for is not given before you trust it. What needs approval is put to the client's person; a
-client that cannot ask gets a denial that says so."""
+Serves the tools of this folder to MCP clients: the coding tools, the tools of every configured MCP server, and the
+skills, as prompts and as the tool `skill`. Settings, rules, hooks and trust apply as they do to the agent: requests of
+a folder are granted only after you trust it. Calls that need approval are shown to the user of the client by
+elicitation; a client without elicitation gets a denial with the reason."""
 _EPILOG = """\
-exit codes: 0 the client went, 2 usage
+exit codes: 0 the client disconnected, 2 usage error
 
 examples:
   callwright serve                                          over standard input and output
-  callwright serve --config servers.json --only 'mcp__*'    other servers' tools, and none of ours
+  callwright serve --config servers.json --only 'mcp__*'    tools of other servers only
   callwright serve --http 8808 --mode dontAsk --allow 'mcp__time' --deny Bash
 
 in a client's .mcp.json:
@@ -47,7 +47,7 @@ in a client's .mcp.json:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Serve until the client goes or the process is told to end."""
+    """Serve until the client disconnects or the process is terminated."""
     options = _parser().parse_args(arguments)
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(options))
@@ -57,22 +57,48 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser("callwright serve", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
-    add("--http", metavar="[HOST:]PORT", help="over HTTP instead of standard input and output")
-    add("--no-token", action="store_true", help=f"let every program of this machine in without ${_TOKEN}")
-    add("--origin", action="append", default=[], metavar="URL", help="a web page that may call")
-    add("--workspace", type=Path, metavar="DIR", help="the folder it is about; by default the working folder")
-    add("--only", action="append", default=[], metavar="NAME", help="offer these alone: tools, groups or mcp__time__*")
-    add("--config", "--mcp-config", dest="mcp_config", action="append", default=[], metavar="FILE|JSON", help="servers")
-    add("--believe", action="append", default=[], metavar="SERVER", help="take its tools to do what it says they do")
+    add("--http", metavar="[HOST:]PORT", help="serve over HTTP instead of standard input and output")
+    add("--no-token", action="store_true", help=f"accept every program of this machine, without ${_TOKEN}")
+    add("--origin", action="append", default=[], metavar="URL", help="a web origin that may call; repeatable")
+    add("--workspace", type=Path, metavar="DIR", help="the folder to serve; default: the working folder")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="offer only these tools or groups, such as mcp__time__*",
+    )
+    add(
+        "--config",
+        "--mcp-config",
+        dest="mcp_config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="more servers",
+    )
+    add(
+        "--believe",
+        action="append",
+        default=[],
+        metavar="SERVER",
+        help="trust the effects this server claims for its tools",
+    )
     add("--mode", "--permission-mode", dest="permission_mode", default="", help="plan, default, auto, dontAsk, bypass")
     add("--allow", "--allowedTools", dest="allow", action="append", default=[], metavar="RULE")
     add("--ask", action="append", default=[], metavar="RULE")
     add("--deny", "--disallowedTools", dest="deny", action="append", default=[], metavar="RULE")
-    add("--settings", action="append", default=[], metavar="FILE|JSON", help="more of them")
-    add("--add-dir", action="append", default=[], metavar="DIR", help="a further folder that may be worked in")
-    add("--trust", action="store_true", help="trust this folder's files for this run")
-    add("--budget", type=int, default=20_000, metavar="TOKENS", help="of definitions; what is above is searched for")
-    add("--pin", action="append", default=[], metavar="TOOL", help="always in the list")
+    add("--settings", action="append", default=[], metavar="FILE|JSON", help="more settings")
+    add("--add-dir", action="append", default=[], metavar="DIR", help="an additional folder of the workspace")
+    add("--trust", action="store_true", help="trust the files of this folder for this run")
+    add(
+        "--budget",
+        type=int,
+        default=20_000,
+        metavar="TOKENS",
+        help="limit for tool definitions; clients find the other tools by search",
+    )
+    add("--pin", action="append", default=[], metavar="TOOL", help="always list this tool")
     return parser
 
 
@@ -85,16 +111,16 @@ async def _serve(options: argparse.Namespace) -> None:
     async with app:
         for problem in app.problems:
             tell(f"warning: {problem}")
-        offered = _Offered(app, options.only)
-        skills = app.skills if offered.keeps_name("skill") else None
+        served = _ServedTools(app, options.only)
+        skills = app.skills if served.keeps_name("skill") else None
         listing = ListingOptions(options.budget, tuple(options.pin))
         with suppress(asyncio.CancelledError):
-            await serve(offered, app.executor, http=http, listing=listing, skills=skills)
+            await serve(served, app.executor, http=http, listing=listing, skills=skills)
 
 
 def _app(options: argparse.Namespace) -> App:
     if options.workspace is not None and not options.workspace.is_dir():
-        raise UsageError(f"--workspace {options.workspace} is not a folder")
+        raise UsageError(f"--workspace {options.workspace}: not a folder")
     app = app_without_model(options, options.workspace)
     app.connect = lambda app: _servers(app, options)
     return app
@@ -102,15 +128,15 @@ def _app(options: argparse.Namespace) -> App:
 
 def _servers(app: App, options: argparse.Namespace) -> "McpServers":
     configs = load_servers(app.settings, options.mcp_config, app.problems)
-    strangers = set(options.believe) - {config.name for config in configs}
-    if strangers:
-        raise UsageError(f"--believe {sorted(strangers)[0]}: there is no such server; callwright mcp list")
-    told = [replace(config, trusted=config.name in options.believe) for config in configs]
-    return prepare_servers(app.registry, told, app.locations)
+    unknown = set(options.believe) - {config.name for config in configs}
+    if unknown:
+        raise UsageError(f"--believe {sorted(unknown)[0]}: no such server; callwright mcp list shows them")
+    configs = [replace(config, trusted=config.name in options.believe) for config in configs]
+    return prepare_servers(app.registry, configs, app.locations)
 
 
-class _Offered:
-    """What of an app's tools clients are offered; as alive as its registry."""
+class _ServedTools:
+    """The tools offered to clients: a live view of the registry of an app."""
 
     def __init__(self, app: App, only: Sequence[str]) -> None:
         self._registry = app.registry
@@ -126,16 +152,16 @@ class _Offered:
         return self._view.snapshot()
 
     def subscribe(self, observe: Callable[[object], None]) -> object:
-        """Hear of changes."""
+        """Call `observe` when the tools change."""
         return self._registry.subscribe(observe)
 
     def keeps_name(self, name: str, group: str = "") -> bool:
-        """Whether a tool of this name and group is wanted."""
-        return not self._only or any(fnmatchcase(name, wish) or group == wish for wish in self._only)
+        """Return whether `--only` selects a tool of this name and group."""
+        return not self._only or any(fnmatchcase(name, pattern) or group == pattern for pattern in self._only)
 
     def _keeps(self, spec: ToolSpec) -> bool:
         if spec.group == _PLANNING or spec.name not in self._permitted.snapshot():
-            return False  # a rule that forbids a tool whole takes it out of the list
+            return False  # a rule that denies a whole tool removes it from the list
         return self.keeps_name(spec.name, spec.group)
 
 
@@ -146,7 +172,7 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
 
     host, _, port = options.http.rpartition(":")
     if not port.isdecimal():
-        raise UsageError(f"--http takes a port, or a host and a port, not {options.http!r}")
+        raise UsageError(f"--http: expected PORT or HOST:PORT, got {options.http!r}")
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
     http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
     tell(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
@@ -156,7 +182,7 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
 
 
 def _end_on_signal() -> None:
-    """End in order when told to: servers that we started are ended with us."""
+    """Shut down cleanly on SIGTERM, so that the MCP servers started here stop too."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -1,4 +1,4 @@
-"""`callwright sessions`: the conversations of this project."""
+"""`callwright sessions`: lists, searches, shows, forks, exports and deletes the sessions of this project."""
 
 import argparse
 import asyncio
@@ -20,29 +20,30 @@ from callwright.sessions import SqliteStore, export_jsonl
 from callwright.sessions.records import sum_usage
 
 _DAY_SECONDS = 86_400
+_NO_SESSIONS = "No sessions in this project. Run callwright to start one."
 _DESCRIPTION = """\
-The conversations of this project: every one is kept, message by message, and can be gone on with."""
+Manages the sessions of this project. Every conversation is stored, message by message, and can be resumed."""
 _EPILOG = """\
 examples:
   callwright sessions list
   callwright sessions search 'build fails'
-  callwright sessions resume 3f2a                 in the terminal, from where it stands
-  callwright sessions export 3f2a -o talk.jsonl
+  callwright sessions resume 3f2a                 continue it in the terminal
+  callwright sessions export 3f2a -o session.jsonl
 """
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out the subcommand."""
+    """Run the subcommand and return its exit code."""
     options = _parser().parse_args(arguments)
     if options.action == "resume":
-        from callwright.cli.commands.chat import run as talk
+        from callwright.cli.commands.chat import run as run_chat
 
-        return talk(["--resume", options.id, *options.rest])
+        return run_chat(["--resume", options.id, *options.rest])
     if not Locations.of().sessions.exists():
         if options.action == "list":
-            print("[]" if options.json else "no sessions here yet; callwright begins one")
+            print("[]" if options.json else _NO_SESSIONS)
             return 0
-        raise UsageError("there are no sessions here yet; callwright begins one")
+        raise UsageError(_NO_SESSIONS)
     return asyncio.run(_perform(options))
 
 
@@ -50,26 +51,32 @@ def _parser() -> argparse.ArgumentParser:
     usage = "callwright sessions ACTION [ARGUMENTS]"
     parser = Parser("callwright sessions", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, prog="callwright sessions")
-    listed = actions.add_parser("list", help="the sessions, last used first", description="The last used ones first.")
-    listed.add_argument("--json", action="store_true", help="as a list of objects")
-    listed.add_argument("--limit", type=positive_int, default=20, metavar="N", help="how many at most; 20")
+    listed = actions.add_parser(
+        "list", help="list sessions, most recent first", description="Lists sessions, most recent first."
+    )
+    listed.add_argument("--json", action="store_true", help="print a JSON list")
+    listed.add_argument(
+        "--limit", type=positive_int, default=20, metavar="N", help="maximum number of sessions; default: 20"
+    )
     search = actions.add_parser(
-        "search", help="where a text was said", description="Sessions in which a text was said."
+        "search", help="find sessions that contain a text", description="Finds sessions that contain a text."
     )
     search.add_argument("text", metavar="TEXT")
     for name, what in (
-        ("show", "print a conversation"),
-        ("resume", "go on with it; takes the options of a conversation"),
-        ("fork", "copy it, to be continued another way"),
-        ("export", "write its records as JSON lines"),
-        ("delete", "remove it for good"),
+        ("show", "print a session"),
+        ("resume", "continue a session; accepts the options of a conversation"),
+        ("fork", "copy a session, to continue it in another way"),
+        ("export", "write the records of a session as JSON Lines"),
+        ("delete", "delete a session permanently"),
     ):
         action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        action.add_argument("id", metavar="ID", help="the session's id, or how it begins")
+        action.add_argument("id", metavar="ID", help="the id of the session, or its first characters")
         if name == "resume":
-            action.add_argument("rest", nargs=argparse.REMAINDER, metavar="OPTIONS", help="as callwright itself takes")
+            action.add_argument("rest", nargs=argparse.REMAINDER, metavar="OPTIONS", help="options of a conversation")
         if name == "export":
-            action.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of stdout")
+            action.add_argument(
+                "-o", "--output", type=Path, metavar="FILE", help="write to this file instead of stdout"
+            )
     return parser
 
 
@@ -96,7 +103,7 @@ async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
         print(json.dumps([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2))
         return
     if not entries:
-        print("no sessions here yet; callwright begins one")
+        print(_NO_SESSIONS)
     width = max((len(entry.session_id) for entry in entries), default=0)
     for entry in entries:
         print(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
@@ -112,7 +119,7 @@ async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
     for hit in hits:
         print(f"{hit.session_id}  {one_line(hit.excerpt)}")
     if not hits:
-        print(f"callwright: nobody said {options.text!r} in a session of this project", file=sys.stderr)
+        print(f"callwright: no session of this project contains {options.text!r}", file=sys.stderr)
 
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
@@ -121,7 +128,7 @@ async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
     print("\n".join(transcript(list(recalled.history))))
     if recalled.open is not None:
         waiting = ", ".join(call.name for call in recalled.open.calls)
-        print(f"waiting: {waiting}; go on with: callwright --resume {options.id}")
+        print(f"pending: {waiting}; continue with: callwright --resume {options.id}")
     usage = sum_usage(records)
     cost = cost_of_records(records, price_lookup(Locations.of()))
     print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")

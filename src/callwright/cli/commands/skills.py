@@ -1,4 +1,4 @@
-"""`callwright skills`: the skills found here, and what is wrong with them."""
+"""`callwright skills`: lists and checks the skills of the user and the project."""
 
 import json
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from callwright.skills.check import check_agent, check_body, check_skill_file
 
 _FILE = "SKILL.md"
 _DESCRIPTION = """\
-A project's skills may ask for allow rules (allowed-tools) and models. None of that counts before you trust the folder:
-`callwright trust` shows what it asks for. Your own skills have what they ask for."""
+Lists and checks skills. Skills of a project may request allow rules (allowed-tools) and models; they get them only
+after you trust the folder (callwright trust shows what it requests). Your own skills get what they request."""
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out the subcommand; checking ends with 1 where a skill cannot be used or something is wrong with it."""
+    """Run the subcommand; `check` returns 1 if a skill cannot be used."""
     parser = Parser("callwright skills", description=_DESCRIPTION)
-    parser.add_argument("action", choices=("list", "check"))
-    parser.add_argument("folders", nargs="*", type=Path, help="a skill's folder, or one of skills, to look in first")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("action", choices=("list", "check"), help="list the skills, or report their problems")
+    parser.add_argument("folders", nargs="*", type=Path, help="a folder of one skill or of several, searched first")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     for folder in options.folders:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder; name a skill's folder or one that holds skills")
+            raise UsageError(f"{folder}: not a folder; name the folder of a skill, or one that holds skills")
     if options.action == "check":
         return _check(options.folders, as_json=options.json)
     return _list(Skills(Path.cwd(), more=options.folders), as_json=options.json)
@@ -42,30 +42,30 @@ def _list(skills: Skills, *, as_json: bool) -> int:
     for skill in skills:
         print(f"{skill.name:<24}  {skill.scope:<7}  {one_line(skill.description, 80)}")
     if not len(skills):
-        print("no skills here; put one in .callwright/skills/NAME/SKILL.md")
+        print("No skills found. Add one as .callwright/skills/NAME/SKILL.md.")
     return 0
 
 
 def _check(folders: Sequence[Path], *, as_json: bool) -> int:
-    """Check the folders that were named, and nothing else; without any, everything that is found here."""
-    usable, problems = _examined(folders) if folders else _found()
+    """Check the given folders only; without any, every skill that is found."""
+    usable, problems = _check_folders(folders) if folders else _check_all()
     if as_json:
         print(json.dumps([{**asdict(problem), "file": str(problem.file)} for problem in problems], indent=2))
     else:
         for problem in problems:
-            print(visible(f"{problem} {'' if problem.fatal else '(it can be used)'}".rstrip()))
+            print(visible(f"{problem} {'' if problem.fatal else '(warning: the skill can be used)'}".rstrip()))
         broken = len({problem.file for problem in problems if problem.fatal})
-        print(f"{usable} skill{'' if usable == 1 else 's'} can be used, {broken} cannot")
+        print(f"{usable} skill{'' if usable == 1 else 's'} usable, {broken} broken")
     return 1 if any(problem.fatal for problem in problems) else 0
 
 
-def _found() -> tuple[int, list[SkillProblem]]:
+def _check_all() -> tuple[int, list[SkillProblem]]:
     skills = Skills(Path.cwd())
     inside = [problem for skill in skills for problem in (*check_body(skill), *check_agent(skill))]
     return len(skills), sorted([*skills.problems, *inside], key=lambda problem: (problem.file, problem.line))
 
 
-def _examined(folders: Sequence[Path]) -> tuple[int, list[SkillProblem]]:
+def _check_folders(folders: Sequence[Path]) -> tuple[int, list[SkillProblem]]:
     usable, problems = 0, list[SkillProblem]()
     for file in (file for folder in folders for file in _files(folder.resolve())):
         skill, wrong = check_skill_file(file)
@@ -77,5 +77,5 @@ def _examined(folders: Sequence[Path]) -> tuple[int, list[SkillProblem]]:
 def _files(folder: Path) -> list[Path]:
     found = [folder / _FILE] if (folder / _FILE).is_file() else sorted(folder.glob(f"*/{_FILE}"))
     if not found:
-        raise UsageError(f"{folder} holds no {_FILE}, spelt like that, nor a folder with one")
+        raise UsageError(f"{folder} contains no file {_FILE} (case matters), nor a folder with one")
     return found

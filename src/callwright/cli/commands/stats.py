@@ -1,4 +1,4 @@
-"""`callwright stats`: what tools and tokens the sessions of this project took."""
+"""`callwright stats`: prints the tool calls, tokens and costs of the sessions of this project."""
 
 import asyncio
 import json
@@ -14,8 +14,8 @@ from callwright.sessions.records import Said, sum_usage
 from callwright.stats import Stats
 
 _DESCRIPTION = """\
-What the sessions of this project took: tokens, money where prices are known, and for every tool how often it was
-called, how often that failed and how long it took (half of the calls within p50, nineteen of twenty within p95)."""
+Prints the tokens and costs (where prices are known) of the sessions of this project, and for each tool the number of
+calls and failures and their duration (median p50 and 95th percentile p95)."""
 
 
 @dataclass(slots=True)
@@ -27,11 +27,15 @@ class _Figures:
 
 
 def run(arguments: list[str]) -> int:
-    """Add up the records and print the figures."""
+    """Sum up the records and print the statistics."""
     parser = Parser("callwright stats", description=_DESCRIPTION)
-    parser.add_argument("--json", action="store_true", help="as an object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument(
-        "--limit", type=positive_int, default=1000, metavar="N", help="how many of the last sessions to look at; 1000"
+        "--limit",
+        type=positive_int,
+        default=1000,
+        metavar="N",
+        help="number of most recent sessions to read; default: 1000",
     )
     options = parser.parse_args(arguments)
     locations = Locations.of()
@@ -70,7 +74,7 @@ def _fields(figures: _Figures) -> dict[str, Any]:
 
 def _table(figures: _Figures) -> str:
     if not figures.sessions:
-        return "no sessions here yet; callwright begins one"
+        return "No sessions in this project. Run callwright to start one."
     usage, plural = figures.usage, "" if figures.sessions == 1 else "s"
     lines = [
         f"{figures.sessions} session{plural}, {usage.input_tokens} tokens in, {usage.output_tokens} out,"

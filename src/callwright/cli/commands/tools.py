@@ -1,4 +1,4 @@
-"""`callwright tools`: what the agent can call here, and what would find it."""
+"""`callwright tools`: lists the tools of the agent in this folder, or searches them."""
 
 import argparse
 import asyncio
@@ -17,7 +17,7 @@ from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 
 _DESCRIPTION = """\
-The tools the agent can call in this folder, with the most a call of each may change: read, write or destroy."""
+Lists the tools the agent can call in this folder, with the strongest effect of each: read, write or destroy."""
 _EPILOG = """\
 examples:
   callwright tools
@@ -27,11 +27,11 @@ examples:
 
 
 def run(arguments: list[str]) -> int:
-    """List the tools, or those a search finds."""
+    """List the tools, or those that a search finds."""
     usage = "callwright tools [search WORDS] [--json] [OPTIONS]"
     parser = Parser("callwright tools", usage=usage, description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("--json", action="store_true", help="with schemas and annotations")
-    parser.add_argument("words", nargs="*", metavar="search WORDS", help="only those about this, best first")
+    parser.add_argument("--json", action="store_true", help="print JSON with schemas and annotations")
+    parser.add_argument("words", nargs="*", metavar="search WORDS", help="list only matching tools, best first")
     add_agent_options(parser)
     options = parser.parse_args(arguments)
     return asyncio.run(_list(options))
@@ -39,9 +39,9 @@ def run(arguments: list[str]) -> int:
 
 async def _list(options: argparse.Namespace) -> int:
     async with app_without_model(options) as app:
-        # every tool, deferred ones too, as far as no rule forbids it
+        # every tool, including deferred ones, except those denied by a rule
         specs = [tool.spec for tool in app.agent.registry.snapshot().tools.values()]
-        found = _searched(specs, options.words)
+        found = _search(specs, options.words)
         if options.json:
             print(json.dumps([_fields(spec) for spec in found], indent=2, ensure_ascii=False))
             return DONE
@@ -51,11 +51,11 @@ async def _list(options: argparse.Namespace) -> int:
             effect = spec.annotations.effect.name.lower()
             print(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
         if not found:
-            print("callwright: no tool is about that; callwright tools lists them all", file=sys.stderr)
+            print("callwright: no matching tool; callwright tools lists all of them", file=sys.stderr)
         return DONE if found else ERROR
 
 
-def _searched(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:
+def _search(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:
     query = " ".join(words[1:] if words[:1] == ["search"] else words)
     if not query:
         return sorted(specs, key=lambda spec: spec.name)

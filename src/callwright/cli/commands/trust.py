@@ -1,4 +1,4 @@
-"""`callwright trust`: see what this folder's files ask for, and let them have it."""
+"""`callwright trust`: shows what the files of this folder request, and grants or revokes it."""
 
 from callwright.app.locations import Locations
 from callwright.app.trust import Trust
@@ -6,13 +6,13 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.text import visible
 
 _DESCRIPTION = """\
-A repository's settings and skills may ask for hooks, MCP servers, allow rules, environment variables, a mode or a
-model. None of that counts before you trust the folder; deny and ask rules always do. Your word holds for the files as
-they are: when they ask for something new, you are asked again."""
+The settings and skills of a repository may request hooks, MCP servers, allow rules, environment variables, a mode or a
+model. These requests are granted only after you trust the folder; its deny and ask rules always apply. Trust covers
+the files as they are now: when they request something new, you are asked again."""
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out the subcommand. Without one: 0 if the folder has all it asks for, 3 if not."""
+    """Run the subcommand; `show` returns 0 if the folder is trusted or requests nothing, else 3."""
     parser = Parser("callwright trust", usage="callwright trust [show|give|take]", description=_DESCRIPTION)
     parser.add_argument(
         "action",
@@ -20,19 +20,19 @@ def run(arguments: list[str]) -> int:
         choices=("show", "give", "take"),
         default="show",
         metavar="show|give|take",
-        help="show what is asked for (code 3 if it is not given), give it, take it back",
+        help="show the requests (exit code 3 if not trusted), grant them, or revoke the trust",
     )
     options = parser.parse_args(arguments)
     locations = Locations.of()
     trust = Trust(locations)
     if options.action == "take":
         trust.take()
-        print(f"{locations.project} is not trusted any more")
+        print(f"{locations.project} is no longer trusted")
         return 0
-    for word in trust.requests:
-        print(f"  {visible(word)}")
+    for request in trust.requests:
+        print(f"  {visible(request)}")
     if not trust.requests:
-        print(f"{locations.project} asks for nothing that needs trust")
+        print(f"{locations.project} requests nothing that needs trust")
         return 0
     if options.action == "give":
         trust.give()

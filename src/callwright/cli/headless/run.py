@@ -15,7 +15,7 @@ from callwright.agent.transcript import SessionReplay
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.prompts import UserPrompt
-from callwright.cli.attachments import Attaching
+from callwright.cli.attachments import Attachments
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.input import messages_on_stdin, open_questions, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
@@ -70,7 +70,7 @@ class _HeadlessRun:
                 tell(problem)
             conversation = Conversation(app, *await resolve_session(options, app))
             self._session_id = conversation.session_id
-            conversation.attach = Attaching(app, self._session_id, tell)
+            conversation.attach = Attachments(app, self._session_id, tell)
             if self._streaming:
                 _print(stream_json.init_line(app, self._session_id))
             return await self._run_all(app, conversation, prompts)
