@@ -1,4 +1,4 @@
-"""What the package offers, what importing it costs, and how large its files are."""
+"""Public names, import cost and file sizes of the package."""
 
 import ast
 import importlib
@@ -11,19 +11,11 @@ import pytest
 import callwright
 
 SOURCE = Path(callwright.__file__).parent
-LAZY = [
-    "callwright",
-    "callwright.agent",
-    "callwright.hooks",
-    "callwright.interop",
-    "callwright.policy",
-    "callwright.providers",
-    "callwright.registry",
-    "callwright.sessions",
-    "callwright.shell",
-    "callwright.telemetry",
-    "callwright.testing",
-]
+LAZY = sorted(
+    ".".join(("callwright", *path.parent.relative_to(SOURCE).parts))
+    for path in SOURCE.rglob("__init__.py")
+    if "lazy_exports(" in path.read_text(encoding="utf-8")
+)
 HEAVY = {
     "asyncio",
     "pydantic",
@@ -37,16 +29,21 @@ HEAVY = {
 }
 
 
+def test_packages_with_lazy_exports_are_found() -> None:
+    assert {"callwright", "callwright.agent", "callwright.policy"} <= set(LAZY)
+
+
 @pytest.mark.parametrize("name", LAZY)
-def test_every_public_name_can_be_imported_and_is_told_to_type_checkers(name: str) -> None:
+def test_public_names_import_and_match_type_checking_imports(name: str) -> None:
     module = importlib.import_module(name)
-    promised = set(module.__all__)
-    assert len(promised) == len(module.__all__)
-    for public in promised:
+    exported = set(module.__all__)
+    assert len(exported) == len(module.__all__)
+    assert exported <= set(dir(module))
+    for public in exported:
         assert getattr(module, public) is not None
     assert module.__file__ is not None
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-    told = {
+    declared = {
         alias.asname
         for node in tree.body
         if isinstance(node, ast.If)
@@ -54,10 +51,10 @@ def test_every_public_name_can_be_imported_and_is_told_to_type_checkers(name: st
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-    assert told == promised
+    assert declared == exported
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Gizmo'"):
         _ = callwright.Gizmo  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue] - the point of the test
 
@@ -68,7 +65,7 @@ def loaded_by(code: str) -> set[str]:
     return {name.split(".")[0] if not name.startswith("callwright") else name for name in done.stdout.split()}
 
 
-def test_importing_the_package_loads_next_to_nothing() -> None:
+def test_import_loads_only_the_lazy_table() -> None:
     loaded = loaded_by("import callwright")
     assert {name for name in loaded if name.startswith("callwright")} == {
         "callwright",
@@ -79,24 +76,24 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
     assert not loaded & HEAVY
 
 
-def test_the_decorator_is_the_decorator_whatever_was_imported_first() -> None:
+def test_tool_is_the_decorator_after_other_imports() -> None:
     loaded_by("import callwright.registry.registry\nfrom callwright import tool\nassert callable(tool)")
 
 
-def test_the_first_tool_runs_without_pydantic_or_the_shell_parser() -> None:
+def test_first_call_loads_no_pydantic_or_shell_parser() -> None:
     code = (
         "import asyncio\n"
         "from callwright import Effect, Executor, Registry, tool\n"
         "@tool(effect=Effect.READ)\n"
         "async def greet(name: str, times: int = 1) -> str:\n"
-        "    'Greet somebody.'\n"
+        "    'Greet a person.'\n"
         "    return name\n"
         "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
     )
     assert not loaded_by(code) & {"pydantic", "jsonschema_rs", "tree_sitter", "tree_sitter_bash", "docstring_parser"}
 
 
-def test_the_version_is_told_before_anything_is_loaded() -> None:
+def test_version_is_printed_before_imports() -> None:
     script = (
         "import runpy, sys\n"
         "sys.argv = ['callwright', '--version']\n"
@@ -110,8 +107,8 @@ def test_the_version_is_told_before_anything_is_loaded() -> None:
     assert done.stdout.strip() == f"callwright {callwright.__version__}"
 
 
-def test_source_files_stay_small_enough_to_read() -> None:
+def test_source_files_have_at_most_400_lines() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
     tables = {path for path in lengths if "tables" in path.parts}
     too_long = {str(path): length for path, length in lengths.items() if length > 400 and path not in tables}
-    assert not too_long, f"find the seam in {too_long}"
+    assert not too_long, f"split these files: {too_long}"

@@ -1,9 +1,9 @@
-"""Lazy exports: a package loads the module of a name when the name is first used, so importing it stays cheap."""
+"""Lazy exports: a package imports the module of a public name when the name is first used."""
 
 import sys
 
 TYPE_CHECKING = False  # read as true by type checkers
-if TYPE_CHECKING:  # every import of the package passes through here, and these take longer than all the rest of it
+if TYPE_CHECKING:  # not at run time: these imports would take longer than the rest of `import callwright`
     from collections.abc import Callable, Mapping
 
 
@@ -17,33 +17,34 @@ def lazy_exports(
 
     Args:
         package: The package's `__name__`.
-        homes: Module (relative to the package) to the names it defines, separated by spaces.
-        install: Top-level packages that may be missing, each with what to `pip install` for it. A missing one is a
-            `UsageError` that says so.
+        homes: For each module, relative to the package, the names it defines, separated by spaces.
+        install: Top-level packages that may be missing, each with what to `pip install` for it. If one is missing,
+            using a name that needs it raises a `UsageError` that says so.
     """
-    where = {name: home for home, names in homes.items() for name in names.split()}
-    names = sorted(where)
-    vars(sys.modules[package]).update(
-        __all__=names, __dir__=lambda: [*names, "__version__"] if "." not in package else names
-    )
+    module = sys.modules[package]
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def load(name: str) -> object:
-        if name not in where:
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module
 
         try:
-            value = getattr(import_module(f"{package}.{where[name]}"), name)
+            value = getattr(import_module(f"{package}.{home_of[name]}"), name)
         except ModuleNotFoundError as error:
             missing = (error.name or "").partition(".")[0]
             if install is None or missing not in install:
                 raise
-            from callwright.core.errors import UsageError  # here: importing any package passes through this file
+            from callwright.core.errors import UsageError  # here, because importing any package runs this file
 
             raise UsageError(
                 f"{package}.{name} needs the package {missing}, which is not installed: pip install {install[missing]}"
             ) from error
-        setattr(sys.modules[package], name, value)  # found the ordinary way from now on
+        setattr(module, name, value)  # the next use does not come here
         return value
 
+    def list_names() -> list[str]:  # so that a prompt completes names that are not loaded yet
+        return sorted({*vars(module), *home_of})
+
+    vars(module).update(__all__=sorted(home_of), __dir__=list_names)
     return load
