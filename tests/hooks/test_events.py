@@ -44,7 +44,7 @@ def hooked(tmp_path: Path, reports: list[str]) -> Fire:
     return make
 
 
-def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here() -> None:
+def test_every_standard_event_is_listed() -> None:
     assert len(EVENTS) + len(UNSUPPORTED_EVENTS) == 31 and not set(EVENTS) & set(UNSUPPORTED_EVENTS)
     hooks, problems = parse_shell_hooks(
         {event: [{"hooks": [{"command": "x"}]}] for event in (*EVENTS, *UNSUPPORTED_EVENTS)}
@@ -66,7 +66,7 @@ def test_every_event_of_the_standard_is_known_and_says_whether_it_happens_here()
         ({"PreToolUse": [{"hooks": [{"command": "x", "async": True, "onError": "block"}]}]}, "stops nothing"),
     ],
 )
-def test_what_is_wrong_with_hooks_is_told_with_the_line(events: dict[str, Any], complaint: str) -> None:
+def test_hook_problems_name_the_line(events: dict[str, Any], complaint: str) -> None:
     asked: list[tuple[str | int, ...]] = []
 
     def line_of(path: Any) -> int:
@@ -79,7 +79,7 @@ def test_what_is_wrong_with_hooks_is_told_with_the_line(events: dict[str, Any], 
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_exit_code_2_is_a_no_where_something_can_be_stopped_and_a_message_where_not(event: str) -> None:
+def test_exit_code_2_blocks_or_becomes_a_message(event: str) -> None:
     reply = read_reply(ShellHook(event, "x"), HookRun(2, '{"decision": "approve"}', "enough"))
     if EVENTS[event].blocks:
         assert (reply.decision, reply.reason) == ("deny", "enough")
@@ -97,14 +97,14 @@ NOT_A_YES = [
 
 
 @pytest.mark.parametrize("ran", NOT_A_YES)
-def test_a_hook_that_fails_says_neither_yes_nor_no(ran: HookRun) -> None:
+def test_failing_hook_makes_no_decision(ran: HookRun) -> None:
     reply = read_reply(ShellHook("PreToolUse", "x"), ran)
     assert reply.decision == "" and reply.arguments is None and reply.error
     assert read_reply(ShellHook("PreToolUse", "x", blocks_on_error=True), ran).decision == "deny"
 
 
 @pytest.mark.parametrize("word", ["deny", "ask"])
-def test_a_hook_that_fails_may_still_say_no_but_rewrites_nothing(word: str) -> None:
+def test_failing_hook_may_deny_but_not_rewrite(word: str) -> None:
     said = {"hookSpecificOutput": {"permissionDecision": word, "updatedInput": {"command": "y"}}}
     reply = read_reply(ShellHook("PreToolUse", "x"), HookRun(1, json.dumps(said)))
     assert reply.decision == word and reply.arguments is None and reply.error
@@ -114,19 +114,19 @@ WORDS = st.sampled_from(["", "allow", "ask", "deny"])
 
 
 @given(st.lists(WORDS, max_size=6).flatmap(lambda words: st.tuples(st.just(words), st.permutations(words))))
-def test_the_strictest_word_wins_in_any_order(words: tuple[list[Any], list[Any]]) -> None:
+def test_strictest_decision_wins_in_any_order(words: tuple[list[Any], list[Any]]) -> None:
     one, other = (merge_replies([HookReply(word) for word in order]).decision for order in words)
     expected = next((word for word in ("deny", "ask", "allow") if word in words[0]), "")
     assert one == other == expected
 
 
-async def test_matchers_of_other_events_are_compared_with_what_happened(hooked: Fire) -> None:
+async def test_matchers_use_the_field_of_their_event(hooked: Fire) -> None:
     hooks = hooked(ShellHook("SessionStart", "echo woken", "resume|clear"))
     assert (await hooks.fire("SessionStart", {"source": "resume"})).context == "woken"
     assert (await hooks.fire("SessionStart", {"source": "startup"})).context == ""
 
 
-async def test_conditions_decide_whether_a_hook_is_asked_and_are_for_calls_only(hooked: Fire) -> None:
+async def test_conditions_apply_to_call_events_only(hooked: Fire) -> None:
     heard: list[str] = []
 
     def applies(condition: str, pending: PendingCall) -> bool:
@@ -143,7 +143,7 @@ async def test_conditions_decide_whether_a_hook_is_asked_and_are_for_calls_only(
     assert heard == ["Bash(git *)", "Bash(npm *)"]
 
 
-async def test_the_same_command_runs_once_and_of_two_the_stricter_one(hooked: Fire, tmp_path: Path) -> None:
+async def test_duplicate_command_runs_once_as_the_stricter(hooked: Fire, tmp_path: Path) -> None:
     command = f"echo x >> {tmp_path}/count; exit 1"
     files = [ShellHook("PreToolUse", command, blocks_on_error=place == "b", written_in=place) for place in "abc"]
     assert (await hooked(*files).fire("PreToolUse", {}, pending=CALL)).decision == "deny"
@@ -151,14 +151,14 @@ async def test_the_same_command_runs_once_and_of_two_the_stricter_one(hooked: Fi
 
 
 @pytest.mark.parametrize("hurried_first", [True, False])
-async def test_a_second_entry_with_less_time_does_not_hurry_a_guard_away(hooked: Fire, hurried_first: bool) -> None:
+async def test_shorter_duplicate_does_not_cut_a_guard_short(hooked: Fire, hurried_first: bool) -> None:
     guard = ShellHook("PreToolUse", "sleep 0.02; echo no >&2; exit 2", written_in="the administrator's file")
     hurried = replace(guard, seconds=0.001, written_in="a repository")
     entries = (hurried, guard) if hurried_first else (guard, hurried)
     assert (await hooked(*entries).fire("PreToolUse", {}, pending=CALL)).decision == "deny"
 
 
-async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: Fire, reports: list[str]) -> None:
+async def test_async_hook_decides_nothing_and_adds_context_later(hooked: Fire, reports: list[str]) -> None:
     said = {"hookSpecificOutput": {"permissionDecision": "deny", "additionalContext": "seen"}, "systemMessage": "hi"}
     hooks = hooked(
         ShellHook("PreToolUse", f"cat >/dev/null; echo '{json.dumps(said)}'", background=True),
@@ -170,7 +170,7 @@ async def test_a_hook_nobody_waits_for_decides_nothing_and_speaks_later(hooked: 
     assert reports == ["hi"]
 
 
-async def test_hooks_nobody_waits_for_do_not_outlive_us(hooked: Fire, tmp_path: Path) -> None:
+async def test_async_hooks_end_on_close(hooked: Fire, tmp_path: Path) -> None:
     hooks = hooked(ShellHook("PreToolUse", f"sleep 30; touch {tmp_path}/late", background=True))
     await hooks.fire("PreToolUse", {}, pending=CALL)
     await hooks.aclose(seconds=0.02)
@@ -191,17 +191,21 @@ async def bash(command: str) -> str:
     return f"ran {command}"
 
 
-async def test_a_denied_call_is_told_with_the_reason_and_may_be_tried_again(hooked: Fire, tmp_path: Path) -> None:
+async def test_permission_denied_gets_the_reason_and_may_retry(hooked: Fire, tmp_path: Path) -> None:
     say = json.dumps({"hookSpecificOutput": {"hookEventName": "PermissionDenied", "retry": True}})
     hooks = hooked(ShellHook("PermissionDenied", f"cat > {tmp_path}/heard; echo '{say}'", "Bash"))
     rules = Policies(Rules(rules_of(deny=["Bash"])), AllowEverything())
     outcome = await Executor(Registry(bash), rules, hooks=hooks.call_hooks()).run("bash", {"command": "x"})
-    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and "[hook] it may be tried" in outcome.text
+    assert (
+        isinstance(outcome, Failed)
+        and outcome.error.code == "denied"
+        and "[hook] the call may be retried" in outcome.text
+    )
     heard = json.loads((tmp_path / "heard").read_text())
     assert heard["hook_event_name"] == "PermissionDenied" and "the rule Bash forbids it" in heard["reason"]
 
 
-async def test_a_batch_is_told_once_when_its_last_call_has_ended(hooked: Fire, tmp_path: Path) -> None:
+async def test_batch_hook_runs_once_after_the_last_call(hooked: Fire, tmp_path: Path) -> None:
     hooks = hooked(ShellHook("PostToolBatch", f"cat >> {tmp_path}/heard"))
     executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks(), observe=[hooks.batches.observe])
     calls = [ToolCall(str(n), name, {"command": "x"}) for n, name in enumerate(("bash", "nonsense", "bash"))]
@@ -210,14 +214,14 @@ async def test_a_batch_is_told_once_when_its_last_call_has_ended(hooked: Fire, t
     assert [entry["tool_use_id"] for entry in json.loads(line)["tool_calls"]] == ["0", "2"]
 
 
-async def test_a_no_after_a_batch_ends_the_run(hooked: Fire) -> None:
+async def test_batch_hook_that_denies_ends_the_run(hooked: Fire) -> None:
     hooks = hooked(ShellHook("PostToolBatch", "echo enough >&2; exit 2"))
     executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks(), observe=[hooks.batches.observe])
     outcome = await executor.run("bash", {"command": "x"})
     assert isinstance(outcome, Failed) and outcome.started and str(outcome.error) == "halted: enough"
 
 
-async def test_a_shell_that_moved_is_told_and_hooks_still_start_where_they_did(hooked: Fire, tmp_path: Path) -> None:
+async def test_cwd_change_fires_and_hooks_keep_their_folder(hooked: Fire, tmp_path: Path) -> None:
     folder = ["/before"]
     hooks = hooked(ShellHook("CwdChanged", "cat > heard"), folder=lambda: folder[0])
     executor = Executor(Registry(bash), AllowEverything(), hooks=hooks.call_hooks())
@@ -229,7 +233,7 @@ async def test_a_shell_that_moved_is_told_and_hooks_still_start_where_they_did(h
     assert (heard["old_cwd"], heard["new_cwd"], heard["cwd"]) == ("/before", "/after", "/after")
 
 
-async def test_agents_inside_are_told_when_they_start_and_end(hooked: Fire, tmp_path: Path) -> None:
+async def test_subagents_fire_start_and_stop(hooked: Fire, tmp_path: Path) -> None:
     note = f"cat >> {tmp_path}/heard"
     hooks = hooked(
         ShellHook("SubagentStart", note, "explore"),
@@ -247,7 +251,7 @@ async def test_agents_inside_are_told_when_they_start_and_end(hooked: Fire, tmp_
     assert stop["session_id"] == "s" and stop["last_assistant_message"] == "found"
 
 
-def test_what_a_person_answered_a_server_can_be_changed_or_withheld_but_no_is_no() -> None:
+def test_hook_may_change_an_elicited_answer_not_a_decline() -> None:
     given_answer = Completed(ToolCall("1", "answer"), Output("", {"answer": {"name": "Ann"}}))
     changed = apply_elicitation_reply(given_answer, HookReply("allow", arguments={"name": "Bob"}))
     assert isinstance(changed, Completed) and changed.output.structured == {"answer": {"name": "Bob"}}
@@ -256,7 +260,7 @@ def test_what_a_person_answered_a_server_can_be_changed_or_withheld_but_no_is_no
     assert apply_elicitation_reply(declined, HookReply("allow", arguments={"name": "Bob"})) is declined
 
 
-def test_permission_requests_are_answered_in_their_own_words() -> None:
+def test_permission_request_replies_are_parsed() -> None:
     said = {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "not now", "interrupt": True}}}
     reply = read_reply(ShellHook("PermissionRequest", "x"), HookRun(0, json.dumps(said)))
     assert (reply.decision, reply.reason, reply.halt) == ("deny", "not now", "not now")

@@ -53,7 +53,7 @@ def decision(word: str, **more: object) -> dict[str, object]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": word, **more}}
 
 
-async def test_a_hook_is_told_about_the_call_on_stdin(executor: Make, tmp_path: Path) -> None:
+async def test_hook_gets_the_call_on_stdin(executor: Make, tmp_path: Path) -> None:
     outcome = await executor(before(f"cat > {tmp_path}/heard.json")).run("bash", {"command": "ls"})
     assert isinstance(outcome, Completed)
     heard = json.loads((tmp_path / "heard.json").read_text())
@@ -62,21 +62,19 @@ async def test_a_hook_is_told_about_the_call_on_stdin(executor: Make, tmp_path: 
     assert heard["cwd"] == str(tmp_path) and heard["permission_mode"] == "default"
 
 
-async def test_exit_code_2_stops_the_call_and_its_stderr_is_the_reason(executor: Make) -> None:
+async def test_exit_code_2_denies_with_stderr_as_reason(executor: Make) -> None:
     outcome = await executor(before("echo 'not on a Friday' >&2; exit 2")).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not outcome.started
     assert outcome.text == "not on a Friday"
 
 
-async def test_no_json_softens_exit_code_2(executor: Make) -> None:
+async def test_json_does_not_override_exit_code_2(executor: Make) -> None:
     outcome = await executor(before(says(decision("allow")) + "; exit 2")).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied"
 
 
 @pytest.mark.parametrize("command", ["exit 1", "exit 77", "echo '{not json'"])
-async def test_a_hook_that_fails_is_reported_and_the_call_goes_on(
-    executor: Make, reports: list[str], command: str
-) -> None:
+async def test_failing_hook_is_reported_and_the_call_runs(executor: Make, reports: list[str], command: str) -> None:
     assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
     assert len(reports) == 1 and command.split(maxsplit=1)[0] in reports[0]
 
@@ -92,30 +90,26 @@ NOT_STARTED = [
 
 
 @pytest.mark.parametrize("command", NOT_STARTED)
-async def test_a_hook_that_cannot_start_is_reported_and_never_taken_for_a_no(
-    executor: Make, reports: list[str], command: str
-) -> None:
+async def test_hook_that_cannot_start_does_not_deny(executor: Make, reports: list[str], command: str) -> None:
     assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
     assert len(reports) == 1 and "could not start" in reports[0]
 
 
 @pytest.mark.parametrize("command", [*NOT_STARTED, "exit 1", "sleep 5"])
-async def test_a_hook_that_says_so_blocks_where_it_cannot_speak(executor: Make, command: str) -> None:
+async def test_on_error_block_denies_when_the_hook_fails(executor: Make, command: str) -> None:
     hook = before(command, blocks_on_error=True, seconds=0.3)
     outcome = await executor(hook).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not outcome.started
 
 
-async def test_a_script_that_is_there_and_exits_with_2_says_no(executor: Make, tmp_path: Path) -> None:
+async def test_existing_script_with_exit_code_2_denies(executor: Make, tmp_path: Path) -> None:
     script = tmp_path / "check.py"
     script.write_text("import sys\nprint('No such file or directory', file=sys.stderr)\nsys.exit(2)\n")
     outcome = await executor(before(f"{sys.executable} {script}")).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.text == "No such file or directory"
 
 
-async def test_a_hook_that_takes_too_long_is_stopped_with_all_it_started(
-    executor: Make, reports: list[str], tmp_path: Path
-) -> None:
+async def test_timed_out_hook_is_killed_with_its_children(executor: Make, reports: list[str], tmp_path: Path) -> None:
     hook = before(f"(sleep 0.6; touch {tmp_path}/late) & sleep 30", seconds=0.2)
     assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Completed)
     assert "did not end within 0.2 s" in reports[0]
@@ -123,22 +117,22 @@ async def test_a_hook_that_takes_too_long_is_stopped_with_all_it_started(
     assert not (tmp_path / "late").exists()
 
 
-async def test_what_a_hook_leaves_running_does_not_hold_the_call(executor: Make) -> None:
+async def test_process_left_by_a_hook_does_not_hold_the_call(executor: Make) -> None:
     assert isinstance(await executor(before("sleep 1 & true", seconds=0.9)).run("bash", {"command": "x"}), Completed)
 
 
-async def test_a_hook_may_rewrite_the_arguments(executor: Make) -> None:
+async def test_hook_rewrites_arguments(executor: Make) -> None:
     hook = before(says(decision("allow", updatedInput={"command": "ls -l"})))
     outcome = await executor(hook).run("bash", {"command": "ls"})
     assert isinstance(outcome, Completed) and outcome.text == "ran ls -l"
 
 
-async def test_rewritten_arguments_that_do_not_fit_are_refused_like_the_models_own(executor: Make) -> None:
+async def test_invalid_rewritten_arguments_are_rejected(executor: Make) -> None:
     outcome = await executor(before(says(decision("allow", updatedInput={"comand": 1})))).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "invalid_input"
 
 
-async def test_a_rewrite_is_not_lost_where_another_hook_asks(executor: Make) -> None:
+async def test_rewrite_is_kept_when_another_hook_asks(executor: Make) -> None:
     hooks = (
         before(says(decision("ask", permissionDecisionReason="look at this"))),
         before(says(decision("allow", updatedInput={"command": "safe"}))),
@@ -156,22 +150,22 @@ async def test_deny_beats_ask_beats_allow(executor: Make) -> None:
     assert isinstance(await executor(*words[:1]).run("bash", {"command": "x"}), Completed)
 
 
-async def test_the_old_words_for_a_decision_are_understood(executor: Make) -> None:
+async def test_old_decision_names_are_accepted(executor: Make) -> None:
     outcome = await executor(before(says({"decision": "block", "reason": "no"}))).run("bash", {"command": "x"})
     assert isinstance(outcome, Failed) and outcome.text == "no"
 
 
-async def test_a_word_nobody_knows_is_no_decision(executor: Make, reports: list[str]) -> None:
+async def test_unknown_decision_is_ignored(executor: Make, reports: list[str]) -> None:
     assert isinstance(await executor(before(says(decision("perhaps")))).run("bash", {"command": "x"}), Completed)
     assert "'perhaps'" in reports[0]
 
 
-async def test_a_hook_may_end_the_run(executor: Make) -> None:
+async def test_hook_may_end_the_run(executor: Make) -> None:
     outcome = await executor(before(says({"continue": False, "stopReason": "enough"}))).run("bash", {"command": "x"})
     assert isinstance(outcome, Failed) and outcome.text == "enough" and str(outcome.error).startswith("halted")
 
 
-async def test_hooks_after_a_call_add_to_its_output_or_replace_it(executor: Make) -> None:
+async def test_post_hooks_add_to_output_or_replace_it(executor: Make) -> None:
     told = ShellHook("PostToolUse", "echo 'run the linter' >&2; exit 2")
     outcome = await executor(told).run("bash", {"command": "x"})
     assert isinstance(outcome, Completed) and outcome.text == "ran x\n[hook] run the linter"
@@ -180,20 +174,20 @@ async def test_hooks_after_a_call_add_to_its_output_or_replace_it(executor: Make
     assert isinstance(outcome, Completed) and outcome.text == "hidden"
 
 
-async def test_an_outcome_is_withheld_where_the_hook_that_must_see_it_fails(executor: Make) -> None:
+async def test_outcome_is_withheld_when_a_required_hook_fails(executor: Make) -> None:
     hook = ShellHook("PostToolUse", "exit 1", blocks_on_error=True)
     outcome = await executor(hook).run("bash", {"command": "secret"})
     assert isinstance(outcome, Failed) and outcome.started and "ran secret" not in outcome.text
 
 
-async def test_hooks_run_side_by_side(executor: Make, tmp_path: Path) -> None:
+async def test_hooks_run_in_parallel(executor: Make, tmp_path: Path) -> None:
     # each waits for the other's file: one after the other they would both time out
     wait = "touch {0}/{1}; while [ ! -e {0}/{2} ]; do sleep 0.01; done; echo no >&2; exit 2"
     hooks = [before(wait.format(tmp_path, *names), seconds=5) for names in (("a", "b"), ("b", "a"))]
     assert isinstance(await executor(*hooks).run("bash", {"command": "x"}), Failed)
 
 
-async def test_a_hook_is_asked_once_although_an_answer_admits_the_call_again(executor: Make, tmp_path: Path) -> None:
+async def test_hook_runs_once_for_a_call_that_is_approved(executor: Make, tmp_path: Path) -> None:
     count = f"cat > /dev/null; echo x >> {tmp_path}/count; echo '{json.dumps(decision('ask'))}'"
     machine = executor(before(count))
     from callwright import Answers, Question, Turn
@@ -223,11 +217,11 @@ async def test_a_hook_is_asked_once_although_an_answer_admits_the_call_again(exe
         ("Notebook.*", ("bash",), False),
     ],
 )
-def test_a_matcher_is_a_list_of_names_or_a_pattern(matcher: str, names: tuple[str, ...], expected: bool) -> None:
+def test_matcher_is_a_name_list_or_a_pattern(matcher: str, names: tuple[str, ...], expected: bool) -> None:
     assert before("true", matcher=matcher).matches(names) is expected
 
 
-def test_settings_are_read_and_what_cannot_be_run_is_told() -> None:
+def test_unsupported_hooks_in_settings_are_reported() -> None:
     hooks, problems = parse_shell_hooks(
         {
             "PreToolUse": [
@@ -243,7 +237,7 @@ def test_settings_are_read_and_what_cannot_be_run_is_told() -> None:
     assert len(problems) == 3 and all(problem.startswith("here: ") for problem in problems)
 
 
-async def test_file_tools_are_told_of_by_file_path_in_full_and_may_be_pointed_elsewhere(tmp_path: Path) -> None:
+async def test_file_tools_expose_full_file_path_to_hooks(tmp_path: Path) -> None:
     @tool(effect=Effect.WRITE, aliases=("Write",), group="file")
     async def write(path: str) -> str:
         """Pretend to write."""
@@ -272,16 +266,14 @@ REFUSING = [
 
 
 @pytest.mark.parametrize("command", REFUSING)
-async def test_a_no_counts_however_the_script_that_says_it_is_named(
-    executor: Make, tmp_path: Path, command: str
-) -> None:
+async def test_deny_counts_for_any_script_name(executor: Make, tmp_path: Path, command: str) -> None:
     (tmp_path / "guard.py").write_text("import sys\nprint('no', file=sys.stderr)\nsys.exit(2)")
     (tmp_path / "guard.sh").write_text("echo no >&2; exit 2")
     outcome = await executor(before(command)).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.message == "no"
 
 
-async def test_a_reason_that_quotes_an_interpreter_is_still_a_no(executor: Make, tmp_path: Path) -> None:
+async def test_deny_reason_may_quote_an_interpreter_error(executor: Make, tmp_path: Path) -> None:
     (tmp_path / "guard.sh").write_text(
         'cat > /dev/null; echo "refused: bash: can\'t open pipefail: no such file" >&2; exit 2'
     )
@@ -289,7 +281,7 @@ async def test_a_reason_that_quotes_an_interpreter_is_still_a_no(executor: Make,
     assert isinstance(outcome, Failed) and "refused" in outcome.error.message
 
 
-def test_only_interpreters_have_scripts_that_can_be_missing(tmp_path: Path) -> None:
+def test_missing_scripts_are_found_for_interpreters_only(tmp_path: Path) -> None:
     (tmp_path / "here.py").touch()
     around = {"DIR": str(tmp_path)}
     assert find_missing_script("python3 here.py", str(tmp_path), around) == ""

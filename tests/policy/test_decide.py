@@ -36,7 +36,7 @@ def decide(*policies: Policy) -> Decision:
 
 
 @pytest.mark.parametrize("policies", [(), (Policy(),), (Rule(None), Mode(None))], ids=len)
-async def test_where_nobody_speaks_a_person_is_asked(policies: tuple[Policy, ...]) -> None:
+async def test_asks_when_no_policy_decides(policies: tuple[Policy, ...]) -> None:
     @tool(effect=Effect.READ)
     async def look() -> str:
         """Look at something."""
@@ -63,7 +63,7 @@ async def test_where_nobody_speaks_a_person_is_asked(policies: tuple[Policy, ...
     ],
     ids=repr,
 )
-def test_a_guard_is_heard_before_rules_and_rules_before_the_mode(
+def test_guards_precede_rules_and_rules_precede_modes(
     guard: Decision | None, rule: Decision | None, mode: Decision | None, expected: type[Decision]
 ) -> None:
     """And a deny is heard from anyone."""
@@ -71,7 +71,7 @@ def test_a_guard_is_heard_before_rules_and_rules_before_the_mode(
         assert type(decide(*order)) is expected
 
 
-def test_the_strictest_voice_of_a_tier_wins_in_any_order() -> None:
+def test_strictest_decision_of_a_tier_wins_in_any_order() -> None:
     soft, firm = Ask("soft"), Ask("firm", firm=True)
     for order in itertools.permutations([Allow(), soft, firm]):
         assert decide(*map(Rule, order)) == firm
@@ -80,20 +80,20 @@ def test_the_strictest_voice_of_a_tier_wins_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(("ask", "expected"), [(Ask("soft"), Allow), (Ask("firm", firm=True), Ask)], ids=repr)
-def test_bypass_answers_what_is_not_firm(ask: Ask, expected: type[Decision]) -> None:
+def test_bypass_settles_asks_that_are_not_firm(ask: Ask, expected: type[Decision]) -> None:
     for asking in (Rule(ask), Guard(ask)):
         assert type(decide(asking, ByMode("bypass"))) is expected
         assert type(decide(asking, ByMode("dontAsk"))) is Deny
 
 
-def test_a_line_is_asked_about_firmly_where_one_part_of_it_is(tmp_path: Path) -> None:
+def test_one_firm_part_makes_the_line_firm(tmp_path: Path) -> None:
     policies = standard_policies(tmp_path)
     for line, firm in (("touch a && mkdir b", False), ("touch a && cat .env", True), ("cat .env && touch a", True)):
         decision = policies.decide(RunCommand(line, str(tmp_path)), dry_run_line(line))
         assert isinstance(decision, Ask) and decision.firm is firm, line
 
 
-def test_what_a_tool_does_as_such_is_judged_by_its_effect() -> None:
+def test_tool_without_accesses_is_judged_by_effect() -> None:
     _, call = dry_run_call("deploy", "x", "/w")
     policies = Policies(ByMode("default"))
     assert isinstance(policies.decide(UseTool("deploy", Effect.READ), call), Allow)
@@ -107,7 +107,7 @@ class Picky(ByMode):
         return Deny("not that one") if subject.arguments.get("word") == "bad" else super().judge(access, subject)
 
 
-async def test_a_mode_that_judges_in_its_own_way_is_asked_about_every_call() -> None:
+async def test_overridden_judge_runs_for_every_call() -> None:
     @tool(effect=Effect.READ)
     async def say(word: str) -> str:
         """Say a word."""
@@ -123,7 +123,7 @@ class Severe(ByMode):
         return Deny("too often") if ask.reason == "again" else super().settle(ask)
 
 
-def test_only_who_judges_can_vouch_for_the_next_judgement() -> None:
+def test_inherited_cache_key_is_not_used() -> None:
     assert Policies(ByMode("auto")).cache_key == "auto"
     assert Policies(AllowEverything()).cache_key == "always"
     assert Policies(Picky("auto")).cache_key is None

@@ -117,7 +117,7 @@ _UNDECIDABLE = [
 
 
 @pytest.mark.parametrize("line", _SPELLED + _WRAPPED + _PLACED)
-def test_a_denied_command_is_denied_in_every_disguise(tmp_path: Path, line: str) -> None:
+def test_denied_command_is_denied_in_every_disguise(tmp_path: Path, line: str) -> None:
     decision = judge_command(
         line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Edit"], deny=["Bash(touch *)"]
     )
@@ -177,7 +177,7 @@ def test_disguises_may_be_stacked(command: str, wraps: list[str], front: str, ne
 
 
 @pytest.mark.parametrize("line", _UNDECIDABLE)
-def test_a_command_that_might_be_the_denied_one_is_never_allowed(tmp_path: Path, line: str) -> None:
+def test_possible_denied_command_is_never_allowed(tmp_path: Path, line: str) -> None:
     for mode, allow in (("default", ["Bash"]), ("auto", []), ("bypass", ["Bash", "Edit"])):
         decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, allow=allow, deny=["Bash(touch *)"])
         assert not isinstance(decision, Allow)
@@ -195,12 +195,12 @@ def test_a_command_that_might_be_the_denied_one_is_never_allowed(tmp_path: Path,
         ("Bash(LD_PRELOAD=*)", "LD_PRELOAD=x ls"),
     ],
 )
-def test_a_denied_wrapper_is_denied_whatever_it_wraps(tmp_path: Path, rule: str, line: str) -> None:
+def test_denied_wrapper_is_denied_with_any_command(tmp_path: Path, rule: str, line: str) -> None:
     decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash"], deny=[rule])
     assert isinstance(decision, Deny)
 
 
-def test_a_path_that_might_be_the_denied_one_is_never_read_unasked(tmp_path: Path) -> None:
+def test_possible_denied_path_is_never_read_unasked(tmp_path: Path) -> None:
     for line in ("cat $FILE", "cat < $FILE", "cp $FILE x"):
         decision = judge_command(
             line, cwd=tmp_path, workspace=tmp_path, mode="bypass", allow=["Bash", "Read"], deny=["Read(secret)"]
@@ -211,7 +211,7 @@ def test_a_path_that_might_be_the_denied_one_is_never_read_unasked(tmp_path: Pat
 @pytest.mark.parametrize(
     "line", ["echo touch x", "ls touch", "git log --grep 'touch x'", "cat touch", "echo 'touch x'", "grep touch x"]
 )
-def test_a_denied_name_that_is_only_an_argument_is_nobodys_business(tmp_path: Path, line: str) -> None:
+def test_denied_name_as_an_argument_is_not_denied(tmp_path: Path, line: str) -> None:
     decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, deny=["Bash(touch *)"])
     assert isinstance(decision, Allow)
 
@@ -247,7 +247,7 @@ _READS_SECRET = [
 
 
 @pytest.mark.parametrize("line", _READS_SECRET)
-def test_a_denied_file_is_not_read_through_the_shell(tmp_path: Path, line: str) -> None:
+def test_denied_file_is_not_read_through_the_shell(tmp_path: Path, line: str) -> None:
     (tmp_path / "secret").write_text("s")
     (tmp_path / "sub").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "secret")

@@ -85,7 +85,7 @@ def test_no_guard_fires_on_what_only_looks_destructive(tmp_path: Path) -> None:
     assert fired == []
 
 
-def test_too_broad_rules_are_told_from_narrow_ones() -> None:
+def test_broad_rules_are_told_from_narrow_ones() -> None:
     wrong = list[str]()
     for row in _rows("dangerous_allow_rules"):
         found = any(problem.kind == "too broad" for problem in check_rules(rules_of(allow=[row["rule"]])))
@@ -94,7 +94,7 @@ def test_too_broad_rules_are_told_from_narrow_ones() -> None:
     assert wrong == []
 
 
-def test_the_workspace_boundary_holds_where_edits_are_allowed(tmp_path: Path) -> None:
+def test_workspace_boundary_holds_where_edits_are_allowed(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
     leaked = list[str]()

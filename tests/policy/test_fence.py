@@ -25,36 +25,36 @@ def _fence(root: Path, **options: str) -> Fence:
     return Fence(Workspace(root, **{"outside": "ask", **options}))  # type: ignore[arg-type] - the options are literals
 
 
-def test_inside_it_has_no_opinion(root: Path) -> None:
+def test_fence_decides_nothing_inside(root: Path) -> None:
     for access in (ReadPath("a"), WritePath(f"{root}/a/b"), DeletePath("a"), WritePath("x/../y")):
         assert _fence(root).judge(access, _CALL) is None
 
 
 @pytest.mark.parametrize("path", ["../work-evil/x", "/etc/hosts", "a/../../x", "~/x"])
-def test_writing_outside_asks_and_shows_the_resolved_path(root: Path, path: str) -> None:
+def test_write_outside_asks_with_the_resolved_path(root: Path, path: str) -> None:
     decision = _fence(root).judge(WritePath(path), _CALL)
     assert isinstance(decision, Ask)
     assert "outside the workspace" in decision.reason
 
 
-def test_a_folder_with_the_same_beginning_is_another_folder(root: Path) -> None:
+def test_folder_with_the_same_prefix_is_outside(root: Path) -> None:
     decision = _fence(root).judge(WritePath(f"{root}-evil/x"), _CALL)
     assert isinstance(decision, Ask)
 
 
-def test_a_link_that_leads_out_is_outside(root: Path) -> None:
+def test_link_to_outside_is_outside(root: Path) -> None:
     (root / "link").symlink_to(root.parent / "work-evil")
     decision = _fence(root).judge(WritePath("link/new"), _CALL)
     assert isinstance(decision, Ask)
     assert f"{root.resolve().parent}/work-evil/new" in decision.reason
 
 
-def test_reads_are_fenced_only_where_that_is_asked_for(root: Path) -> None:
+def test_reads_are_fenced_only_on_request(root: Path) -> None:
     assert isinstance(_fence(root, reads="inside").judge(ReadPath("/etc/hosts"), _CALL), Ask)
     assert _fence(root, reads="anywhere").judge(ReadPath("/etc/hosts"), _CALL) is None
 
 
-def test_where_a_path_of_a_line_leads_must_be_known(root: Path) -> None:
+def test_unknown_path_in_a_line_asks(root: Path) -> None:
     """Whatever else is thought of the line."""
     line = RunCommand('cat "$PLACE/a" > "$PLACE/b"', str(root))
     part = PartOfLine(_CALL, line, analyze(line.line, line.cwd))
@@ -63,10 +63,10 @@ def test_where_a_path_of_a_line_leads_must_be_known(root: Path) -> None:
         assert isinstance(decision, Ask) and "target is not known" in decision.reason
 
 
-def test_where_nobody_can_be_asked_outside_is_refused(root: Path) -> None:
+def test_outside_refuse_denies(root: Path) -> None:
     assert isinstance(_fence(root, outside="refuse").judge(WritePath("/etc/hosts"), _CALL), Deny)
 
 
-def test_the_null_device_is_nobodys_file(root: Path) -> None:
+def test_null_device_may_be_written(root: Path) -> None:
     assert _fence(root).judge(WritePath("/dev/null"), _CALL) is None
     assert isinstance(_fence(root).judge(WritePath("/dev/null2"), _CALL), Ask)

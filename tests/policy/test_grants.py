@@ -28,12 +28,12 @@ def _rules(line: str, *, prefix: bool = False) -> tuple[str, ...]:
         ("foo 'a*b'", (r"Bash(foo a\*b)",)),
     ],
 )
-def test_an_exact_rule_is_proposed_for_each_command(line: str, rules: tuple[str, ...]) -> None:
+def test_exact_rule_is_proposed_for_each_command(line: str, rules: tuple[str, ...]) -> None:
     assert _rules(line) == rules
 
 
 @pytest.mark.parametrize("line", ["foo 'a*b'", "npm run build", "foo 'a b' c", "make -j4 all", 'foo "it\'s"'])
-def test_a_proposed_rule_allows_that_line_and_no_other(tmp_path: Path, line: str) -> None:
+def test_proposed_rule_allows_only_that_line(tmp_path: Path, line: str) -> None:
     rules = _rules(line)
     assert isinstance(judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=rules), Allow)
     for other in (line + " more", "foo aXb", "foo a b c", line.replace("o", "oo", 1), f"B=2 {line}"):
@@ -49,7 +49,7 @@ def test_a_proposed_rule_allows_that_line_and_no_other(tmp_path: Path, line: str
         ("npm run build --fast", ("Bash(npm run build *)",)),
     ],
 )
-def test_a_prefix_rule_spells_out_the_subcommand(line: str, rules: tuple[str, ...]) -> None:
+def test_prefix_rule_spells_out_the_subcommand(line: str, rules: tuple[str, ...]) -> None:
     assert _rules(line, prefix=True) == rules
 
 
@@ -67,7 +67,7 @@ def test_a_prefix_rule_spells_out_the_subcommand(line: str, rules: tuple[str, ..
         "rm a",
     ],
 )
-def test_no_prefix_that_means_anything_is_offered(line: str) -> None:
+def test_no_prefix_rule_that_allows_anything(line: str) -> None:
     assert propose([RunCommand(line, "/w")], prefix=True).rules == ()
     assert propose([RunCommand(line, "/w")], prefix=True).refusal
 
@@ -75,13 +75,13 @@ def test_no_prefix_that_means_anything_is_offered(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["echo x | python", "xargs rm", "eval foo", "foo $X", "rm -rf /", "foo '", "$CMD", "foo 'a  b'"]
 )
-def test_nothing_lasting_is_offered_for_what_is_decided_elsewhere(line: str) -> None:
+def test_no_rule_is_offered_for_unproven_lines(line: str) -> None:
     proposal = propose([RunCommand(line, "/w")])
     assert proposal.rules == ()
     assert proposal.refusal
 
 
-def test_files_hosts_and_tools_are_proposed_exactly() -> None:
+def test_files_hosts_and_tools_get_exact_rules() -> None:
     accesses: list[Access] = [
         WritePath("/w/a[1]*.txt"),
         ReadPath("/etc/hosts"),
@@ -96,7 +96,7 @@ def test_files_hosts_and_tools_are_proposed_exactly() -> None:
     )
 
 
-def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> None:
+def test_session_grant_covers_one_access_in_one_session() -> None:
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant([WritePath("/w/a")], session="one")
@@ -107,7 +107,7 @@ def test_a_grant_for_a_session_is_for_exactly_that_access_in_that_session() -> N
     assert isinstance(policies.decide(WritePath("/w/b"), one), Ask)
 
 
-def test_a_granted_line_is_granted_with_all_its_parts() -> None:
+def test_granted_line_covers_all_its_parts() -> None:
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     call = dry_run_line("make > log")
@@ -117,7 +117,7 @@ def test_a_granted_line_is_granted_with_all_its_parts() -> None:
     assert isinstance(policies.decide(RunCommand("make > log2", "/w"), call), Ask)
 
 
-def test_granted_rules_hold_in_their_session_only() -> None:
+def test_granted_rules_apply_in_their_session_only() -> None:
     grants = Grants(PathContext("/w", "/home/ann"))
     policies = Policies(grants, ByMode())
     grants.grant_rules(["deploy"], session="one")
@@ -139,7 +139,7 @@ def _question(*accesses: Access) -> Question:
         ("always", "echo x | python", [], Allow, Ask),
     ],
 )
-def test_a_yes_lasts_as_long_as_it_was_given_for(
+def test_approval_lasts_for_its_scope(
     tmp_path: Path, scope: GrantScope, line: str, saved: list[str], here: type, elsewhere: type
 ) -> None:
     file = tmp_path / "settings.json"
@@ -152,7 +152,7 @@ def test_a_yes_lasts_as_long_as_it_was_given_for(
     assert file.exists() is bool(saved)
 
 
-def test_rules_are_saved_beside_what_is_there(tmp_path: Path) -> None:
+def test_saved_rules_keep_existing_settings(tmp_path: Path) -> None:
     file = tmp_path / ".callwright" / "settings.local.json"
     save_rules(file, ["Bash(make)"])
     settings = json.loads(file.read_text())
@@ -164,7 +164,7 @@ def test_rules_are_saved_beside_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"permissions": {"allow": "x"}}', '{"permissions": 1}'])
-def test_a_settings_file_that_is_not_understood_is_left_alone(tmp_path: Path, text: str) -> None:
+def test_invalid_settings_file_is_not_changed(tmp_path: Path, text: str) -> None:
     file = tmp_path / "settings.json"
     file.write_text(text)
     with pytest.raises(UsageError):

@@ -21,19 +21,19 @@ def _decide(access: Access, mode: str) -> Decision:
 @pytest.mark.parametrize(
     "path", ["/", "/etc", "/usr", "/home", "/home/ann", "/home/bob", "/root", "/x/../etc", "//", "~"]
 )
-def test_removing_what_the_machine_depends_on_is_refused(path: str, mode: str) -> None:
+def test_removing_vital_folders_is_denied(path: str, mode: str) -> None:
     assert isinstance(_decide(DeletePath(path), mode), Deny)
 
 
 @pytest.mark.parametrize("mode", ["default", "auto", "bypass"])
 @pytest.mark.parametrize("path", ["/w/project", "/w/project/.", "."])
-def test_removing_the_folder_the_work_is_done_in_asks_whatever_the_mode(path: str, mode: str) -> None:
+def test_removing_the_working_folder_asks_in_every_mode(path: str, mode: str) -> None:
     decision = _decide(DeletePath(path), mode)
     assert isinstance(decision, Ask)
     assert decision.firm
 
 
-def test_removing_something_inside_is_nobodys_emergency() -> None:
+def test_removing_a_file_inside_is_not_guarded() -> None:
     assert Guards(_HERE).judge(DeletePath("/w/project/build"), _CALL) is None
 
 
@@ -58,7 +58,7 @@ _PROTECTED = [
 
 
 @pytest.mark.parametrize("path", _PROTECTED)
-def test_writing_to_a_protected_path_asks_in_every_mode_but_bypass(path: str) -> None:
+def test_protected_write_asks_in_every_mode_but_bypass(path: str) -> None:
     for mode in ("default", "auto"):
         decision = _decide(WritePath(path), mode)
         assert isinstance(decision, Ask)
@@ -105,13 +105,13 @@ _SECRETS = [
 
 @pytest.mark.parametrize("path", _SECRETS)
 @pytest.mark.parametrize("mode", ["plan", "default", "auto", "bypass"])
-def test_reading_a_secret_asks_whatever_the_mode(path: str, mode: str) -> None:
+def test_reading_a_secret_asks_in_every_mode(path: str, mode: str) -> None:
     decision = _decide(ReadPath(path), mode)
     assert isinstance(decision, Ask)
     assert decision.firm
 
 
-def test_removing_is_guarded_like_reading_and_writing() -> None:
+def test_delete_is_guarded_like_read_and_write() -> None:
     """What is gone cannot be had back, and a program's settings are changed by their absence too."""
     secret, settings, other = (
         Guards(_HERE).judge(DeletePath(path), _CALL) for path in ("server.key", ".git/config", "build/a.o")
@@ -124,11 +124,11 @@ def test_removing_is_guarded_like_reading_and_writing() -> None:
 @pytest.mark.parametrize(
     "path", ["~/.ssh/id_rsa.pub", "~/.ssh/known_hosts", ".env.example", "src/keys.py", "environment"]
 )
-def test_what_only_looks_secret_may_be_read(path: str) -> None:
+def test_file_that_only_looks_secret_may_be_read(path: str) -> None:
     assert Guards(_HERE).judge(ReadPath(path), _CALL) is None
 
 
-def test_a_link_does_not_hide_what_it_leads_to(tmp_path: Path) -> None:
+def test_link_does_not_hide_its_target(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "notes").symlink_to(tmp_path / ".git")
     (tmp_path / ".env").write_text("KEY=1")
@@ -138,7 +138,7 @@ def test_a_link_does_not_hide_what_it_leads_to(tmp_path: Path) -> None:
     assert isinstance(guards.judge(ReadPath("readme"), _CALL), Ask)
 
 
-def test_where_the_workspace_lies_does_not_make_everything_in_it_protected() -> None:
+def test_workspace_below_a_protected_folder_is_writable() -> None:
     root = "/home/ann/.config/git/project"
     guards = Guards(PathContext(root, "/home/ann", (root,)))
     assert guards.judge(WritePath(f"{root}/a.py"), _CALL) is None

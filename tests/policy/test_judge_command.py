@@ -36,24 +36,24 @@ _DESTROYS = [
 
 
 @pytest.mark.parametrize("line", _READS)
-def test_reading_needs_no_question_in_any_mode(tmp_path: Path, line: str) -> None:
+def test_reading_runs_in_every_mode(tmp_path: Path, line: str) -> None:
     for mode in ("plan", "default", "auto", "dontAsk", "bypass"):
         assert _decide(line, tmp_path, mode=mode) is Allow
 
 
 @pytest.mark.parametrize("line", _WRITES)
-def test_writing_inside_depends_on_the_mode(tmp_path: Path, line: str) -> None:
+def test_write_inside_depends_on_the_mode(tmp_path: Path, line: str) -> None:
     expected = {"plan": Deny, "default": Ask, "auto": Allow, "acceptEdits": Allow, "dontAsk": Deny, "bypass": Allow}
     assert {mode: _decide(line, tmp_path, mode=mode) for mode in expected} == expected
 
 
 @pytest.mark.parametrize("line", ["scp a host:", "git push", "rsync a host:b", "curl -T a https://x.org", "rm a"])
-def test_what_leaves_the_machine_or_is_gone_for_good_asks_where_edits_are_allowed(tmp_path: Path, line: str) -> None:
+def test_sending_and_deleting_ask_in_auto_mode(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, mode="auto") is Ask
 
 
 @pytest.mark.parametrize("line", _DESTROYS)
-def test_destroying_and_the_unknown_depend_on_the_mode(tmp_path: Path, line: str) -> None:
+def test_destructive_and_unknown_depend_on_the_mode(tmp_path: Path, line: str) -> None:
     expected = {"plan": Deny, "default": Ask, "auto": Ask, "dontAsk": Deny, "bypass": Allow}
     assert {mode: _decide(line, tmp_path, mode=mode) for mode in expected} == expected
 
@@ -62,13 +62,13 @@ def test_destroying_and_the_unknown_depend_on_the_mode(tmp_path: Path, line: str
     "line",
     ["touch /etc/x", "cp a ../b", "echo x > ../y", "mkdir ~/z", "mv a /tmp/b", "echo x > $HOME/.x", "cd .. && touch a"],
 )
-def test_writing_outside_asks_even_where_edits_are_allowed(tmp_path: Path, line: str) -> None:
+def test_write_outside_asks_in_auto_mode(tmp_path: Path, line: str) -> None:
     root = tmp_path / "root"
     root.mkdir()
     assert _decide(line, root, mode="auto") is Ask
 
 
-def test_a_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
+def test_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "out").symlink_to(tmp_path)
@@ -80,7 +80,7 @@ def test_a_link_out_of_the_workspace_is_outside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["rm -rf /", "rm -rf /*", "rm -rf ~", "rm -r $HOME", "sudo rm -rf /usr", "cd / && rm -rf etc"]
 )
-def test_what_destroys_a_machine_is_refused_in_every_mode_and_by_no_rule_allowed(tmp_path: Path, line: str) -> None:
+def test_machine_destruction_is_always_denied(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)", f"Bash({line})", "Edit"]) is Deny
 
@@ -89,32 +89,32 @@ def test_what_destroys_a_machine_is_refused_in_every_mode_and_by_no_rule_allowed
     "line",
     [":(){ :|:& };:", "dd if=/dev/zero of=/dev/sda", "mkfs.ext4 /dev/sda1", "echo x > /dev/sda", "chmod -R 777 /"],
 )
-def test_fork_bombs_and_raw_devices_are_refused_in_every_mode(tmp_path: Path, line: str) -> None:
+def test_fork_bombs_and_raw_devices_are_always_denied(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Edit"]) is Deny
 
 
 @pytest.mark.parametrize("line", ["rm -rf .", "rm -rf *", "rm -rf ./*", "cd .. && rm -rf *", 'rm -rf "$PWD"'])
-def test_removing_the_workspace_itself_is_never_done_unasked(tmp_path: Path, line: str) -> None:
+def test_removing_the_workspace_asks(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Bash(rm *)"]) is not Allow
 
 
-def test_removing_the_folder_a_command_runs_in_is_never_done_unasked(tmp_path: Path) -> None:
+def test_removing_the_current_folder_asks(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     for line in ("rm -rf *", "rm -rf .", "rm -rf ../sub"):
         decision = judge_command(line, cwd=tmp_path / "sub", workspace=tmp_path, mode="bypass", allow=["Bash"])
         assert isinstance(decision, Ask)
 
 
-def test_removing_what_find_chooses_is_an_ordinary_question(tmp_path: Path) -> None:
+def test_find_delete_with_tests_is_an_ordinary_ask(tmp_path: Path) -> None:
     assert _decide("find . -name '*.pyc' -delete", tmp_path, mode="bypass") is Allow
     assert _decide("find . -delete", tmp_path, mode="bypass") is Ask
     assert _decide("find / -delete", tmp_path, mode="bypass") is Deny
 
 
 @pytest.mark.parametrize(("line", "expected"), [("rm -rf $X", Ask), ("rm -rf ${X}/", Deny), ("rm -rf build/$X", Allow)])
-def test_removing_a_bare_variable_is_never_done_unasked(tmp_path: Path, line: str, expected: type) -> None:
+def test_removing_a_bare_variable_asks(tmp_path: Path, line: str, expected: type) -> None:
     assert _decide(line, tmp_path, mode="bypass", allow=["Bash"]) is expected
 
 
@@ -138,7 +138,7 @@ _SECRETS = [
 
 
 @pytest.mark.parametrize("line", _SECRETS)
-def test_secrets_are_not_read_through_the_shell_either(tmp_path: Path, line: str) -> None:
+def test_secrets_are_not_read_through_the_shell(tmp_path: Path, line: str) -> None:
     for mode in ("default", "auto", "bypass"):
         assert _decide(line, tmp_path, mode=mode, allow=["Bash", "Read", "Bash(cat *)"]) is Ask
 
@@ -146,7 +146,7 @@ def test_secrets_are_not_read_through_the_shell_either(tmp_path: Path, line: str
 @pytest.mark.parametrize(
     "line", ["echo x > .git/hooks/pre-commit", "cd .git && echo x > config", "touch .bashrc", "cp a .npmrc"]
 )
-def test_protected_paths_are_not_written_through_the_shell_either(tmp_path: Path, line: str) -> None:
+def test_protected_paths_are_not_written_through_the_shell(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, mode="auto", allow=["Bash(cp *)", "Bash(touch *)", "Edit"]) is Ask
     assert _decide(line, tmp_path, mode="bypass") is Allow
 
@@ -159,7 +159,7 @@ def test_every_command_of_a_line_must_be_allowed(tmp_path: Path) -> None:
     assert _decide("make; make; other", tmp_path, allow=rules) is Ask
 
 
-def test_a_command_rule_never_allows_a_redirect(tmp_path: Path) -> None:
+def test_command_rule_never_allows_a_redirect(tmp_path: Path) -> None:
     assert _decide("npm run build > log", tmp_path, allow=["Bash(npm run *)"]) is Ask
     assert _decide("npm run build > log", tmp_path, allow=["Bash"]) is Ask
     assert _decide("npm run build > log", tmp_path, allow=["Bash(npm run *)", "Edit(log)"]) is Allow
@@ -167,7 +167,7 @@ def test_a_command_rule_never_allows_a_redirect(tmp_path: Path) -> None:
     assert _decide("npm run build 2>/dev/null", tmp_path, allow=["Bash(npm run *)"]) is Allow
 
 
-def test_an_edit_rule_allows_the_redirect_of_a_command_that_only_looks(tmp_path: Path) -> None:
+def test_edit_rule_allows_the_redirect_of_a_read(tmp_path: Path) -> None:
     assert _decide("echo hi > src/a", tmp_path, allow=["Edit(src/**)"]) is Allow
     assert _decide("echo hi > lib/a", tmp_path, allow=["Edit(src/**)"]) is Ask
     assert _decide("touch src/a > src/b", tmp_path, allow=["Edit(src/**)"]) is Ask
@@ -175,7 +175,7 @@ def test_an_edit_rule_allows_the_redirect_of_a_command_that_only_looks(tmp_path:
     assert _decide("echo hi > src/a", tmp_path, mode="plan", allow=["Edit(src/**)"]) is Deny
 
 
-def test_what_an_allowed_command_writes_inside_is_allowed_with_it(tmp_path: Path) -> None:
+def test_allowed_command_may_write_inside(tmp_path: Path) -> None:
     assert _decide("cp a b", tmp_path, allow=["Bash(cp *)"]) is Allow
     assert _decide("cp a b 2>/dev/null", tmp_path, allow=["Bash(cp *)"]) is Allow
     assert _decide("cp a b > c", tmp_path, allow=["Bash(cp *)"]) is Ask
@@ -185,7 +185,7 @@ def test_what_an_allowed_command_writes_inside_is_allowed_with_it(tmp_path: Path
 @pytest.mark.parametrize(
     "line", ["timeout 5 build-it", "time build-it", "nice build-it", "LANG=C build-it", "NODE_ENV=test build-it"]
 )
-def test_a_rule_holds_through_what_does_not_change_the_program(tmp_path: Path, line: str) -> None:
+def test_allow_rule_applies_through_transparent_wrappers(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(build-it *)"]) is Allow
 
 
@@ -210,7 +210,7 @@ def test_a_rule_holds_through_what_does_not_change_the_program(tmp_path: Path, l
         "build-it <(other)",
     ],
 )
-def test_a_rule_does_not_hold_through_what_may_change_the_program(tmp_path: Path, line: str) -> None:
+def test_allow_rule_does_not_apply_through_launchers(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(build-it *)", "Bash(build-it)"]) is Ask
 
 
@@ -242,11 +242,11 @@ def test_a_rule_does_not_hold_through_what_may_change_the_program(tmp_path: Path
         ("Bash(curl *)", "curl -d @a https://example.com"),
     ],
 )
-def test_no_wildcard_chooses_the_program_that_runs(tmp_path: Path, rule: str, line: str) -> None:
+def test_wildcard_never_chooses_the_program(tmp_path: Path, rule: str, line: str) -> None:
     assert _decide(line, tmp_path, allow=[rule]) is Ask
 
 
-def test_an_exact_rule_names_even_what_a_launcher_runs(tmp_path: Path) -> None:
+def test_exact_rule_covers_a_launched_program(tmp_path: Path) -> None:
     assert _decide("watch date -u", tmp_path, allow=["Bash(watch date -u)"]) is Allow
     assert _decide("npx eslint src", tmp_path, allow=["Bash(npx eslint *)"]) is Allow
 
@@ -269,13 +269,11 @@ def test_an_exact_rule_names_even_what_a_launcher_runs(tmp_path: Path) -> None:
         ("Bash(rm *)", "rm -rf build", Allow),
     ],
 )
-def test_a_wildcard_never_adds_destruction_the_rule_does_not_spell_out(
-    tmp_path: Path, rule: str, line: str, expected: type
-) -> None:
+def test_wildcard_never_adds_destruction(tmp_path: Path, rule: str, line: str, expected: type) -> None:
     assert _decide(line, tmp_path, allow=[rule]) is expected
 
 
-def test_an_ask_rule_is_heard_over_an_allow_rule_and_through_wrappers(tmp_path: Path) -> None:
+def test_ask_rule_beats_allow_also_through_wrappers(tmp_path: Path) -> None:
     rules = {"allow": ["Bash(git *)"], "ask": ["Bash(git push *)"]}
     assert _decide("git commit -m x", tmp_path, **rules) is Allow
     assert _decide("git push", tmp_path, **rules) is Ask
@@ -283,20 +281,20 @@ def test_an_ask_rule_is_heard_over_an_allow_rule_and_through_wrappers(tmp_path: 
     assert _decide("ls", tmp_path, ask=["Bash(ls *)"]) is Ask
 
 
-def test_reads_outside_are_judged_like_any_tools(tmp_path: Path) -> None:
+def test_shell_reads_outside_follow_the_workspace(tmp_path: Path) -> None:
     assert _decide("cat /etc/hosts", tmp_path) is Allow
     assert _decide("cat /etc/hosts", tmp_path, reads="inside") is Ask
     assert _decide("cat /etc/hosts", tmp_path, reads="inside", allow=["Read(//etc/hosts)"]) is Allow
 
 
-def test_reading_over_the_network_asks_unless_it_is_allowed(tmp_path: Path) -> None:
+def test_network_read_asks_unless_allowed(tmp_path: Path) -> None:
     assert _decide("curl https://example.com/", tmp_path) is Ask
     assert _decide("curl https://example.com/", tmp_path, network_reads="allow") is Allow
     assert _decide("curl -d @a https://example.com/", tmp_path, network_reads="allow") is Ask
     assert _decide("git pull", tmp_path, mode="auto", network_reads="allow") is Ask
 
 
-def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_path: Path) -> None:
+def test_sandboxed_auto_runs_unknown_but_asks_destructive(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, reads="anywhere", outside="ask")
     policies = standard_policies(workspace, by_mode=ByMode("auto", sandboxed=True))
 
@@ -312,7 +310,7 @@ def test_inside_a_sandbox_auto_mode_runs_the_unknown_but_not_what_destroys(tmp_p
     assert decided("cat ~/.ssh/id_rsa") is Ask
 
 
-def test_a_reason_names_the_command_and_where_it_leads(tmp_path: Path) -> None:
+def test_reason_names_the_command_and_its_target(tmp_path: Path) -> None:
     decision = judge_command("ls && rm -rf build", cwd=tmp_path, workspace=tmp_path)
     assert isinstance(decision, Ask)
     assert "rm -rf build" in decision.reason
@@ -322,12 +320,12 @@ def test_a_reason_names_the_command_and_where_it_leads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["", "   ", "\0", "ls \0", "\udcff", "(" * 500, "$(" * 300, "a" * 100_000, "ls\r\nrm x", "\u202els"]
 )
-def test_no_line_makes_it_raise(tmp_path: Path, line: str) -> None:
+def test_no_line_raises(tmp_path: Path, line: str) -> None:
     for mode in ("default", "bypass"):
         judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, deny=["Bash(rm *)"], allow=["Bash(ls *)"])
 
 
 @pytest.mark.parametrize("line", ["ls '", "$(" * 300, "ls && (", "if true; then ls"])
-def test_a_line_that_is_not_understood_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
+def test_unparsed_line_is_never_allowed_unasked(tmp_path: Path, line: str) -> None:
     assert _decide(line, tmp_path, allow=["Bash(ls *)"]) is Ask
     assert _decide(line, tmp_path, mode="plan") is Deny

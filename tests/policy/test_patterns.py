@@ -38,17 +38,17 @@ from callwright.policy.rules.patterns import (
         ("echo 'a b' *", "echo a b c", False),
     ],
 )
-def test_a_command_pattern_matches_by_words(pattern: str, command: str, *, expected: bool) -> None:
+def test_command_pattern_matches_by_words(pattern: str, command: str, *, expected: bool) -> None:
     assert command_pattern(pattern).matches(command) is expected
 
 
-def test_a_literal_space_never_matches_inside_a_word() -> None:
+def test_literal_space_never_matches_inside_a_word() -> None:
     assert not command_pattern("git log").matches(join_words(("git log",)))
     assert command_pattern("git log").matches(join_words(("git", "log")))
 
 
 @given(st.text(min_size=1))
-def test_escaped_text_matches_itself_and_nothing_else(text: str) -> None:
+def test_escaped_text_matches_only_itself(text: str) -> None:
     pattern = wildcard(escape_wildcards(text))
     assert pattern.exact
     assert pattern.matches(text)
@@ -56,7 +56,7 @@ def test_escaped_text_matches_itself_and_nothing_else(text: str) -> None:
 
 
 @given(st.lists(st.text(alphabet="ab*", max_size=6), max_size=4), st.text(alphabet="ab", max_size=12))
-def test_a_wildcard_agrees_with_a_plain_definition(pieces: list[str], text: str) -> None:
+def test_wildcard_agrees_with_its_definition(pieces: list[str], text: str) -> None:
     pattern = "*".join(pieces)
     assert wildcard(pattern).matches(text) is _slowly(pattern, text)
 
@@ -113,14 +113,14 @@ def _path(pattern: str, path: str, *, wide: bool) -> bool:
         ("../out/x", "/out/x", True, True),
     ],
 )
-def test_a_path_pattern_is_anchored_where_its_first_characters_say(
+def test_path_pattern_is_anchored_by_its_first_characters(
     pattern: str, path: str, *, allowed: bool, denied: bool
 ) -> None:
     assert _path(pattern, path, wide=False) is allowed
     assert _path(pattern, path, wide=True) is denied
 
 
-def test_only_restricting_patterns_ignore_case_and_unicode_form() -> None:
+def test_only_deny_and_ask_patterns_ignore_case() -> None:
     assert _path("Secrets/**", "/w/sEcReTs/a", wide=True)
     assert not _path("Secrets/**", "/w/secrets/a", wide=False)
     assert _path("caf\u00e9", "/w/cafe\u0301", wide=True)
@@ -141,5 +141,5 @@ def test_only_restricting_patterns_ignore_case_and_unicode_form() -> None:
         ("*", "anything.net", True),
     ],
 )
-def test_a_domain_is_compared_label_by_label(pattern: str, host: str, *, expected: bool) -> None:
+def test_domains_are_compared_by_label(pattern: str, host: str, *, expected: bool) -> None:
     assert domain_matches(pattern, host) is expected

@@ -31,12 +31,12 @@ def _judge(
 
 
 @pytest.mark.parametrize("text", ["", "Bash(", "Bash(rm -rf /)*", "(x)", "Ba sh(x)", "Bash)"])
-def test_a_rule_that_cannot_be_read_is_an_error_and_never_silence(text: str) -> None:
+def test_invalid_rule_raises(text: str) -> None:
     with pytest.raises(UsageError):
         parse_rule("deny", text)
 
 
-def test_one_text_in_the_place_of_a_list_is_an_error_and_not_rules_of_one_letter() -> None:
+def test_string_instead_of_a_rule_list_raises() -> None:
     with pytest.raises(UsageError, match=r"write deny=\['Bash'\]"):
         rules_of(deny="Bash")
 
@@ -48,30 +48,30 @@ def test_deny_beats_ask_beats_allow() -> None:
     assert isinstance(_judge(everything, ReadPath("/w/a/b/x")), Deny)
 
 
-def test_a_decision_names_the_rule_and_where_it_was_written() -> None:
+def test_decision_names_the_rule_and_its_origin() -> None:
     rules = rules_of(deny=["Read(.env)"], written_in="settings.json")
     decision = _judge(rules, ReadPath("/w/.env"))
     assert decision is not None
     assert decision.source == "deny rule Read(.env) in settings.json"
 
 
-def test_a_denied_read_is_a_denied_write_and_a_denied_removal_too() -> None:
+def test_denied_read_also_denies_write_and_delete() -> None:
     rules = rules_of(deny=["Read(secrets/**)"])
     assert isinstance(_judge(rules, WritePath("/w/secrets/new")), Deny)
     assert isinstance(_judge(rules, DeletePath("/w/secrets/old")), Deny)
 
 
-def test_an_edit_rule_says_nothing_about_reading() -> None:
+def test_edit_rule_does_not_decide_about_reads() -> None:
     assert _judge(rules_of(deny=["Edit(a)"], allow=["Edit"]), ReadPath("/w/a")) is None
 
 
-def test_removing_a_folder_above_what_is_denied_is_denied() -> None:
+def test_removing_a_parent_of_a_denied_path_is_denied() -> None:
     rules = rules_of(deny=["Edit(//w/a/keep/**)"])
     assert isinstance(_judge(rules, DeletePath("/w/a")), Deny)
     assert _judge(rules, DeletePath("/w/b")) is None
 
 
-def test_a_deny_rule_fires_on_either_end_of_a_link(tmp_path: Path) -> None:
+def test_deny_rule_matches_either_end_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "innocent").symlink_to(tmp_path / "secret")
     rules = rules_of(deny=["Read(secret)"])
@@ -80,7 +80,7 @@ def test_a_deny_rule_fires_on_either_end_of_a_link(tmp_path: Path) -> None:
     assert isinstance(_judge(rules, ReadPath(str(tmp_path / "innocent")), tmp_path), Deny)
 
 
-def test_an_allow_rule_needs_both_ends_of_a_link(tmp_path: Path) -> None:
+def test_allow_rule_needs_both_ends_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "closed").mkdir()
     (tmp_path / "open" / "link").symlink_to(tmp_path / "closed")
@@ -90,43 +90,43 @@ def test_an_allow_rule_needs_both_ends_of_a_link(tmp_path: Path) -> None:
     assert _judge(rules, WritePath(str(tmp_path / "open" / ".." / "closed" / "x")), tmp_path) is None
 
 
-def test_a_link_followed_by_dots_is_judged_where_it_really_leads(tmp_path: Path) -> None:
+def test_dots_after_a_link_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "deep").symlink_to(tmp_path / "a" / "b")
     rules = rules_of(deny=["Read(//**/a/x)"])
     assert isinstance(_judge(rules, ReadPath(f"{tmp_path}/deep/../x"), tmp_path), Deny)
 
 
-def test_relative_and_home_paths_are_the_same_files() -> None:
+def test_relative_and_home_paths_are_resolved() -> None:
     assert isinstance(_judge(rules_of(deny=["Read(//w/a)"]), ReadPath("a")), Deny)
     assert isinstance(_judge(rules_of(deny=["Read(~/.x)"]), ReadPath("~/.x")), Deny)
     assert isinstance(_judge(rules_of(deny=["Read(~/.x)"]), ReadPath("../home/ann/.x")), Deny)
 
 
 @pytest.mark.parametrize("name", ["Read", "read", "READ_FILE", "view", "ReadFile", "read_file"])
-def test_the_other_products_names_mean_the_same_tool(name: str) -> None:
+def test_other_products_tool_names_match(name: str) -> None:
     assert isinstance(_judge(rules_of(deny=[f"{name}(.env)"]), ReadPath("/w/.env")), Deny)
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "write_file", "MultiEdit", "apply_patch", "WriteFileTool"])
-def test_every_editor_is_an_editor(name: str) -> None:
+def test_every_edit_tool_name_matches_edit(name: str) -> None:
     assert isinstance(_judge(rules_of(deny=[f"{name}(.env)"]), WritePath("/w/.env"), call=_call("write")), Deny)
 
 
-def test_a_rule_about_a_search_tool_protects_like_one_about_reading() -> None:
+def test_deny_rule_for_a_search_tool_protects_reads() -> None:
     assert isinstance(_judge(rules_of(deny=["Grep(.env)"]), ReadPath("/w/.env")), Deny)
     assert isinstance(_judge(rules_of(deny=["Grep"]), ReadPath("/w/a"), call=_call("grep")), Deny)
     assert _judge(rules_of(deny=["Grep"]), ReadPath("/w/a"), call=_call("read")) is None
 
 
-def test_a_domain_rule_is_about_the_host_alone() -> None:
+def test_domain_rule_matches_the_host_only() -> None:
     rules = rules_of(allow=["WebFetch(domain:example.com)"])
     assert isinstance(_judge(rules, Reach("https://example.com/a?b")), Allow)
     for url in ("https://example.com.evil.net/", "https://evil.net/example.com", "https://example.com@evil.net/", "x"):
         assert _judge(rules, Reach(url)) is None
 
 
-def test_mcp_tools_are_named_by_server_and_by_tool() -> None:
+def test_mcp_rules_match_by_server_and_tool() -> None:
     call = _call("create_issue", group="mcp:github")
     access = UseTool("create_issue", Effect.DESTROY)
     for text in ("mcp__github", "mcp__github__*", "mcp__github__create_issue", "MCP__GitHub__create_*"):
@@ -135,30 +135,30 @@ def test_mcp_tools_are_named_by_server_and_by_tool() -> None:
         assert _judge(rules_of(allow=[text]), access, call=call) is None
 
 
-def test_a_remote_tool_cannot_borrow_the_trust_of_a_local_name() -> None:
+def test_remote_tool_cannot_use_a_local_allow_rule() -> None:
     call = _call("read", group="mcp:evil")
     assert _judge(rules_of(allow=["Read"]), UseTool("read", Effect.DESTROY), call=call) is None
 
 
-def test_a_glob_over_tools_restricts_anything_but_allows_only_within_a_server() -> None:
+def test_tool_glob_allows_only_within_a_server() -> None:
     access, call = UseTool("deploy", Effect.DESTROY), _call("deploy")
     assert isinstance(_judge(rules_of(deny=["*"]), access, call=call), Deny)
     assert _judge(rules_of(allow=["*", "dep*", "mcp__*"]), access, call=call) is None
 
 
-def test_a_group_names_all_its_tools() -> None:
+def test_group_rule_matches_all_its_tools() -> None:
     call = _call("deploy", group="ops")
     assert isinstance(_judge(rules_of(deny=["group:ops"]), UseTool("deploy", Effect.WRITE), call=call), Deny)
     assert isinstance(_judge(rules_of(deny=["group:file"]), ReadPath("/w/a"), call=_call("read")), Deny)
     assert _judge(rules_of(deny=["group:web"]), ReadPath("/w/a")) is None
 
 
-def test_an_alias_does_not_hide_a_tool_from_a_deny_rule() -> None:
+def test_alias_does_not_evade_a_deny_rule() -> None:
     call = _call("publish", aliases=("deploy",))
     assert isinstance(_judge(rules_of(deny=["deploy"]), UseTool("publish", Effect.WRITE), call=call), Deny)
 
 
-def test_an_argument_can_be_named_with_its_value() -> None:
+def test_rule_may_name_an_argument_value() -> None:
     call = _call("agent", {"model": "Sonnet", "background": True})
     access = UseTool("agent", Effect.WRITE)
     for text in (
@@ -172,19 +172,19 @@ def test_an_argument_can_be_named_with_its_value() -> None:
         assert _judge(rules_of(deny=[text]), access, call=call) is None
 
 
-def test_a_skill_is_named_by_its_name() -> None:
+def test_skill_rule_matches_the_skill_name() -> None:
     call = _call("skill", {"name": "review pr"})
     assert isinstance(_judge(rules_of(allow=["Skill(review *)"]), UseTool("skill", Effect.WRITE), call=call), Allow)
     assert _judge(rules_of(allow=["Skill(deploy *)"]), UseTool("skill", Effect.WRITE), call=call) is None
 
 
-def test_what_may_not_be_read_is_hidden_from_listings() -> None:
+def test_denied_files_are_hidden_from_listings() -> None:
     rules = Rules(rules_of(deny=["Read(secrets/**)", "Edit(public/**)"]), PathContext("/w", "/home/ann"))
     assert rules.hides("/w/secrets/a")
     assert not rules.hides("/w/public/a")
 
 
-def test_a_tool_denied_as_a_whole_need_not_be_shown() -> None:
+def test_wholly_denied_tool_is_not_offered() -> None:
     rules = Rules(rules_of(deny=["WebFetch", "Bash(rm *)"]), PathContext("/w", "/home/ann"))
     assert rules.forbids_tool("web_fetch")
     assert not rules.forbids_tool("bash")
@@ -199,7 +199,7 @@ _ACCESSES = (ReadPath("/w/a"), WritePath("/w/a/b"), DeletePath("/w/b"), ReadPath
     st.lists(st.tuples(st.sampled_from(_KINDS), st.sampled_from(_TEXTS)), max_size=8),
     st.sampled_from(_ACCESSES),
 )
-def test_the_order_of_rules_never_matters(given_rules: list[tuple[RuleKind, str]], access: Access) -> None:
+def test_rule_order_never_matters(given_rules: list[tuple[RuleKind, str]], access: Access) -> None:
     rules = [parse_rule(kind, text) for kind, text in given_rules]
     shuffled = list(reversed(rules))
     assert _judge(rules, access) == _judge(shuffled, access)
@@ -207,7 +207,7 @@ def test_the_order_of_rules_never_matters(given_rules: list[tuple[RuleKind, str]
 
 
 @given(st.lists(st.sampled_from(_TEXTS), max_size=5), st.lists(st.sampled_from(_TEXTS), max_size=5))
-def test_adding_allow_rules_never_lifts_a_deny(denied: list[str], allowed: list[str]) -> None:
+def test_allow_rules_never_lift_a_deny(denied: list[str], allowed: list[str]) -> None:
     for access in _ACCESSES:
         before = _judge(rules_of(deny=denied), access)
         after = _judge(rules_of(deny=denied, allow=allowed), access)

@@ -33,7 +33,7 @@ def acting(annotations: Annotations) -> FunctionTool:
 
 @pytest.mark.parametrize("effect", Effect)
 @pytest.mark.parametrize("mode", [*TABLE, *OLDER_NAMES])
-async def test_every_mode_decides_by_effect(mode: str, effect: Effect) -> None:
+async def test_modes_decide_by_effect(mode: str, effect: Effect) -> None:
     outcome = await Executor(Registry(acting(Annotations(effect))), ByMode(mode)).run("act")
     assert type(outcome) is TABLE[OLDER_NAMES.get(mode, mode)][effect]
     assert not isinstance(outcome, Failed) or (outcome.error.code == "denied" and mode in outcome.text)
@@ -41,7 +41,7 @@ async def test_every_mode_decides_by_effect(mode: str, effect: Effect) -> None:
 
 @pytest.mark.parametrize("effect", Effect)
 @pytest.mark.parametrize("mode", TABLE)
-async def test_a_tool_that_wants_approval_is_asked_about_whatever_the_mode(mode: str, effect: Effect) -> None:
+async def test_needs_approval_asks_in_every_mode(mode: str, effect: Effect) -> None:
     guarded = acting(Annotations(effect, needs_approval=True))
     outcome = await Executor(Registry(guarded), ByMode(mode)).run("act")
     denied = mode == "dontAsk" or (mode == "plan" and effect > Effect.READ)
@@ -60,9 +60,7 @@ async def test_a_tool_that_wants_approval_is_asked_about_whatever_the_mode(mode:
         ("touch $SOMEWHERE/new", Interrupted),
     ],
 )
-async def test_auto_mode_alone_lets_a_shell_write_only_where_it_stands(
-    tmp_path: Path, line: str, expected: type
-) -> None:
+async def test_auto_mode_without_fence_confines_shell_writes(tmp_path: Path, line: str, expected: type) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -84,9 +82,7 @@ async def test_auto_mode_alone_lets_a_shell_write_only_where_it_stands(
         ("bypass", Effect.WRITE, "ask", Allow),
     ],
 )
-def test_what_goes_over_the_network_is_decided_by_direction(
-    mode: str, effect: Effect, reads: str, expected: type[Decision]
-) -> None:
+def test_network_access_is_judged_by_direction(mode: str, effect: Effect, reads: str, expected: type[Decision]) -> None:
     """What was sent cannot be taken back: sending is never an edit that auto mode allows."""
     spec = ToolSpec("fetch", "Fetch a page.", {"type": "object"}, annotations=Annotations(Effect.READ))
     policies = Policies(ByMode(mode, network_reads="allow" if reads == "allow" else "ask"))

@@ -17,7 +17,7 @@ def _problems(
     return {problem.rule.text: problem.kind for problem in check_rules(rules, tools)}
 
 
-def test_an_unknown_tool_in_a_deny_rule_is_reported_unless_it_exists() -> None:
+def test_unknown_tool_in_a_deny_rule_is_reported() -> None:
     assert _problems(deny=["Baash(rm *)"]) == {"Baash(rm *)": "unknown tool"}
     assert _problems(deny=["deploy"], tools=("deploy",)) == {}
     assert _problems(deny=["Bash(rm *)", "mcp__x__y", "group:shell", "*", "WriteFileTool(a)"]) == {}
@@ -27,20 +27,20 @@ def test_an_unknown_tool_in_a_deny_rule_is_reported_unless_it_exists() -> None:
     "text",
     ["Bash(ls && rm *)", "Bash(cat a | sh)", "Bash(git:* push)", "Bash(echo x > y)", "Bash(command:rm *)", "Read(!a)"],
 )
-def test_a_rule_that_can_never_match_is_reported(text: str) -> None:
+def test_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(deny=[text]) == {text: "never matches"}
 
 
 @pytest.mark.parametrize("text", ["mcp*", "*", "WebFetch(https://example.com/*)", "Bash(env *)"])
-def test_an_allow_rule_that_can_never_match_is_reported(text: str) -> None:
+def test_allow_rule_that_never_matches_is_reported(text: str) -> None:
     assert _problems(allow=[text]) == {text: "never matches"}
 
 
-def test_quoted_separators_are_only_text() -> None:
+def test_quoted_separators_are_text() -> None:
     assert _problems(deny=["Bash(echo 'a && b')"]) == {}
 
 
-def test_a_rule_behind_a_stricter_one_is_reported() -> None:
+def test_unreachable_rule_is_reported() -> None:
     assert _problems(deny=["Bash(git *)"], allow=["Bash(git log *)"]) == {"Bash(git log *)": "unreachable"}
     assert _problems(deny=["Read"], ask=["Read(a)"]) == {"Read(a)": "unreachable"}
     assert _problems(deny=["Bash(git push *)"], allow=["Bash(git log *)"]) == {}
@@ -64,16 +64,16 @@ def test_a_rule_behind_a_stricter_one_is_reported() -> None:
         "WebFetch",
     ],
 )
-def test_an_allow_rule_that_means_anything_is_reported(text: str) -> None:
+def test_broad_allow_rule_is_reported(text: str) -> None:
     assert _problems(allow=[text]) == {text: "too broad"}
 
 
 @pytest.mark.parametrize("text", ["Bash(python run.py)", "Bash(npm run build *)", "Bash(git log *)", "Bash(ls *)"])
-def test_a_narrow_allow_rule_is_fine(text: str) -> None:
+def test_narrow_allow_rule_is_not_reported(text: str) -> None:
     assert _problems(allow=[text]) == {}
 
 
-def test_rules_carry_the_file_they_were_written_in(tmp_path: Path) -> None:
+def test_rules_name_their_file(tmp_path: Path) -> None:
     settings = tmp_path / ".callwright" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"permissions": {"deny": ["Read(/keys/**)"], "allow": ["Bash(ls *)"]}}))
@@ -97,13 +97,13 @@ def test_rules_carry_the_file_they_were_written_in(tmp_path: Path) -> None:
         '{"deny": [{}]}',
     ],
 )
-def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path, text: str) -> None:
+def test_unreadable_rule_file_raises(tmp_path: Path, text: str) -> None:
     (tmp_path / "rules.json").write_text(text)
     with pytest.raises(UsageError):
         load_rules(tmp_path / "rules.json")
 
 
-def test_examples_are_tried_when_the_rules_are_loaded(tmp_path: Path) -> None:
+def test_examples_are_tried_on_loading(tmp_path: Path) -> None:
     entry = {"rule": "Bash(git push *)", "match": ["git push", "env git push -f"], "not_match": ["git pull"]}
     wrong = {"rule": "Read(*.pem)", "match": ["a.txt"], "not_match": ["b/c.pem"]}
     (tmp_path / "rules.json").write_text(json.dumps({"deny": [entry, wrong]}))

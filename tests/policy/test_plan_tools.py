@@ -11,7 +11,7 @@ from callwright.policy.dry_run import DryRunCall, dry_run_call, dry_run_line
 from callwright.policy.plan_tools import plan_tools
 
 
-def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
+def test_exit_plan_restores_the_mode_before() -> None:
     switch = ModeSwitch("auto")
     switch.enter_plan()
     switch.enter_plan()
@@ -19,7 +19,7 @@ def test_leaving_plan_mode_goes_back_to_the_mode_before() -> None:
     assert switch.exit_plan() == "auto"
 
 
-def test_a_switch_changes_what_one_policy_says() -> None:
+def test_switch_changes_the_decisions_of_its_policy() -> None:
     switch = ModeSwitch("auto")
     policies = Policies(ByMode(switch))
     access, call = dry_run_call("edit", "a", "/w")
@@ -30,7 +30,7 @@ def test_a_switch_changes_what_one_policy_says() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_what_was_allowed_before_plan_mode_is_denied_in_it(count: int) -> None:
+async def test_plan_mode_denies_what_was_allowed_before(count: int) -> None:
     """Whichever way a call goes: alone, alone again, or with others."""
     switch = ModeSwitch("auto")
 
@@ -52,11 +52,11 @@ async def test_what_was_allowed_before_plan_mode_is_denied_in_it(count: int) -> 
 @pytest.mark.parametrize(
     ("line", "expected"), [("git status", Allow), ("touch a", Deny), ("unknown", Deny), ("ls > a", Deny)]
 )
-def test_plan_mode_runs_only_lines_proven_to_read(line: str, expected: type) -> None:
+def test_plan_mode_runs_only_proven_reads(line: str, expected: type) -> None:
     assert type(Policies(ByMode("plan")).decide(RunCommand(line, "/w"), dry_run_line(line))) is expected
 
 
-def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
+def test_only_exit_plan_needs_approval() -> None:
     enter, leave = plan_tools(ModeSwitch())
     policies = Policies(ByMode("plan"))
     assert isinstance(policies.decide(UseTool("enter_plan", Effect.READ), DryRunCall(enter.spec)), Allow)
@@ -66,7 +66,7 @@ def test_entering_needs_nobody_and_leaving_needs_a_person() -> None:
     assert isinstance(policies.decide(WritePath("a"), DryRunCall(leave.spec)), Deny)
 
 
-async def test_the_tools_turn_the_switch_through_the_executor() -> None:
+async def test_plan_tools_change_the_mode_through_the_executor() -> None:
     switch = ModeSwitch("auto")
     executor = Executor(Registry(*plan_tools(switch)), policies=Policies(ByMode(switch)))
     assert isinstance(await executor.run("enter_plan"), Completed)

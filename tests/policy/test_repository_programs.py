@@ -21,7 +21,7 @@ def judged(line: str, folder: Path, **options: str) -> Decision:
     return judge_command(line, cwd=folder, workspace=folder, **options)  # type: ignore[arg-type] - modes only
 
 
-def test_an_ordinary_repository_is_looked_at_freely(repository: Path) -> None:
+def test_ordinary_repository_is_read_unasked(repository: Path) -> None:
     for line in ("git status", "git diff", "git log -p | head", "git show HEAD"):
         assert isinstance(judged(line, repository), Allow), line
 
@@ -38,9 +38,7 @@ def test_an_ordinary_repository_is_looked_at_freely(repository: Path) -> None:
         ("includeIf.gitdir:/.path", "../evil"),
     ],
 )
-def test_a_program_in_the_repositorys_settings_makes_looking_a_question(
-    repository: Path, setting: str, value: str
-) -> None:
+def test_program_in_git_settings_makes_reading_ask(repository: Path, setting: str, value: str) -> None:
     subprocess.run(["git", "-C", str(repository), "config", "--local", setting, value], check=True)
     below = repository / "src"
     below.mkdir()
@@ -51,7 +49,7 @@ def test_a_program_in_the_repositorys_settings_makes_looking_a_question(
             assert decision.source == "guard repository"
 
 
-def test_a_linked_work_tree_is_judged_by_the_repository_it_belongs_to(repository: Path, tmp_path: Path) -> None:
+def test_linked_work_tree_uses_its_repository_settings(repository: Path, tmp_path: Path) -> None:
     run = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*run, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
     tree = tmp_path.parent / f"{tmp_path.name}-tree"
@@ -61,11 +59,11 @@ def test_a_linked_work_tree_is_judged_by_the_repository_it_belongs_to(repository
     assert "external = evil" in find_repository_program(str(tree))
 
 
-def test_a_bare_repository_lying_around_is_judged_too(tmp_path: Path) -> None:
+def test_bare_repository_is_checked(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path)], check=True)
     subprocess.run(["git", "-C", str(tmp_path), "config", "diff.external", "evil"], check=True)
     assert isinstance(judged("git log", tmp_path), Ask)
 
 
-def test_outside_any_repository_there_is_nothing_to_find(tmp_path: Path) -> None:
+def test_no_program_outside_a_repository(tmp_path: Path) -> None:
     assert find_repository_program(str(tmp_path)) == ""

@@ -22,12 +22,12 @@ def _part(
     return PartOfLine(_CALL, _ACCESS, ShellPlan("build all", (command,), proven=proven), command)
 
 
-def test_nothing_is_harmless_in_a_line_that_is_not_understood() -> None:
+def test_unparsed_line_has_no_harmless_part() -> None:
     assert _part().verdict is Verdict.READ_ONLY
     assert _part(proven=False).verdict is Verdict.UNKNOWN
 
 
-def test_a_pattern_covers_only_literal_commands_of_understood_lines_without_strange_variables() -> None:
+def test_pattern_covers_only_literal_parsed_commands() -> None:
     assert covers(_PATTERN, _part())
     assert covers(_PATTERN, _part(assignments=(("LANG", "C"),)))
     assert not covers(_PATTERN, _part(proven=False))
@@ -35,25 +35,25 @@ def test_a_pattern_covers_only_literal_commands_of_understood_lines_without_stra
     assert not covers(_PATTERN, _part(assignments=(("LD_PRELOAD", "./x.so"),)))
 
 
-def test_a_line_without_commands_is_still_judged() -> None:
+def test_line_without_commands_is_judged() -> None:
     plan = ShellPlan("?", problem="it cannot be read")
     assert [part.command for _, part in iterate_parts(_ACCESS, _CALL, plan)] == [None]
 
 
-def test_a_danger_is_heard_even_in_a_line_that_looks_harmless() -> None:
+def test_danger_is_denied_in_a_harmless_looking_line() -> None:
     harmless = SimpleCommand(("ls",), "ls", verdict=Verdict.READ_ONLY)
     plan = ShellPlan("ls", (harmless,), verdict=Verdict.READ_ONLY, proven=True, dangers=("it is a trap",))
     assert None in [part.command for _, part in iterate_parts(_ACCESS, _CALL, plan)]
 
 
-def test_sending_something_away_is_no_edit() -> None:
+def test_sending_data_is_not_an_edit() -> None:
     _, call = dry_run_call("web_fetch", "https://example.com", "/w")
     policies = Policies(ByMode("auto", network_reads="allow"))
     assert isinstance(policies.decide(Reach("https://example.com"), call), Allow)
     assert isinstance(policies.decide(Reach("https://example.com", Effect.WRITE), call), Ask)
 
 
-def test_what_is_shown_hides_nothing() -> None:
+def test_printable_text_hides_nothing() -> None:
     assert make_printable("a\tb\r\x1b[2K\u202ec") == "a\\tb\\r\\x1b[2K\\u202ec"
     assert make_printable("x" * 500).endswith("x" * 60)
     assert len(make_printable("x" * 500)) < 130
