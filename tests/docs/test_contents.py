@@ -24,3 +24,10 @@ def test_the_contents_list_every_page() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     assert {link for link in links(page) if not link.exists()} == set()
+
+
+def test_files_named_in_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Where do I change")[1]
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", text) if "NAME" not in name}
+    assert len(named) > 15
+    assert {name for name in named if not (ROOT / "src" / "callwright" / name).is_file()} == set()

@@ -12,7 +12,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.cli.approval_dialog import Edit, dialog, read_choice, read_edit
+from callwright.cli.approval_dialog import Edit, dialog_lines, read_choice, read_edit
 from callwright.cli.commands.demo_script import ANSWERS, NOTES, REPLIES, TASK
 from callwright.cli.commands.demo_timeline import show_turn
 from callwright.cli.parsing import Parser
@@ -91,13 +91,13 @@ class _Demo:
 
     def _observe(self, event: Event) -> None:
         if isinstance(event, CallEnded):
-            for line in self._lines.ended(event.outcome):
+            for line in self._lines.end_lines(event.outcome):
                 self._print(line)
 
     async def _ask(self, questions: Sequence[Question]) -> Answers:
         replies: dict[str, Reply] = {}
         for question in questions:
-            for line in dialog(question, self._palette, self._width):
+            for line in dialog_lines(question, self._palette, self._width):
                 self._print(line)
             replies[question.id] = await self._reply(question)
         return Answers(replies)
