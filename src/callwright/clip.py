@@ -1,4 +1,4 @@
-"""Keeps outputs to their limits without losing any: what is cut is kept in a file and can be read back."""
+"""Output limits: cuts long outputs for the model and keeps the whole in a file that can be read back."""
 
 import os
 import secrets
@@ -21,7 +21,7 @@ READER = "read_output"
 
 
 def clip_text(text: str, chars: int, note: str) -> str:
-    """Keep head and tail of a text within `chars`, with a note of what is missing between them."""
+    """Cut the middle of a text to at most `chars` characters and put a note in its place."""
     if len(text) <= chars:
         return text
     room = max(chars - len(note) - 2, 0)
@@ -31,15 +31,19 @@ def clip_text(text: str, chars: int, note: str) -> str:
 
 
 class Outputs:
-    """Whole outputs of one executor, in a folder only this user can read."""
+    """The whole outputs of one executor, in a folder that only this user can read.
+
+    Args:
+        folder: Where to keep them; by default a temporary folder that is removed together with this object.
+    """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
-        self._offered = False
+        self._has_reader = False
 
     @property
     def folder(self) -> Path:
-        """Where they are kept: a folder that was given, else one that goes when nobody can ask for it any more."""
+        """Where the outputs are kept; made on first use."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="callwright-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -47,7 +51,7 @@ class Outputs:
         return self._folder
 
     def keep(self, text: str) -> str:
-        """Write a text down and return the id it can be read back by."""
+        """Store a text and return the id to read it back with."""
         output_id = secrets.token_hex(8)
         descriptor = os.open(self._path(output_id), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
@@ -55,9 +59,18 @@ class Outputs:
         return output_id
 
     def read(self, output_id: str, offset: int = 0, limit: int = 20_000) -> str:
-        """Read a stretch of a kept output, counted in characters."""
-        if not output_id.isalnum():
-            raise ToolFailed(f"there is no output {output_id!r}; the id stands in the note where the output was cut")
+        """Read part of a stored output.
+
+        Args:
+            output_id: As `keep` returned it.
+            offset: The first character to read, counted from 0.
+            limit: How many characters to read.
+
+        Raises:
+            ToolFailed: There is no such output, or the offset is past its end.
+        """
+        if not output_id.isalnum():  # it becomes part of a file name, and the model chooses it
+            raise ToolFailed(f"there is no output {output_id!r}; the id is in the note where the output was cut")
         try:
             text = self._path(output_id).read_text(encoding="utf-8", errors="surrogatepass")
         except FileNotFoundError:
@@ -72,8 +85,8 @@ class Outputs:
         return self.folder / f"{output_id}.txt"
 
     def reader(self) -> Tool:
-        """The tool that reads kept outputs back: add it to the registry whose executor cuts."""
-        self._offered = True
+        """Return the tool that reads stored outputs; add it to the registry of the executor that uses these outputs."""
+        self._has_reader = True
 
         @tool(name=READER, effect=Effect.READ, group="file")
         def read_output(id: str, offset: int = 0, limit: int = 20_000) -> str:  # noqa: A002 - the name the model sees
@@ -89,7 +102,13 @@ class Outputs:
         return read_output
 
     def clip(self, output: Output, chars: int, *, readable: bool = True) -> Output:
-        """Cut an output's text to `chars` and keep the whole; short ones are returned as they are."""
+        """Cut an output's text to `chars` characters and store the whole; a shorter output is returned as it is.
+
+        Args:
+            output: The output to cut.
+            chars: The length to keep.
+            readable: Name the reader tool in the note, if there is one; otherwise the file.
+        """
         if isinstance(output.content, str):
             if len(output.content) <= chars:
                 return output
@@ -97,7 +116,7 @@ class Outputs:
         total = sum(len(part.text) for part in output.content if isinstance(part, Text))
         if total <= chars:
             return output
-        share = chars / total
+        share = chars / total  # each text part is shortened in proportion
         parts = [
             Text(self._cut(part.text, int(len(part.text) * share), readable=readable))
             if isinstance(part, Text)
@@ -110,17 +129,17 @@ class Outputs:
         if len(text) <= chars:
             return text
         output_id = self.keep(text)
-        named = readable and self._offered  # a tool that nobody has cannot be recommended
-        where = f'{READER}(id="{output_id}")' if named else str(self._path(output_id))
+        has_reader = readable and self._has_reader  # a tool that is not registered cannot be recommended
+        where = f'{READER}(id="{output_id}")' if has_reader else str(self._path(output_id))
         return clip_text(text, chars, f"[output cut: {len(text)} characters in all, the whole is in {where}]")
 
 
 def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, readable: bool = True) -> list[Outcome]:
-    """Keep a whole turn within `chars` by cutting its longest outputs to one common length."""
+    """Keep the outputs of a turn within `chars` characters by cutting the longest ones to one common length."""
     lengths = [len(outcome.output.text) if isinstance(outcome, Completed) else 0 for outcome in outcomes]
     if sum(lengths) <= chars:
         return list(outcomes)
-    level = _level(lengths, chars)
+    level = _find_common_length(lengths, chars)
     return [
         replace(outcome, output=outputs.clip(outcome.output, level, readable=readable))
         if isinstance(outcome, Completed) and length > level
@@ -129,8 +148,8 @@ def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int, *, read
     ]
 
 
-def _level(lengths: Sequence[int], total: int) -> int:
-    """The length to cut at so that what is shorter stays whole and the sum fits."""
+def _find_common_length(lengths: Sequence[int], total: int) -> int:
+    """Return the length to cut at so that shorter outputs stay whole and the sum fits."""
     left = total
     waiting = sorted(lengths)
     for at, length in enumerate(waiting):

@@ -1,4 +1,4 @@
-"""When to try again, and how long to wait before."""
+"""Retries: which errors are retried, and after which delay."""
 
 import asyncio
 import random
@@ -12,15 +12,15 @@ _TRANSIENT_STATUS = frozenset({408, 425, 429})
 
 
 class Clock(Protocol):
-    """Where waiting happens, so that tests need not wait."""
+    """Waits; replaced in tests, so that they need not."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait that long."""
         ...
 
 
 class WallClock:
-    """Really waits."""
+    """Waits in real time."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -28,23 +28,35 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Up to three attempts with exponential backoff, for errors that may pass."""
+    """How often transient errors are retried, and with which exponential backoff.
+
+    Raises:
+        UsageError: A value is out of range.
+    """
 
     max_attempts: int = 3
     initial_seconds: float = 0.5
     backoff: float = 2.0
     longest_seconds: float = 30.0
     jitter: float = 0.25
-    """Each delay is shortened by up to this share, so that many callers do not come back at once."""
+    """Each delay is shortened by up to this share, so that many callers do not retry at the same moment."""
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            raise UsageError(f"RetryPolicy.max_attempts must be at least 1, not {self.max_attempts!r}")
+            raise UsageError(f"RetryPolicy.max_attempts must be at least 1, got {self.max_attempts!r}")
         if self.initial_seconds < 0 or self.backoff < 1 or not 0 <= self.jitter <= 1:
-            raise UsageError(f"RetryPolicy needs initial_seconds >= 0, backoff >= 1 and jitter from 0 to 1: {self!r}")
+            raise UsageError(
+                f"RetryPolicy needs initial_seconds >= 0, backoff >= 1 and jitter from 0 to 1, got {self!r}"
+            )
 
-    def again(self, error: ToolError, attempt: int, annotations: Annotations) -> bool:
-        """Whether the attempt of that number, failed with that error, should be followed by another."""
+    def should_retry(self, error: ToolError, attempt: int, annotations: Annotations) -> bool:
+        """Whether to repeat a call after an attempt failed.
+
+        Args:
+            error: The error of the attempt.
+            attempt: Its number, from 1.
+            annotations: The tool's; they say whether repeating is harmless.
+        """
         if attempt >= self.max_attempts:
             return False
         harmless = annotations.idempotent or annotations.effect is Effect.READ
@@ -53,20 +65,20 @@ class RetryPolicy:
         return isinstance(error, TimedOut) and annotations.idempotent
 
     def delay(self, error: ToolError, attempt: int) -> float:
-        """Seconds to wait after that attempt; what the other side asked for counts if it is longer."""
+        """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer."""
         planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)
         planned *= 1 - self.jitter * random.random()
-        asked = error.retry_after if isinstance(error, Transient) else None
-        return max(planned, asked or 0.0)
+        requested = error.retry_after if isinstance(error, Transient) else None
+        return max(planned, requested or 0.0)
 
 
 def is_transient_status(status: int) -> bool:
-    """Whether an HTTP status may pass by itself: too many requests, time-outs, anything from 500 on."""
+    """Whether an HTTP status is worth a retry: timeout, too early, too many requests, any server error."""
     return status in _TRANSIENT_STATUS or 500 <= status <= 599
 
 
-def from_exception(error: BaseException) -> Transient | None:
-    """Recognise a broken connection as something that may pass."""
+def detect_transient(error: BaseException) -> Transient | None:
+    """Return a `Transient` error for a broken connection, None for any other exception."""
     if isinstance(error, (ConnectionError, asyncio.IncompleteReadError)):
         found = Transient(f"{type(error).__name__}: {error}")
         found.inferred = True

@@ -1,4 +1,4 @@
-"""What each tool was used for and what it cost: cheap enough to be always on."""
+"""Statistics of tool calls, cheap enough to be always on."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -9,17 +9,17 @@ from callwright.core.content import Output
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
 
-_REMEMBERED = 1024
+_KEPT_DURATIONS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStats:
-    """One tool's figures so far."""
+    """The figures of one tool."""
 
     name: str
     calls: int
     outcomes: Mapping[str, int]
-    """How often each ending happened: `completed`, `interrupted` or an error's code."""
+    """Counts by outcome: `completed`, `interrupted` or an error's code."""
     attempts: int
     seconds_total: float
     seconds_p50: float
@@ -30,11 +30,11 @@ class ToolStats:
 
     @property
     def tokens_out(self) -> int:
-        """About how many tokens its results cost the conversation."""
+        """An estimate of the tokens its outputs took in conversations."""
         return tokens_for(self.chars_out)
 
     def to_json(self) -> dict[str, Json]:
-        """The figures as JSON, for status lines and exports."""
+        """Return the figures as JSON."""
         return {
             "name": self.name,
             "calls": self.calls,
@@ -53,7 +53,7 @@ class ToolStats:
 
 
 class Tally:
-    """Running figures of one tool. Calls are noted as they come and added up in one go, which is cheaper."""
+    """The running figures of one tool. Calls are only noted at first and added up in batches, which is cheaper."""
 
     __slots__ = ("_durations", "_noted", "attempts", "calls", "chars_in", "chars_out", "longest", "outcomes", "seconds")
 
@@ -62,12 +62,20 @@ class Tally:
         self.seconds = self.longest = 0.0
         self.outcomes: dict[str, int] = {}
         self._noted: list[tuple[str, int, float, int, int]] = []
-        self._durations: deque[float] = deque(maxlen=_REMEMBERED)
+        self._durations: deque[float] = deque(maxlen=_KEPT_DURATIONS)
 
     def note(self, ending: str, attempts: int, seconds: float, chars_in: int, chars_out: int) -> None:
-        """Count one call."""
+        """Count one call.
+
+        Args:
+            ending: `completed`, `interrupted` or an error's code.
+            attempts: How many attempts were made.
+            seconds: How long all attempts took.
+            chars_in: The length of the arguments as text.
+            chars_out: The length of the output or message.
+        """
         self._noted.append((ending, attempts, seconds, chars_in, chars_out))
-        if len(self._noted) >= _REMEMBERED:
+        if len(self._noted) >= _KEPT_DURATIONS:
             self._add_up()
 
     def _add_up(self) -> None:
@@ -86,7 +94,7 @@ class Tally:
             self.outcomes[ending] = self.outcomes.get(ending, 0) + endings.count(ending)
 
     def figures(self, name: str) -> ToolStats:
-        """What has come together so far; durations of the last thousand calls give the percentiles."""
+        """Return the figures so far; the percentiles are those of the last thousand calls."""
         self._add_up()
         ordered = sorted(self._durations)
         return ToolStats(
@@ -110,7 +118,7 @@ class Stats:
         self._tallies: dict[str, Tally] = {}
 
     def tally(self, name: str) -> Tally:
-        """The running figures of a tool, to be noted in directly."""
+        """Return a tool's running figures, for callers that note calls themselves."""
         found = self._tallies.get(name)
         if found is None:
             found = self._tallies[name] = Tally()
@@ -138,7 +146,7 @@ class Stats:
         return (self[name] for name in sorted(self._tallies))
 
     def to_json(self) -> list[Json]:
-        """Every tool's figures, by name."""
+        """Return the figures of every tool, by name."""
         return [entry.to_json() for entry in self]
 
 

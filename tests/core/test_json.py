@@ -70,7 +70,7 @@ LIST_CHANGES: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("change", DICT_CHANGES)
 def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> None:
     frozen = freeze({"a": 1})
-    with pytest.raises(TypeError, match=r"frozen; take a copy with thaw\(\)"):
+    with pytest.raises(TypeError, match=r"immutable; make a copy with thaw\(\)"):
         change(frozen)
     assert frozen == {"a": 1}
 
@@ -78,7 +78,7 @@ def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> 
 @pytest.mark.parametrize("change", LIST_CHANGES)
 def test_a_frozen_list_refuses_every_change(change: Callable[[Any], object]) -> None:
     frozen = freeze([1, 2])
-    with pytest.raises(TypeError, match=r"frozen; take a copy with thaw\(\)"):
+    with pytest.raises(TypeError, match=r"immutable; make a copy with thaw\(\)"):
         change(frozen)
     assert frozen == [1, 2]
 

@@ -33,7 +33,7 @@ from callwright import (
     UsageError,
     WritePath,
 )
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import digest_of
 from callwright.core.spec import check_name
 
@@ -55,7 +55,7 @@ def test_an_invalid_name_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a\n", "a\x00", "a\u202eb"])
 def test_a_spec_may_carry_a_foreign_name_but_not_one_nobody_can_see(name: str) -> None:
     assert ToolSpec("Tool with spaces", "Act.", SCHEMA).name == "Tool with spaces"
-    with pytest.raises(UsageError, match="is empty or has characters nobody can see"):
+    with pytest.raises(UsageError, match="is empty or has unprintable characters"):
         ToolSpec(name, "Act.", SCHEMA)
 
 
@@ -143,7 +143,7 @@ def test_an_output_is_text_and_parts() -> None:
 
 
 def test_a_quick_value_is_the_same_value() -> None:
-    make = maker(ReadPath)
+    make = make_constructor(ReadPath)
     assert make("x") == ReadPath("x")
     assert type(make("x")) is ReadPath
     with pytest.raises(AttributeError):

@@ -226,15 +226,15 @@ async def test_conflicting_calls_run_in_the_models_order_and_others_side_by_side
 
 
 async def test_a_turn_never_runs_more_calls_at_once_than_its_width() -> None:
-    gauge = Gauge.specified(READ)
+    gauge = Gauge.with_spec(READ)
     outcomes = await Executor(Registry(gauge), width=7).execute([ToolCall(str(n), "gauge", {}) for n in range(200)])
     assert len(outcomes) == 200
     assert gauge.peak == 7
 
 
 async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
-    narrow = Gauge.specified(READ, Limits(concurrency=1), "narrow")
-    wide = Gauge.specified(READ, name="wide")
+    narrow = Gauge.with_spec(READ, Limits(concurrency=1), "narrow")
+    wide = Gauge.with_spec(READ, name="wide")
     executor = Executor(Registry(narrow, wide), width=4)
     calls = [ToolCall(f"n{n}", "narrow", {}) for n in range(50)] + [ToolCall(f"w{n}", "wide", {}) for n in range(50)]
     outcomes = await executor.execute(calls)

@@ -1,4 +1,4 @@
-"""What a call will touch, and what a policy says to that."""
+"""Accesses, what a call will touch, and the decisions of policies about them."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -34,14 +34,14 @@ class RunCommand:
     line: str
     cwd: str
     effect: Effect = Effect.DESTROY
-    """The tool's own claim, used for scheduling only: policies read the line themselves."""
+    """The tool's own claim, used for scheduling only: policies analyse the line themselves."""
     touches: tuple["ReadPath | WritePath | DeletePath | Reach", ...] = ()
-    """What the tool read out of the line, for scheduling and for people: policies take the line apart themselves."""
+    """The accesses the tool found in the line, for scheduling and display: policies analyse the line themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Talks to an address on a network."""
+    """Sends a request to a network address."""
 
     url: str
     effect: Effect = Effect.READ
@@ -70,7 +70,7 @@ class DeleteResource:
 
 @dataclass(frozen=True, slots=True)
 class UseTool:
-    """Stands for a call whose tool declares nothing more precise."""
+    """The whole tool, for a call that declares nothing more precise."""
 
     name: str
     effect: Effect
@@ -87,17 +87,17 @@ class Allow:
 
     reason: str = ""
     source: str = ""
-    """Who decided: a guard, a rule's text and where it was written, an answer, the mode."""
+    """What decided: a guard, a rule with its file, an answer, the mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A person has to decide."""
+    """The user has to decide."""
 
     reason: str = ""
     source: str = ""
     firm: bool = False
-    """No mode may answer in the person's place."""
+    """No mode may answer in the user's place."""
 
 
 @dataclass(frozen=True, slots=True)

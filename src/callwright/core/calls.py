@@ -1,4 +1,4 @@
-"""A call, how it can end, and what a person may be asked about it."""
+"""Calls, their outcomes, and the questions and answers of an approval."""
 
 import secrets
 import time
@@ -19,7 +19,7 @@ GrantScope: TypeAlias = Literal["once", "session", "always"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What the model asked for. Text arguments are kept exactly as it wrote them."""
+    """A call the model asked for. Arguments given as text are kept exactly as the model wrote them."""
 
     id: str
     name: str
@@ -28,7 +28,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The call ran, or was answered in its place, and gave an output."""
+    """The call gave an output: the tool ran, or a hook answered in its place."""
 
     call: ToolCall
     output: Output
@@ -37,26 +37,26 @@ class Completed:
 
     @property
     def text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         return self.output.text
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """Nothing ran. Answer the questions and execute the batch again; () means a sibling is waiting."""
+    """Nothing ran. Answer the questions and execute the batch again; () means another call of it is waiting."""
 
     call: ToolCall
     questions: tuple["Question", ...] = ()
 
     @property
     def text(self) -> str:
-        """What a person must decide, a line each; no model reads it."""
-        return "\n".join(question.summary for question in self.questions) or "waits for a call beside it"
+        """The questions for the user, one line each; not for the model."""
+        return "\n".join(question.summary for question in self.questions) or "waits for the questions of another call"
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call did not work out."""
+    """The call gave an error."""
 
     call: ToolCall
     error: ToolError
@@ -67,7 +67,7 @@ class Failed:
 
     @property
     def text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         return self.error.message
 
 
@@ -75,14 +75,14 @@ Outcome: TypeAlias = Completed | Interrupted | Failed
 
 
 def digest_of(tool: str, arguments: JsonObject, accesses: Iterable[Access], *, session_id: str = "") -> str:
-    """Name exactly what would run: an approval holds for this digest and no other."""
+    """Return a digest of exactly what would run; an approval is valid for this digest only."""
     touched = list(map(repr, accesses))
     return sha256(canonical([session_id, tool, arguments, touched]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person must decide before a call may run."""
+    """What the user must decide before a call may run."""
 
     call_id: str
     tool: str
@@ -91,24 +91,24 @@ class Question:
     summary: str
     """One line to show: `Allow bash: rm -rf target?`"""
     reason: str = ""
-    """Why nobody but a person may decide this."""
+    """Why the user is asked."""
     accesses: tuple[Access, ...] = ()
     kind: QuestionKind = "approval"
     url: str = ""
-    """Where to sign in, for a question of kind `auth`."""
+    """Where to sign in, for kind `auth`."""
     expires_at: int = 0
-    """Unix time after which an answer no longer counts; 0 for never."""
+    """Unix time after which an answer is ignored; 0 for never."""
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
     def id(self) -> str:
-        """Unique, and bound to the digest: an answer to this id counts for exactly this call, once."""
+        """Unique, and bound to the digest: an answer to this id is valid for exactly this call, once."""
         return f"{self.digest}.{self.call_id}.{self.expires_at:x}.{self.nonce}"
 
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Yes; with `arguments`, yes to these instead, which are judged again."""
+    """A yes. With `arguments`, the call runs with these instead, after hooks and policies have judged them again."""
 
     arguments: JsonObject | None = None
     scope: GrantScope = "once"
@@ -116,7 +116,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """No; the reason is told to the model."""
+    """A no; the model reads the reason."""
 
     reason: str = ""
 
@@ -125,7 +125,7 @@ Reply: TypeAlias = Approve | Decline
 
 
 class Answers:
-    """A person's answers by question id. Each counts once, for its digest, until it expires."""
+    """The user's answers by question id. Each is valid once, for its digest, until it expires."""
 
     def __init__(self, given: Mapping[str, Reply] | None = None) -> None:
         self._given = dict(given or {})
@@ -138,25 +138,31 @@ class Answers:
 
     @classmethod
     def approving(cls, questions: Iterable[Question]) -> "Answers":
-        """Say yes to all of them."""
+        """Return answers that approve every question once."""
         return cls({question.id: Approve() for question in questions})
 
     def approve(
         self, question: Question, *, arguments: JsonObject | None = None, scope: GrantScope = "once"
     ) -> "Answers":
-        """Say yes to one, perhaps with other arguments or for longer; returns itself to be chained."""
+        """Approve a question and return these answers, for chaining.
+
+        Args:
+            question: The question to answer.
+            arguments: Run the call with these arguments instead; they are judged again.
+            scope: How long the approval lasts: this call, the session, or always.
+        """
         self._given[question.id] = Approve(arguments, scope)
         return self
 
     def decline(self, question: Question, reason: str = "") -> "Answers":
-        """Say no to one; returns itself to be chained."""
+        """Decline a question and return these answers, for chaining; the model reads the reason."""
         self._given[question.id] = Decline(reason)
         return self
 
     def find(
         self, digest: str, call_id: str, *, besides: Container[str] = (), now: float | None = None
     ) -> tuple[str, Reply] | None:
-        """Look up the last unexpired answer given for exactly this digest and call, with its question's id."""
+        """Return the last unexpired answer to exactly this digest and call, with its question's id."""
         stamp = time.time() if now is None else now
         for question_id, answer in reversed(self._given.items()):
             if question_id in besides:

@@ -1,4 +1,4 @@
-"""What a tool may hand back: text, structured data, images and files."""
+"""The outputs of tools: text, images, files and structured data."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,14 +8,14 @@ from callwright.core.json import Json
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A stretch of text among other parts."""
+    """A text part."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture the model can look at."""
+    """An image for the model."""
 
     data: bytes
     media_type: str = "image/png"
@@ -23,7 +23,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A document handed over whole."""
+    """A document for the model."""
 
     data: bytes
     media_type: str = "application/octet-stream"
@@ -35,19 +35,19 @@ Part: TypeAlias = Text | Image | File
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a completed call gives back: content for the model and, where there is some, data for programs."""
+    """The output of a completed call: content for the model and, optionally, structured data for programs."""
 
     content: str | tuple[Part, ...] = ""
     structured: Json = None
 
     @property
     def text(self) -> str:
-        """The textual parts, joined by line breaks."""
+        """The text parts, joined by line breaks."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The content as parts, whichever form it was given in."""
+        """The content as parts, also where it is a plain text."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content

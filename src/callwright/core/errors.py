@@ -1,8 +1,8 @@
-"""What can go wrong, drawn once. Raised inside a tool, returned as a value by the executor.
+"""The errors of the package: raised inside a tool, returned as values by the executor.
 
 CallwrightError
 ├── UsageError             the programmer's mistake: raised, never shown to a model
-└── ToolError              code           at fault   tried again by us
+└── ToolError              code           at fault   retried
     ├── UnknownTool        not_found      model      never
     ├── InvalidArguments   invalid_input  model      never
     ├── Unsafe             safety         model      never
@@ -14,7 +14,7 @@ CallwrightError
     ├── Cancelled          cancelled      user       never
     └── Crashed            crashed        tool       never
 
-`ApprovalRequired` and `AuthRequired` are not failures: they interrupt a call until a person has answered.
+`ApprovalRequired` and `AuthRequired` are not failures: they interrupt a call until the user has answered.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _SHOWN_CHARS = 100
 
 
 class CallwrightError(Exception):
-    """Root of everything this package raises on purpose."""
+    """The base class of every exception of this package."""
 
 
 class UsageError(CallwrightError):
@@ -46,7 +46,7 @@ class UsageError(CallwrightError):
 
 
 class ToolError(CallwrightError):
-    """A failure the model is told about. `message` is for the model, `str()` for the operator."""
+    """A failure that is reported to the model. `message` is for the model, `str()` for the operator."""
 
     code: ClassVar[Code]
     fault: ClassVar[Fault]
@@ -60,20 +60,20 @@ class ToolError(CallwrightError):
         return self.prefix + self.message
 
     def with_message(self, message: str) -> Self:
-        """The same error in other words; this one may be shared between calls and stays as it is."""
-        other = type(self).__new__(type(self), message)  # not by calling it: a subclass may want other arguments
+        """Return a copy with another message; this error may be shared between calls and stays as it is."""
+        other = type(self).__new__(type(self), message)  # not by calling it: a subclass may take other arguments
         vars(other).update(vars(self), message=message)
         other.__cause__ = self.__cause__
         return other.with_traceback(self.__traceback__)
 
     @property
     def is_transient(self) -> bool:
-        """Whether trying the same call again may help."""
+        """Whether the same call may succeed when repeated."""
         return self.code == "transient"
 
 
 class UnknownTool(ToolError):
-    """No tool of that name; the message offers the nearest ones."""
+    """There is no tool of that name; the message suggests the nearest ones."""
 
     code = "not_found"
     fault = "model"
@@ -98,7 +98,7 @@ class InvalidArguments(ToolError):
 
 
 class Unsafe(ToolError):
-    """The call was refused for what it would touch: a path escape, a forbidden address."""
+    """The call was refused for safety: a path outside the workspace, a forbidden address."""
 
     code = "safety"
     fault = "model"
@@ -106,7 +106,7 @@ class Unsafe(ToolError):
 
 
 class Denied(ToolError):
-    """A rule, a hook or a person said no."""
+    """A policy or a hook denied the call, or the user declined it."""
 
     code = "denied"
     fault = "user"
@@ -114,13 +114,13 @@ class Denied(ToolError):
 
 
 class Halted(Denied):
-    """A hook ended the run; calls that were still to come get this."""
+    """A hook halted the run; the calls of its turn get this error."""
 
     prefix = "halted: "
 
 
 class ToolFailed(ToolError):
-    """The tool tried and says in its own words why it did not work."""
+    """The tool failed and explains why."""
 
     code = "tool_failed"
     fault = "tool"
@@ -128,7 +128,7 @@ class ToolFailed(ToolError):
 
 
 class Transient(ToolError):
-    """It may work next time; the executor tries again by itself."""
+    """A failure that may pass; the executor retries the call."""
 
     code = "transient"
     fault = "world"
@@ -137,34 +137,39 @@ class Transient(ToolError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds the other side asked us to wait."""
+        """The delay in seconds that the server asked for."""
         self.inferred = False
-        """Concluded from a broken connection, not said by the tool: repeated only where that is harmless."""
+        """Inferred from a broken connection, not raised by the tool: retried only if repeating is harmless."""
 
 
 class TimedOut(ToolError):
-    """The call used up its time; it may have had an effect."""
+    """The call did not end within its time limit; it may have had an effect."""
 
     code = "timed_out"
     fault = "world"
 
 
 class Cancelled(ToolError):
-    """The call was stopped from outside."""
+    """The call was cancelled."""
 
     code = "cancelled"
     fault = "user"
 
 
 class Crashed(ToolError):
-    """The tool raised something it did not mean to; the traceback is for operators (`__cause__`)."""
+    """The tool raised an unexpected exception, which is the `__cause__`, for operators."""
 
     code = "crashed"
     fault = "tool"
 
 
 class ApprovalRequired(CallwrightError):
-    """Raised in `accesses`, or in `bind` with the invocation that may run then: a person must agree first."""
+    """Raised by a tool in `accesses` or `bind`: the user must approve the call first.
+
+    Args:
+        reason: Why; shown to the user.
+        invocation: What runs after the approval; required when raised in `bind`.
+    """
 
     def __init__(self, reason: str, invocation: object = None) -> None:
         super().__init__(reason)
@@ -173,7 +178,12 @@ class ApprovalRequired(CallwrightError):
 
 
 class AuthRequired(CallwrightError):
-    """Raised in `bind` or `accesses`: somebody must sign in first, usually at `url`."""
+    """Raised by a tool in `bind` or `accesses`: the user must sign in first.
+
+    Args:
+        reason: Why; shown to the user.
+        url: Where to sign in.
+    """
 
     def __init__(self, reason: str, *, url: str = "") -> None:
         super().__init__(reason)
@@ -181,6 +191,6 @@ class AuthRequired(CallwrightError):
         self.url = url
 
 
-def plainly(error: Exception) -> str:
-    """An exception in words for people; of the system's own, without number and path."""
+def describe_exception(error: Exception) -> str:
+    """Return an exception's message for users; an `OSError` without its number and path."""
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

@@ -1,4 +1,4 @@
-"""What observers are told, once per stage."""
+"""The events of calls and registries that observers receive."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,7 +11,10 @@ TYPE_CHECKING = False  # read as true by type checkers
 
 @dataclass(frozen=True, slots=True)
 class BatchBegan:
-    """Every call was admitted; from here on a restart must not repeat one that is not idempotent."""
+    """Every call of a turn was admitted and is about to run.
+
+    After a restart, a call that is not idempotent must not be repeated once this was recorded.
+    """
 
     calls: tuple[ToolCall, ...]
     digests: tuple[str, ...]
@@ -21,7 +24,7 @@ class BatchBegan:
 
 @dataclass(frozen=True, slots=True)
 class QuestionsRaised:
-    """Nothing has run; these must be answered first."""
+    """The user must answer these questions first; nothing has run."""
 
     questions: tuple[Question, ...]
     session_id: str = ""
@@ -36,7 +39,7 @@ class CallBegan:
 
 @dataclass(frozen=True, slots=True)
 class CallProgressed:
-    """A running tool reported something."""
+    """A running tool reported progress."""
 
     call: ToolCall
     progress: object
@@ -44,7 +47,7 @@ class CallProgressed:
 
 @dataclass(frozen=True, slots=True)
 class CallRetried:
-    """An attempt failed and another will follow."""
+    """An attempt failed and will be repeated."""
 
     call: ToolCall
     error: ToolError
@@ -54,7 +57,7 @@ class CallRetried:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call has its outcome."""
+    """A call has an outcome."""
 
     outcome: Outcome
 
@@ -74,5 +77,5 @@ if TYPE_CHECKING:
     Event: TypeAlias = (
         BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged | RunEvent
     )
-else:  # the others come with the agent: whoever only runs tools should not wait for them to load
+else:  # run events belong to agents: a program that only runs tools does not load them
     Event = BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged

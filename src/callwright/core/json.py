@@ -1,7 +1,4 @@
-"""JSON as Python values: the types, the frozen form, and the two ways we write it as text.
-
-Where the members of objects and lists stand in JSON text.
-"""
+"""JSON: types, frozen values, compact and canonical text, and the positions of members in text."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,11 +10,11 @@ JsonObject: TypeAlias = Mapping[str, Json]
 
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
-    raise TypeError("this value is shared and frozen; take a copy with thaw() to change it")
+    raise TypeError("this value is shared and immutable; make a copy with thaw() to change it")
 
 
 class FrozenDict(dict[str, Any]):
-    """A dict nobody can change: compares, prints and serialises as one."""
+    """An immutable dict; compares, prints and serialises as a dict."""
 
     __slots__ = ("_hash",)
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
@@ -40,7 +37,7 @@ class FrozenDict(dict[str, Any]):
 
 
 class FrozenList(list[Any]):
-    """A list nobody can change: compares, prints and serialises as one."""
+    """An immutable list; compares, prints and serialises as a list."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = extend = insert = _refuse
@@ -60,7 +57,7 @@ class FrozenList(list[Any]):
 
 
 def freeze(value: object) -> Any:
-    """Copy JSON into its frozen form; what is frozen already is returned as it is."""
+    """Return an immutable copy of a JSON value; a value that is already frozen is returned as it is."""
     if isinstance(value, (FrozenDict, FrozenList)):
         return value
     if isinstance(value, Mapping):
@@ -71,7 +68,7 @@ def freeze(value: object) -> Any:
 
 
 def thaw(value: object) -> Any:
-    """Copy JSON into plain dicts and lists that may be changed."""
+    """Return a copy of a JSON value made of plain dicts and lists."""
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in cast(Mapping[str, object], value).items()}
     if isinstance(value, (list, tuple)):
@@ -92,16 +89,19 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One value with its key, or with its place in a list, by where they stand."""
+    """The positions of one member of an object or list in JSON text."""
 
     name: str | int
+    """The key, or the index in a list."""
     begin: int
+    """Where the member begins, with its key."""
     value: int
+    """Where its value begins."""
     end: int
 
 
 def members_at(text: str, at: int) -> list[Member]:
-    """Every member of the object or list at a position, in order; none of any other value. The text must be valid."""
+    """Return the members of the object or list at a position of valid JSON text; none for any other value."""
     found: list[Member] = []
     if text[at] not in "{[":
         return found
@@ -120,7 +120,7 @@ def members_at(text: str, at: int) -> list[Member]:
 
 
 def skip_space(text: str, at: int) -> int:
-    """The next position that is not blank."""
+    """Return the next position that is not white space."""
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at

@@ -1,11 +1,4 @@
-"""`History`: the messages of a conversation, only ever added to, each put into a provider's form once.
-
-What a conversation is made of: messages, and what a model's turn cost.
-
-What a search for tools revealed, as its outcome tells sessions and providers.
-
-A rough count of tokens, good enough for budgets and statistics, cheap enough for every call.
-"""
+"""The messages of a conversation, their token usage, and the append-only `History` that keeps them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +9,12 @@ from callwright.core.content import Part, Text
 from callwright.core.json import Json
 
 Stop: TypeAlias = Literal["end", "calls", "length", "refusal", "paused", "other"]
-"""Why a model stopped: it was done, it wants tools, it ran out of tokens, it refused, it wants to go on later."""
+"""Why a model stopped: done, tool calls, token limit, refusal, to be continued in another request, other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more requests; cached ones are not counted as input again."""
+    """The tokens of one or more requests; cached input is not included in `input_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -38,17 +31,17 @@ class Usage:
 
     @property
     def total(self) -> int:
-        """All tokens that passed, whatever they cost."""
+        """The sum of all tokens, whatever their price."""
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A model's reasoning, kept whole so that it can be handed back as the provider wants it."""
+    """A model's reasoning, kept complete, because some providers require it back unchanged."""
 
     text: str
     opaque: Json = None
-    """What the provider needs to recognise its own thought: a signature, an encrypted block, an item id."""
+    """The provider's own data about it: a signature, an encrypted block, an item id."""
 
 
 AssistantPart: TypeAlias = Text | Thinking | ToolCall
@@ -56,14 +49,14 @@ AssistantPart: TypeAlias = Text | Thinking | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What a person, or a program in a person's place, said."""
+    """A message of the user, or of a program in the user's place."""
 
     content: str | tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """One turn of a model: text, thoughts and calls in the order they came."""
+    """A message of the model: text, reasoning and calls, in order."""
 
     parts: tuple[AssistantPart, ...]
     stop: Stop = "end"
@@ -72,12 +65,12 @@ class AssistantMessage:
 
     @property
     def text(self) -> str:
-        """What it said, thoughts left out."""
+        """The text without the reasoning."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls it asked for, in order."""
+        """The tool calls, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
@@ -95,7 +88,7 @@ Encoded = TypeVar("Encoded")
 
 
 class History(Sequence[Message]):
-    """An append-only sequence of messages that remembers what encoders made of them."""
+    """An append-only sequence of messages that caches their encoded forms."""
 
     __slots__ = ("_encoded", "_messages")
 
@@ -107,18 +100,22 @@ class History(Sequence[Message]):
         """Add a message at the end."""
         self._messages.append(message)
 
-    def encoded(self, key: Hashable, encode: Callable[[Message], Encoded]) -> Sequence[Encoded]:
-        """Return every message as `encode` puts it, calling it for those that are new to this `key` only.
+    def encode(self, key: Hashable, encode: Callable[[Message], Encoded]) -> Sequence[Encoded]:
+        """Return every message as `encode` encodes it; messages already encoded under this key are not encoded again.
 
-        The key must name everything the encoding depends on beside the message. What is returned grows with the
-        history and must not be changed.
+        Args:
+            key: Identifies everything the encoding depends on, except the message.
+            encode: Encodes one message.
+
+        Returns:
+            A sequence that grows with the history and must not be changed.
         """
-        known = self._encoded.get(key)
-        if known is None:
-            known = self._encoded[key] = []
-        if len(known) < len(self._messages):
-            known.extend([encode(message) for message in self._messages[len(known) :]])
-        return known
+        cached = self._encoded.get(key)
+        if cached is None:
+            cached = self._encoded[key] = []
+        if len(cached) < len(self._messages):
+            cached.extend([encode(message) for message in self._messages[len(cached) :]])
+        return cached
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -136,10 +133,12 @@ class History(Sequence[Message]):
         return iter(self._messages)
 
 
-def encoded(messages: Sequence[Message], key: Hashable, encode: Callable[[Message], Encoded]) -> Sequence[Encoded]:
-    """Encode any messages; those of a `History` that were encoded before under this key are not encoded again."""
+def encode_messages(
+    messages: Sequence[Message], key: Hashable, encode: Callable[[Message], Encoded]
+) -> Sequence[Encoded]:
+    """Encode messages; a `History` encodes only those that were not encoded under this key before."""
     if isinstance(messages, History):
-        return messages.encoded(key, encode)
+        return messages.encode(key, encode)
     return [encode(message) for message in messages]
 
 
@@ -148,8 +147,8 @@ SEARCH_ALIASES: Final = ("ToolSearch", "search_tools")
 _SPELLINGS = frozenset((SEARCH_NAME, *SEARCH_ALIASES))
 
 
-def revealed_by(outcome: Outcome) -> tuple[str, ...]:
-    """The tools a call revealed, in that order; none if it was no search."""
+def find_revealed(outcome: Outcome) -> tuple[str, ...]:
+    """Return the tools that a tool search revealed, in order; none for any other call."""
     if not isinstance(outcome, Completed) or outcome.call.name not in _SPELLINGS:
         return ()
     found = outcome.output.structured
@@ -161,10 +160,10 @@ _CHARS_PER_TOKEN = 4
 
 
 def tokens_for(chars: int) -> int:
-    """About how many tokens that many characters cost: four each, as English prose and JSON come to."""
+    """Estimate the tokens of that many characters: one per four, which fits English text and JSON."""
     return (chars + _CHARS_PER_TOKEN - 1) // _CHARS_PER_TOKEN
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text costs."""
+    """Estimate the tokens of a text."""
     return tokens_for(len(text))

@@ -1,4 +1,4 @@
-"""What observers are told of an agent's runs and of the requests to its model."""
+"""The events of agent runs and model requests that observers receive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,55 +8,55 @@ from callwright.core.content import Part
 from callwright.core.messages import AssistantMessage, Message, Usage
 
 RunEnd: TypeAlias = Literal["done", "paused", "stopped", "cancelled", "failed"]
-"""As the results say; `cancelled` and `failed` are runs that were broken off or raised."""
+"""As the result types; `cancelled` and `failed` are runs that were cancelled or raised an exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """An agent takes up a session."""
+    """An agent starts or continues a session."""
 
     session_id: str
     agent: str = ""
     model: str = ""
     vendor: str = ""
-    """Whose API the model is behind."""
+    """The vendor of the model's API."""
     prompt: str | tuple[Part, ...] | None = None
-    """What a person said; None where the session goes on without."""
+    """The user's message; None if the session continues without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run is over, one way or another; every `RunBegan` has one."""
+    """A run has ended, in whatever way; there is one for every `RunBegan`."""
 
     began: RunBegan
     ended: RunEnd
     reason: str = ""
-    """Why it did not come to its end: which limit, which exception."""
+    """Why it ended early: the limit or the exception."""
     usage: Usage = Usage()
     turns: int = 0
     seconds: float = 0.0
     cost: float | None = None
-    """In US dollars; None where the model's prices are not known."""
+    """In US dollars; None if the model's prices are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestBegan:
-    """The model is about to be asked."""
+    """A model request is about to be sent."""
 
     session_id: str
     model: str
     vendor: str
     messages: Sequence[Message]
-    """As they are now; the sequence may grow later."""
+    """The messages of the request; the sequence may grow later."""
     system: str = ""
     max_tokens: int = 0
     shaped: bool = False
-    """The answer must be JSON of a given schema."""
+    """The answer must be JSON that matches a schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRetried:
-    """A request failed and is made again."""
+    """A request failed and will be repeated."""
 
     began: RequestBegan
     error: Exception
@@ -66,18 +66,18 @@ class RequestRetried:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnded:
-    """The model gave its message, or it could not be had; every `RequestBegan` has one."""
+    """A request has ended with a message or an error; there is one for every `RequestBegan`."""
 
     began: RequestBegan
     message: AssistantMessage | None
     error: BaseException | None = None
     reason: str = ""
-    """Why there is no message, in a word: the provider's fault, the run's limit, `cancelled`, an exception's name."""
+    """Why there is no message: the provider's error, the run's limit, `cancelled` or an exception's name."""
     seconds: float = 0.0
     first_seconds: float | None = None
-    """Until the first piece of the message came."""
+    """The time until the first part of the message arrived."""
     cost: float | None = None
-    """In US dollars; None where the model's prices are not known."""
+    """In US dollars; None if the model's prices are not known."""
 
 
 RunEvent: TypeAlias = RunBegan | RunEnded | RequestBegan | RequestRetried | RequestEnded

@@ -1,4 +1,4 @@
-"""What the model and the policies are told about a tool."""
+"""The specification of a tool: what models and policies see of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,40 +21,47 @@ class Effect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What a tool says about itself. Claims, not proof: policies decide."""
+    """A tool's claims about its behaviour. They prove nothing: policies decide."""
 
     effect: Effect = Effect.WRITE
     idempotent: bool = False
-    """Harmless to repeat."""
+    """May be repeated without further effect."""
     parallel: bool | None = None
-    """Harmless beside anything (True) or nothing (False); None lets the accesses decide."""
+    """May run beside any call (True) or none (False); None lets the accesses decide."""
     open_world: bool = False
-    """Reaches outside this machine."""
+    """Reaches beyond this machine."""
     needs_approval: bool = False
-    """The default policy asks whatever the mode."""
+    """The user is asked in every mode."""
     streams: bool = False
     """Reports progress while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long one attempt may take, how much it may say, how many may run at once."""
+    """The limits of a tool.
+
+    Raises:
+        UsageError: A limit is not positive.
+    """
 
     seconds: float = 60.0
+    """The time of one attempt."""
     output_chars: int = 30_000
+    """The length of the output; the rest is kept in a file."""
     concurrency: int | None = None
+    """How many calls run at the same time; None for no limit."""
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
-            raise UsageError(f"Limits.seconds must be above 0, not {self.seconds!r}")
+            raise UsageError(f"Limits.seconds must be above 0, got {self.seconds!r}")
         if self.output_chars < 1:
-            raise UsageError(f"Limits.output_chars must be at least 1, not {self.output_chars!r}")
+            raise UsageError(f"Limits.output_chars must be at least 1, got {self.output_chars!r}")
         if self.concurrency is not None and self.concurrency < 1:
-            raise UsageError(f"Limits.concurrency must be at least 1 or None, not {self.concurrency!r}")
+            raise UsageError(f"Limits.concurrency must be at least 1 or None, got {self.concurrency!r}")
 
 
 def check_name(name: str) -> str:
-    """Return a valid tool name as it is; the one place that says what valid means."""
+    """Return the name if it is valid for a tool; raise `UsageError` otherwise."""
     if not name or len(name) > _NAME_LENGTH or not _NAME_CHARS.issuperset(name):
         raise UsageError(
             f"tool name {name!r} is not valid: use 1 to {_NAME_LENGTH} letters, digits, '_', '-' or '.' (as in fs.read)"
@@ -64,12 +71,30 @@ def check_name(name: str) -> str:
 
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
 ELICITS = "elicits"
-"""In the metadata of a tool whose questions are an MCP server's form for a person to fill in."""
+"""Metadata key of a tool whose questions are an MCP server's elicitation form."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """The static, model-facing half of a tool."""
+    """The description of a tool for models and policies.
+
+    Args:
+        name: Unique in a registry.
+        description: What the tool does; the model chooses tools by it.
+        input_schema: JSON Schema of the arguments.
+        output_schema: JSON Schema of the structured output, if there is one.
+        annotations: Claims about effect, idempotency and concurrency.
+        limits: Time, output length and concurrency.
+        aliases: Other names under which the model may call it.
+        group: The kind of tool, for rules and display.
+        deferred: Shown to the model only after a tool search found it.
+        search_hint: Words for the tool search that the description lacks.
+        origin: Where the tool comes from: `local`, a server's name.
+        metadata: Anything else, as JSON.
+
+    Raises:
+        UsageError: The name or the description is empty, or the name has unprintable characters.
+    """
 
     name: str
     description: str
@@ -85,8 +110,8 @@ class ToolSpec:
     metadata: Mapping[str, Json] = _NO_METADATA
 
     def __post_init__(self) -> None:
-        if not self.name or not self.name.isprintable():  # other people's names are theirs; registries check ours
-            raise UsageError(f"tool name {self.name!r} is empty or has characters nobody can see")
+        if not self.name or not self.name.isprintable():  # servers may use other names; registries check ours
+            raise UsageError(f"tool name {self.name!r} is empty or has unprintable characters")
         if not self.description.strip():
             raise UsageError(f"tool {self.name!r} has no description; the model chooses tools by it")
         object.__setattr__(self, "input_schema", freeze(self.input_schema))
@@ -97,5 +122,5 @@ class ToolSpec:
 
     @property
     def namespace(self) -> str:
-        """What stands before the last dot: `fs` of `fs.read`."""
+        """The part before the last dot: `fs` of `fs.read`."""
         return self.name.rpartition(".")[0]

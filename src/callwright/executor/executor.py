@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from callwright.clip import Outputs
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Outcome, Question, ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
@@ -29,7 +29,7 @@ from callwright.tool.base import State
 Observer: TypeAlias = Callable[[Event], None]
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 _NO_TURN = Turn()
-_call = maker(ToolCall)
+_call = make_constructor(ToolCall)
 _log = logging.getLogger("callwright")
 
 

@@ -10,7 +10,7 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments
@@ -22,8 +22,8 @@ from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool
 
-_completed = maker(Completed)
-_output = maker(Output)
+_completed = make_constructor(Completed)
+_output = make_constructor(Output)
 
 
 class FastTool:

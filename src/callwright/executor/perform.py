@@ -10,7 +10,7 @@ from math import inf
 from time import perf_counter
 
 from callwright.clip import READER, Outputs, clip_text
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Crashed, TimedOut, ToolError, ToolFailed
@@ -18,14 +18,14 @@ from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admit import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadlines, is_cancelling
 from callwright.hooks.base import Hook
-from callwright.retry import Clock, RetryPolicy, from_exception
+from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
 from callwright.tool.base import Scope, ToolContext
 from callwright.tool.render import render
 
 Observe = Callable[[Event], None]
-_completed = maker(Completed)
-_output = maker(Output)
+_completed = make_constructor(Completed)
+_output = make_constructor(Output)
 
 
 class Runner:
@@ -99,7 +99,7 @@ class Runner:
                 finally:
                     if deadline is not None:
                         deadlines.stop(deadline)
-            if not self.retry.again(error, attempt, entry.annotations):
+            if not self.retry.should_retry(error, attempt, entry.annotations):
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
@@ -145,7 +145,7 @@ class Runner:
                 returned = await deadlines.limit(hook.seconds, hook.after(pending, outcome))
                 outcome = _replace_outcome(outcome, returned)
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - a hook's failure is its call's failure
-                reason = _describe_exception(raised)
+                reason = _format_exception(raised)
                 error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({reason})")
                 error.__cause__ = raised
                 started = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
@@ -200,12 +200,12 @@ def normalise(raised: BaseException) -> ToolError:
             f"an operation inside the tool timed out: {raised}" if str(raised) else "timed out in the tool"
         )
     else:
-        error = from_exception(raised) or Crashed(_describe_exception(raised))
+        error = detect_transient(raised) or Crashed(_format_exception(raised))
     error.__cause__ = raised
     return error
 
 
-def _describe_exception(raised: BaseException) -> str:
+def _format_exception(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
 
 
