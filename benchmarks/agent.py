@@ -12,7 +12,7 @@ from pathlib import Path
 from callwright import Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, RunLimits
 from callwright.core.content import Text
-from callwright.core.messages import AssistantMessage, AssistantPart, Message, ToolMessage, encoded
+from callwright.core.messages import AssistantMessage, AssistantPart, Message, ToolMessage, encode_messages
 from callwright.executor.turn import Turn
 from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
@@ -74,7 +74,7 @@ class Model:
         self.bytes = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        fragments = encoded(request.messages, self.model, _encode)
+        fragments = encode_messages(request.messages, self.model, _encode)
         self.bytes += len(fragments[-1])
         self._turn = turn = self._turn + 1
         if turn in (2, 22, self._turns - 19, self._turns + 1):  # the clock itself costs as much as half a turn

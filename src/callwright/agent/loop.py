@@ -13,7 +13,7 @@ from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.tool_calls import CallContext, make_calls
 from callwright.agent.transcript import OpenTurn, Transcript
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
 from callwright.core.json import JsonObject, freeze
@@ -27,7 +27,7 @@ from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
 from callwright.tool.schema import adapter_for, parse_options
 
-_request = maker(ModelRequest)
+_request = make_constructor(ModelRequest)
 _MAX_REPAIRS = 2
 """How often the model may correct a final answer that does not match the output schema."""
 _GROWTH_FACTOR = 1.2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.transcript import Ending, OpenTurn, Transcript
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.errors import Cancelled, InvalidArguments
 from callwright.core.events import BatchBegan, CallEnded, Event
@@ -20,7 +20,7 @@ from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
 from callwright.tool.base import State
 
-_turn = maker(Turn)
+_turn = make_constructor(Turn)
 _CUT = "the message reached its token limit inside this call, so the call was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
 

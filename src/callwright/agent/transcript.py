@@ -8,7 +8,7 @@ from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
 from callwright.core.events import BatchBegan
@@ -110,7 +110,7 @@ def find_history_faults(messages: Sequence[object]) -> list[str]:
     return [*faults, f"the last calls have no outcomes: {waiting}"] if waiting else faults
 
 
-_said, _outcomes = maker(Said), maker(ToolMessage)
+_said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
 Emit = Callable[[AgentEvent], None]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import thaw
 from callwright.mcp.config import ServerConfig, servers_of
 from callwright.registry import Registry
@@ -57,4 +57,5 @@ def _read_source(text: str) -> tuple[str, Any]:
     try:
         return source, json.loads(text if source == "--mcp-config" else Path(text).expanduser().read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--mcp-config {source}: {plainly(error)}; give a file name or the JSON itself") from None
+        reason = describe_exception(error)
+        raise UsageError(f"--mcp-config {source}: {reason}; give a file name or the JSON itself") from None

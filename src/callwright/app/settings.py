@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from callwright.app.locations import Locations
 from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict
 from callwright.skills import Skill
 
@@ -169,7 +169,8 @@ def _command_line_layer(text: str) -> SettingsLayer:
     try:
         return parse_layer("command line", text, Path(text).expanduser().read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--settings {text}: {plainly(error)}; give a file name or the settings themselves") from None
+        reason = describe_exception(error)
+        raise UsageError(f"--settings {text}: {reason}; give a file name or the settings themselves") from None
 
 
 def requested_by(layer: SettingsLayer) -> Iterable[str]:

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from callwright.core.errors import ToolError, UsageError, plainly
+from callwright.core.errors import ToolError, UsageError, describe_exception
 from callwright.core.json import FrozenDict, JsonObject, freeze, members_at, skip_space
 from callwright.system.files import open_regular, read_all
 
@@ -81,7 +81,7 @@ def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, ToolError) as error:
-        raise UsageError(f"cannot read the settings in {file}: {plainly(error)}") from None
+        raise UsageError(f"cannot read the settings in {file}: {describe_exception(error)}") from None
     return parse_layer(scope, str(file), text)
 
 

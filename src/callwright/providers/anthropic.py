@@ -18,7 +18,7 @@ from callwright.core.messages import (
     Thinking,
     ToolMessage,
     Usage,
-    revealed_by,
+    find_revealed,
 )
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
@@ -106,7 +106,7 @@ def _document(part: File, source: Block) -> Block:
 
 
 def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]:
-    found = [tools.wire[name] for name in revealed_by(outcome) if name in tools.late]
+    found = [tools.wire[name] for name in find_revealed(outcome) if name in tools.late]
     return [{"type": "tool_reference", "tool_name": name} for name in found]
 
 

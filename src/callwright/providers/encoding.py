@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 from callwright.core.calls import ToolCall
 from callwright.core.content import File, Image
 from callwright.core.json import Json, JsonObject, compact
-from callwright.core.messages import History, Message, Thinking, encoded
+from callwright.core.messages import History, Message, Thinking, encode_messages
 
 Made = TypeVar("Made")
 Pieces: TypeAlias = list[bytes | bytearray]
@@ -59,7 +59,7 @@ def encode_history(
     The joined part is cached with a `History` and only extended: joining thousands of messages again in every turn
     would cost more than the rest of the turn.
     """
-    fragments = encoded(messages, key, encode)
+    fragments = encode_messages(messages, key, encode)
     count = max(0, len(fragments) - unjoined)
     last = list(fragments[count:])
     if not isinstance(messages, History) or not count:
@@ -70,7 +70,7 @@ def encode_history(
 def cache_with_history(messages: History, key: Hashable, make: Callable[[], Made]) -> Made:
     """Return the value cached with a history, or make it now; it lives as long as the history."""
     first = messages[0]
-    return messages.encoded(key, lambda message: make() if message is first else None)[0] or make()
+    return messages.encode(key, lambda message: make() if message is first else None)[0] or make()
 
 
 class _JoinedMessages:

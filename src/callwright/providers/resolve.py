@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from os import environ
 from typing import Literal, TypeAlias
 
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.providers.base import Provider
 
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
@@ -74,7 +74,7 @@ def _load_script(file: str) -> Provider:
     try:
         return ScriptedProvider.from_file(file)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the model 'script:{file}' cannot be read: {plainly(error)}") from None
+        raise UsageError(f"the model 'script:{file}' cannot be read: {describe_exception(error)}") from None
 
 
 def _provider_at_url(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from callwright.core.calls import ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
-from callwright.core.messages import AssistantPart, History, Message, Stop, ToolMessage, revealed_by
+from callwright.core.messages import AssistantPart, History, Message, Stop, ToolMessage, find_revealed
 from callwright.core.spec import Effect, ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.providers.encoding import (
@@ -161,7 +161,7 @@ def late_tools(message: Message) -> tuple[str, ...]:
     """Return the tools that the searches in a message revealed, each once."""
     if not isinstance(message, ToolMessage):
         return ()
-    return tuple(dict.fromkeys(name for outcome in message.outcomes for name in revealed_by(outcome)))
+    return tuple(dict.fromkeys(name for outcome in message.outcomes for name in find_revealed(outcome)))
 
 
 def all_late_tools(messages: Sequence[Message]) -> frozenset[str]:

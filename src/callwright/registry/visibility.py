@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from callwright.core.calls import Outcome
 from callwright.core.errors import InvalidArguments, UnknownTool
 from callwright.core.json import JsonObject
-from callwright.core.messages import revealed_by
+from callwright.core.messages import find_revealed
 from callwright.core.spec import ToolSpec
 from callwright.registry.catalog import SEARCH_NAME
 from callwright.tool.base import Invocation, LazyTool, State, Tool, identify
@@ -80,4 +80,4 @@ def reveal_to(state: State, *names: str) -> None:
 
 def recall_reveals(state: State, outcomes: Iterable[Outcome]) -> None:
     """Show a session the tools that its earlier searches revealed, as after a restart."""
-    reveal_to(state, *(name for outcome in outcomes for name in revealed_by(outcome)))
+    reveal_to(state, *(name for outcome in outcomes for name in find_revealed(outcome)))

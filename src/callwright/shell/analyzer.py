@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.access import Access
 from callwright.shell import syntax
 from callwright.shell.findings import STDIN_SCRIPT, Findings, FoundCommand, Redirects, ScriptContext
@@ -20,7 +20,7 @@ from callwright.shell.syntax import SyntaxWalker
 from callwright.shell.words import LITERAL, Folders, Word, enter_folder, home_folder, normalize_path, single_folder
 from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
 
-_command = maker(SimpleCommand)
+_command = make_constructor(SimpleCommand)
 _FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
 NOT_BASH = "it cannot be parsed as bash"
 _READ_ONLY = Verdict.READ_ONLY

@@ -6,7 +6,7 @@ from typing import Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage, encoded
+from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage, encode_messages
 from callwright.hooks.builtin import Redact
 from callwright.telemetry.attributes import FINISHES
 
@@ -19,7 +19,7 @@ class Content:
 
     def render_messages(self, messages: Sequence[Message]) -> str:
         """Render a conversation; messages are cached, because every request contains all earlier ones."""
-        return f"[{','.join(encoded(messages, self, self._line))}]"
+        return f"[{','.join(encode_messages(messages, self, self._line))}]"
 
     def render_reply(self, message: AssistantMessage) -> str:
         """Render a model message as a list of one, as the conventions require."""

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, TextIO, TypeAlias
 
 from callwright.core.calls import Completed, Failed
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallRetried, Event, QuestionsRaised
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
@@ -194,7 +194,7 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
         named = isinstance(target, (str, PathLike))
         handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
     except OSError as error:
-        raise UsageError(f"cannot write the log {target}: {plainly(error)}; choose another file") from None
+        raise UsageError(f"cannot write the log {target}: {describe_exception(error)}; choose another file") from None
     handler.setFormatter(JsonLines())
     logger = logging.Logger(
         "callwright.events", level

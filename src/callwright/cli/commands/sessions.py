@@ -15,7 +15,7 @@ from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.startup import find_session
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SqliteStore, export_jsonl
 from callwright.sessions.records import sum_usage
 
@@ -148,7 +148,7 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
         try:
             options.output.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"--output {options.output}: {plainly(error)}; name another file") from None
+            raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
         print(f"wrote {options.output}", file=sys.stderr)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 
 
 def load_output_schema(given: str) -> object:
@@ -36,7 +36,8 @@ def _read(name: str) -> str:
     try:
         return Path(name).expanduser().read_text("utf-8")
     except OSError as error:
-        raise UsageError(f"--json-schema {name}: {plainly(error)}; give a file name or the schema itself") from None
+        reason = describe_exception(error)
+        raise UsageError(f"--json-schema {name}: {reason}; give a file name or the schema itself") from None
 
 
 class _SchemaValidator:

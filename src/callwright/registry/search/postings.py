@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import fsum, log  # fsum does not depend on the order of a set
 
-from callwright.core._fast import maker
+from callwright.core._fast import make_constructor
 from callwright.core.json import Json
 from callwright.core.spec import ToolSpec
 from callwright.registry.search.text import SYNONYMS, Spelling, normalize_name, terms
@@ -45,7 +45,7 @@ class WeightedTool:
     """The texts whose neighbouring terms count as phrases."""
 
 
-_make_weighted = maker(WeightedTool)
+_make_weighted = make_constructor(WeightedTool)
 
 
 def weigh_tool(spec: ToolSpec) -> WeightedTool:
