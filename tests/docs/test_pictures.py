@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALL = sorted(PICTURES.glob("*.svg"))
-PARTS = ["## What to type", "## What you see", "## What happened", "## What next"]
+PARTS = ["## Steps", "## Result", "## Explanation", "## Next"]
 
 
 def draw(*rows: Row) -> str:
