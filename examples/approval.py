@@ -1,4 +1,4 @@
-"""A run that needs a yes ends as Paused; any process resumes it with the answer. What was shown is what runs, once."""
+"""A run that needs an approval returns Paused; any process can resume it with the answer."""
 
 import asyncio
 import tempfile

@@ -1,4 +1,4 @@
-"""A registry behind an MCP gateway, used by the official client over HTTP: pip install 'callwright[mcp]'."""
+"""Serve a registry over MCP and call it with the official client: pip install 'callwright[mcp]'."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from callwright import Effect, Executor, Registry, tool
 from callwright.serve import Gateway, HttpOptions
-from callwright.serve.http import listening
+from callwright.serve.http import listen
 
 
 @tool(effect=Effect.READ)
@@ -20,7 +20,7 @@ async def add(a: int, b: int) -> dict[str, int]:
 async def main() -> None:
     registry = Registry(add)
     options = HttpOptions(port=0, token="secret")
-    async with listening(Gateway(registry, Executor(registry)), options) as (url, _):
+    async with listen(Gateway(registry, Executor(registry)), options) as (url, _):
         print("serving", url.rpartition(":")[0])
         async with (
             httpx2.AsyncClient(headers={"Authorization": "Bearer secret"}) as http,

@@ -1,4 +1,4 @@
-"""What a set of rules says to shell lines, and why."""
+"""Judge shell commands with a set of rules and print the reasons."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""One turn of five calls: a write waits for the read it conflicts with, two calls go wrong, all have an outcome."""
+"""One turn of five calls: a write waits for a conflicting read, two calls fail, and each call has an outcome."""
 
 import asyncio
 

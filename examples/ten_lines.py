@@ -1,4 +1,4 @@
-"""An agent in ten lines. A script answers; with a model's name as argument, such as `anthropic:…`, that model does."""
+"""An agent in ten lines, with a scripted model; pass a model name such as `anthropic:…` to use a real one."""
 
 import sys
 

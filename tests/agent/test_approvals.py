@@ -1,4 +1,4 @@
-"""Pausing for a person, and going on: in this process, in another, or not at all."""
+"""Approval pauses of an agent, resumed in the same process, in another one, or not at all."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ def outcomes_of(message: object) -> Sequence[Completed | Failed]:
     return message.outcomes
 
 
-async def test_a_question_pauses_the_run_and_the_answer_finishes_it() -> None:
+async def test_question_pauses_run_and_answer_finishes_it() -> None:
     with ScriptedProvider([paying("1", 5), ToolCall("2", "balance"), paying("3", 7)], "done") as provider:
         agent = Agent(provider, [pay, balance])
         paused = await agent.run("pay", session="s")
@@ -58,7 +58,7 @@ async def test_a_question_pauses_the_run_and_the_answer_finishes_it() -> None:
     assert [type(outcome) for outcome in told] == [Completed, Completed, Failed]
 
 
-async def test_a_run_without_a_session_can_be_resumed_by_the_id_it_was_given() -> None:
+async def test_unnamed_session_resumes_by_its_generated_id() -> None:
     agent = Agent(ScriptedProvider(paying("1", 5), "done"), [pay])
     paused = await agent.run("pay")
     assert isinstance(paused, Paused)
@@ -66,7 +66,7 @@ async def test_a_run_without_a_session_can_be_resumed_by_the_id_it_was_given() -
     assert paid == [5]
 
 
-async def test_resuming_without_answers_asks_again_and_partial_answers_are_kept() -> None:
+async def test_resume_without_answers_asks_again_keeps_partial_ones() -> None:
     agent = Agent(ScriptedProvider([paying("1", 5), paying("2", 7)], "done"), [pay])
     paused = await agent.run("pay", session="s")
     assert isinstance(paused, Paused)
@@ -76,7 +76,7 @@ async def test_resuming_without_answers_asks_again_and_partial_answers_are_kept(
     assert paid == [5, 7]
 
 
-async def test_a_new_prompt_while_questions_are_open_closes_them_unrun() -> None:
+async def test_new_prompt_closes_open_questions_without_running() -> None:
     with ScriptedProvider([paying("1", 5), ToolCall("2", "balance")], "as you wish") as provider:
         agent = Agent(provider, [pay, balance])
         paused = await agent.run("pay", session="s")
@@ -90,7 +90,7 @@ async def test_a_new_prompt_while_questions_are_open_closes_them_unrun() -> None
     assert paid == []
 
 
-async def test_an_approval_given_before_a_restart_counts_after_it_and_only_once(tmp_path: Path) -> None:
+async def test_approval_survives_restart_and_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     async with SqliteStore(path) as store:
         paused = await Agent(ScriptedProvider(paying("1", 5)), [pay], sessions=store).run("pay", session="s")
@@ -106,7 +106,7 @@ async def test_an_approval_given_before_a_restart_counts_after_it_and_only_once(
     assert paid == [5]
 
 
-async def test_a_person_on_the_spot_is_asked_and_streamed() -> None:
+async def test_ask_callback_answers_during_the_run() -> None:
     async def ask(questions: Sequence[Question]) -> Answers:
         return Answers.approving(questions)
 
@@ -116,12 +116,12 @@ async def test_a_person_on_the_spot_is_asked_and_streamed() -> None:
     assert isinstance(events[-1], Done) and paid == [5]
 
 
-async def test_resuming_a_session_that_is_not_there_is_a_clear_error() -> None:
+async def test_resume_of_missing_session_is_an_error() -> None:
     with pytest.raises(SessionError, match="no session 'nowhere'"):
         await Agent(ScriptedProvider(), sessions=MemoryStore()).resume("nowhere")
 
 
-async def test_the_model_sees_nothing_of_a_paused_turn_before_it_is_closed() -> None:
+async def test_paused_turn_is_hidden_from_model_until_closed() -> None:
     def reply(request: ModelRequest) -> str | ToolCall:
         assert find_history_faults(request.messages) == []
         return paying("1", len(request.messages))

@@ -1,4 +1,4 @@
-"""Long conversations are made shorter without being broken."""
+"""Compaction of long conversations."""
 
 from pathlib import Path
 
@@ -59,19 +59,19 @@ def agent_with(model: Talkative, plan: Compaction, store: MemoryStore | SqliteSt
     )
 
 
-async def test_a_long_conversation_is_summarised_through_the_provider_and_goes_on() -> None:
+async def test_long_conversation_is_summarised_and_continues() -> None:
     model = Talkative(12)
     agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
     result = await agent.run("the task", session="s")
     assert isinstance(result, Done) and result.usage.total >= 110
-    wishes = [request for request in model.seen if asked_for_summary(request)]
-    assert wishes and all(request.system == "be brief" and request.tools for request in model.seen)
+    summary_requests = [request for request in model.seen if asked_for_summary(request)]
+    assert summary_requests and all(request.system == "be brief" and request.tools for request in model.seen)
     messages = await agent.messages("s")
     assert find_history_faults(messages) == [] and len(messages) < 12
     assert isinstance(messages[0], UserMessage) and "it was about é" in str(messages[0].content)
 
 
-async def test_old_outputs_can_be_dropped_to_files_instead() -> None:
+async def test_drop_method_moves_old_outputs_to_files() -> None:
     model = Talkative(12)
     agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500, method="drop"))
     assert isinstance(await agent.run("the task", session="s"), Done)
@@ -83,7 +83,7 @@ async def test_old_outputs_can_be_dropped_to_files_instead() -> None:
     assert Path(path).read_text() == "1 " + "é" * 4000
 
 
-async def test_a_request_that_is_too_large_is_made_smaller_once() -> None:
+async def test_too_large_request_is_compacted_once() -> None:
     model = Talkative(4)
     script = ScriptedProvider.answering(model)
     refused = 0
@@ -104,7 +104,7 @@ async def test_a_request_that_is_too_large_is_made_smaller_once() -> None:
     assert find_history_faults(await agent.messages("s")) == []
 
 
-async def test_a_summary_that_fails_leaves_the_rest_and_says_so() -> None:
+async def test_failed_summary_keeps_the_tail_with_a_notice() -> None:
     model = Talkative(8)
 
     def broken(request: ModelRequest) -> Line:
@@ -116,7 +116,7 @@ async def test_a_summary_that_fails_leaves_the_rest_and_says_so() -> None:
     assert "was removed" in str((await agent.messages("s"))[0])
 
 
-async def test_a_compacted_conversation_is_the_same_after_a_restart(tmp_path: Path) -> None:
+async def test_compacted_history_is_the_same_after_restart(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "s.db") as store:
         agent = agent_with(Talkative(8), Compaction(at_tokens=5000, keep_tokens=1500), store)
         await agent.run("the task", session="s")
@@ -141,7 +141,7 @@ histories = st.lists(
 
 
 @given(histories, st.integers(0, 3000))
-def test_a_cut_never_parts_a_call_from_its_outcome(history: list[Message], keep: int) -> None:
+def test_compaction_keeps_calls_with_their_outcomes(history: list[Message], keep: int) -> None:
     cut = find_tail_start(history, keep)
     assert 0 <= cut < len(history)
     assert not isinstance(history[cut], ToolMessage)
@@ -149,11 +149,11 @@ def test_a_cut_never_parts_a_call_from_its_outcome(history: list[Message], keep:
 
 
 @given(histories, st.integers(0, 20))
-def test_dropping_outputs_keeps_every_pair(history: list[Message], before: int) -> None:
+def test_dropping_outputs_keeps_every_call_pair(history: list[Message], before: int) -> None:
     assert find_history_faults(drop_outputs(history, before, Outputs(), readable=False)) == []
 
 
-async def test_a_person_may_have_a_session_summarised_with_what_matters_to_them() -> None:
+async def test_compact_summarises_with_the_given_focus() -> None:
     model = ScriptedProvider("first answer", "the summary", "second answer")
     agent = Agent(model, [], sessions=MemoryStore())
     await agent.run("hello", session="s")
@@ -168,7 +168,7 @@ async def test_a_person_may_have_a_session_summarised_with_what_matters_to_them(
 
 
 @pytest.mark.parametrize("reply", [ProviderError("no", fault="invalid"), " "])
-async def test_a_summary_that_cannot_be_had_leaves_the_session_as_it_was(reply: Line) -> None:
+async def test_failed_compact_leaves_session_unchanged(reply: Line) -> None:
     agent = Agent(ScriptedProvider("first answer", reply), [], sessions=MemoryStore())
     await agent.run("hello", session="s")
     kept = await agent.messages("s")

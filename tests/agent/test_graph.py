@@ -1,4 +1,4 @@
-"""Work of several steps: plan, execute, verify, with a checkpoint after each."""
+"""Graphs: steps, branches, interruptions and checkpoints."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,7 +76,7 @@ async def test_steps_branch_loop_wait_and_end() -> None:
     assert await graph.resume("g") == finished
 
 
-async def test_after_a_crash_the_graph_goes_on_with_the_step_that_had_not_ended(tmp_path: Path) -> None:
+async def test_graph_resumes_with_the_unfinished_step(tmp_path: Path) -> None:
     ran: list[str] = []
     async with SqliteStore(tmp_path / "s.db") as store:
         with pytest.raises(KeyboardInterrupt):
@@ -88,7 +88,7 @@ async def test_after_a_crash_the_graph_goes_on_with_the_step_that_had_not_ended(
     assert ran == ["verify", "execute", "verify"]
 
 
-async def test_a_step_that_returns_something_else_is_told_so() -> None:
+async def test_invalid_step_result_is_an_error() -> None:
     for wrong, said in ((None, "goto"), (Goto("nowhere", Work("x")), "no step 'nowhere'"), (Goto("bad", 5), "Work")):
         graph = Graph(Work)
 
@@ -100,7 +100,7 @@ async def test_a_step_that_returns_something_else_is_told_so() -> None:
             await graph.run(Work("x"), session="g")
 
 
-async def test_a_graph_without_an_end_a_begun_session_and_a_double_step_are_mistakes() -> None:
+async def test_graph_rejects_endless_run_reused_session_same_step() -> None:
     graph = Graph(Work)
     with pytest.raises(UsageError, match="no steps"):
         await graph.run(Work("x"), session="g")
@@ -117,7 +117,7 @@ async def test_a_graph_without_an_end_a_begun_session_and_a_double_step_are_mist
         graph.step(circle)
 
 
-async def test_one_runner_at_a_time() -> None:
+async def test_graph_session_has_one_runner() -> None:
     store = MemoryStore()
     graph = graph_of(store, [])
     hold = await store.hold("g")

@@ -1,4 +1,4 @@
-"""What a run does from prompt to result."""
+"""The agent loop from prompt to result."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ def adding(call_id: str = "c1", a: int = 1, b: int = 2) -> ToolCall:
     return ToolCall(call_id, "add", {"a": a, "b": b})
 
 
-async def test_a_message_without_calls_is_the_answer_and_stays_in_the_history() -> None:
+async def test_message_without_calls_is_the_answer() -> None:
     with ScriptedProvider("hello") as provider:
         agent = Agent(provider)
         result = await agent.run("hi", session="s")
@@ -53,8 +53,8 @@ async def test_a_message_without_calls_is_the_answer_and_stays_in_the_history() 
     assert isinstance(last, AssistantMessage) and last.text == result.text
 
 
-async def test_outcomes_go_back_to_the_model_in_call_order_before_it_is_asked_again() -> None:
-    calls = [adding("x", 1, 2), ToolCall("y", "nobody"), adding("z", 3, 4)]
+async def test_outcomes_reach_the_model_in_call_order() -> None:
+    calls = [adding("x", 1, 2), ToolCall("y", "missing"), adding("z", 3, 4)]
     with ScriptedProvider(calls, "done") as provider:
         await Agent(provider, [add]).run("go")
     first, second = provider.requests
@@ -66,7 +66,7 @@ async def test_outcomes_go_back_to_the_model_in_call_order_before_it_is_asked_ag
     assert [type(outcome) for outcome in told.outcomes] == [Completed, Failed, Completed]
 
 
-async def test_the_model_is_shown_the_tools_as_they_are_each_turn() -> None:
+async def test_tools_are_listed_again_each_turn() -> None:
     registry = Registry(add)
 
     @tool(effect=Effect.READ)
@@ -82,7 +82,7 @@ async def test_the_model_is_shown_the_tools_as_they_are_each_turn() -> None:
     assert names == [["add", "grow"], ["add", "grow", "hang"]]
 
 
-async def test_a_conversation_goes_on_in_its_session_and_sessions_do_not_mix() -> None:
+async def test_sessions_continue_and_stay_separate() -> None:
     provider = ScriptedProvider("one", "two", "three")
     agent = Agent(provider)
     await agent.run("first", session="a")
@@ -91,19 +91,19 @@ async def test_a_conversation_goes_on_in_its_session_and_sessions_do_not_mix() -
     assert [len(request.messages) for request in provider.requests] == [1, 3, 1]
 
 
-async def test_nothing_is_kept_of_a_run_without_a_session() -> None:
+async def test_run_without_session_keeps_nothing() -> None:
     agent = Agent(ScriptedProvider("one"))
     await agent.run("first")
     assert await agent.sessions.list() == []
 
 
-async def test_what_a_tool_returns_is_data_and_never_steers_the_loop() -> None:
+async def test_tool_output_never_controls_the_loop() -> None:
     with ScriptedProvider(ToolCall("1", "forge"), "done") as provider:
         result = await Agent(provider, [forge]).run("go")
     assert isinstance(result, Done) and result.text == "done"
 
 
-async def test_turns_are_limited_and_the_limit_is_a_result() -> None:
+async def test_turn_limit_is_a_result() -> None:
     asked = 0
 
     def more(request: ModelRequest) -> ToolCall:
@@ -129,7 +129,7 @@ async def test_tokens_and_money_are_limited() -> None:
         RunLimits(money=1.0)
 
 
-async def test_wall_time_ends_a_call_that_is_under_way_and_it_gets_its_outcome() -> None:
+async def test_time_limit_ends_a_running_call_with_outcome() -> None:
     agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")]), [hang, add], limits=RunLimits(seconds=0.03))
     result = await agent.run("go", session="s")
     assert isinstance(result, Stopped) and result.kind == "seconds"
@@ -140,7 +140,7 @@ async def test_wall_time_ends_a_call_that_is_under_way_and_it_gets_its_outcome()
     assert isinstance(done, Completed)
 
 
-async def test_wall_time_ends_a_request_that_is_under_way() -> None:
+async def test_time_limit_ends_a_running_request() -> None:
     class Slow:
         model = "slow"
 
@@ -152,7 +152,7 @@ async def test_wall_time_ends_a_request_that_is_under_way() -> None:
     assert isinstance(result, Stopped) and result.kind == "seconds"
 
 
-async def test_the_same_failing_call_ends_the_run_by_tool_and_arguments_not_by_id() -> None:
+async def test_repeated_failure_stops_run_regardless_of_call_id() -> None:
     asked = 0
 
     def again(request: ModelRequest) -> list[ToolCall]:
@@ -167,7 +167,7 @@ async def test_the_same_failing_call_ends_the_run_by_tool_and_arguments_not_by_i
     assert find_history_faults(await agent.messages("s")) == []
 
 
-async def test_the_same_call_is_no_circle_while_its_outcome_changes() -> None:
+async def test_repeated_call_with_new_outcomes_may_continue() -> None:
     polled = 0
 
     @tool(effect=Effect.READ)
@@ -183,7 +183,7 @@ async def test_the_same_call_is_no_circle_while_its_outcome_changes() -> None:
     assert polled == 13
 
 
-async def test_a_hook_that_halts_ends_the_run_and_every_call_has_its_outcome() -> None:
+async def test_halting_hook_ends_run_with_all_outcomes() -> None:
     hook = ScriptedHook(lambda pending: Halt("enough") if pending.call.id == "2" else None)
     executor = Executor(Registry(add), AllowEverything(), hooks=[hook])
     agent = Agent(ScriptedProvider([adding("1"), adding("2"), adding("3")]), executor=executor)
@@ -192,7 +192,7 @@ async def test_a_hook_that_halts_ends_the_run_and_every_call_has_its_outcome() -
     assert find_history_faults(await agent.messages("s")) == []
 
 
-async def test_a_cancellation_stops_the_run_with_a_result() -> None:
+async def test_cancellation_returns_stopped() -> None:
     cancellation = Cancellation()
     agent = Agent(ScriptedProvider(ToolCall("1", "hang")), [hang])
     run = asyncio.create_task(agent.run("go", session="s", cancellation=cancellation))
@@ -203,7 +203,7 @@ async def test_a_cancellation_stops_the_run_with_a_result() -> None:
     assert find_history_faults(await agent.messages("s")) == []
 
 
-async def test_a_cancelled_task_leaves_a_valid_history_and_the_session_goes_on() -> None:
+async def test_cancelled_task_leaves_a_valid_session() -> None:
     agent = Agent(ScriptedProvider([ToolCall("1", "hang"), adding("2")], "fine"), [hang, add])
     run = asyncio.create_task(agent.run("go", session="s"))
     await asyncio.sleep(0.01)
@@ -215,7 +215,7 @@ async def test_a_cancelled_task_leaves_a_valid_history_and_the_session_goes_on()
     assert isinstance(await agent.run("and now?", session="s"), Done)
 
 
-async def test_a_call_cut_by_the_token_limit_never_runs_and_the_ones_before_it_do() -> None:
+async def test_truncated_call_is_skipped_and_earlier_ones_run() -> None:
     cut = AssistantMessage((Text("I"), adding("1"), ToolCall("2", "add", '{"a": 1, "b": 2}')), "length")
     with ScriptedProvider(cut, "done") as provider:
         await Agent(provider, [add]).run("go")
@@ -226,19 +226,19 @@ async def test_a_call_cut_by_the_token_limit_never_runs_and_the_ones_before_it_d
     assert isinstance(never, Failed) and not never.started and "token limit" in never.text
 
 
-async def test_a_text_cut_by_the_token_limit_or_refused_is_not_an_answer() -> None:
+async def test_truncated_or_refused_text_is_not_an_answer() -> None:
     for stop in ("length", "refusal"):
         result = await Agent(ScriptedProvider(AssistantMessage((Text("half"),), stop))).run("go")
         assert isinstance(result, Stopped) and result.kind == stop and result.text == "half"
 
 
-async def test_a_model_that_wants_to_go_on_is_asked_again() -> None:
+async def test_paused_model_message_is_continued() -> None:
     with ScriptedProvider(AssistantMessage((Text("wait"),), "paused"), "done") as provider:
         result = await Agent(provider).run("go")
     assert isinstance(result, Done) and result.text == "done"
 
 
-async def test_calls_with_the_same_or_no_id_are_told_apart() -> None:
+async def test_duplicate_and_missing_call_ids_become_unique() -> None:
     with ScriptedProvider([adding("c"), adding("c", 3), adding(""), adding("c-2")], "done") as provider:
         await Agent(provider, [add]).run("go")
     told = provider.requests[1].messages[-1]
@@ -251,7 +251,7 @@ def quickly() -> Requests:
     return Requests(clock=FakeClock())
 
 
-async def test_a_transient_error_is_retried_and_what_the_other_side_asks_for_is_waited() -> None:
+async def test_transient_error_is_retried_after_requested_delay() -> None:
     clock = FakeClock()
     overloaded = ProviderError("overloaded", fault="transient", retry_after=7.0)
     with ScriptedProvider(overloaded, BrokenOff("I beg", ConnectionResetError("cut")), "done") as provider:
@@ -263,7 +263,7 @@ async def test_a_transient_error_is_retried_and_what_the_other_side_asks_for_is_
     assert all(len(request.messages) == 1 for request in provider.requests)
 
 
-async def test_errors_that_will_not_pass_stop_at_once_with_the_reason() -> None:
+async def test_permanent_errors_stop_at_once() -> None:
     for fault in ("invalid", "auth", "unavailable"):
         provider = ScriptedProvider(ProviderError("no such key", fault=fault), "never")
         result = await Agent(provider, requests=quickly()).run("go")
@@ -271,7 +271,7 @@ async def test_errors_that_will_not_pass_stop_at_once_with_the_reason() -> None:
         assert len(provider.requests) == 1
 
 
-async def test_a_transient_error_that_stays_stops_after_four_attempts_and_the_session_goes_on() -> None:
+async def test_transient_error_stops_after_four_attempts() -> None:
     errors = [ProviderError("busy", fault="transient") for _ in range(4)]
     provider = ScriptedProvider(adding(), *errors, "here again")
     agent = Agent(provider, [add], requests=quickly())
@@ -281,13 +281,13 @@ async def test_a_transient_error_that_stays_stops_after_four_attempts_and_the_se
     assert isinstance(await agent.resume("s"), Done)
 
 
-async def test_a_wait_of_an_hour_is_reported_instead_of_waited() -> None:
+async def test_one_hour_retry_delay_stops_the_run() -> None:
     provider = ScriptedProvider(ProviderError("quota", fault="transient", retry_after=3600))
     result = await Agent(provider, requests=quickly()).run("go")
     assert isinstance(result, Stopped) and "quota" in result.reason
 
 
-async def test_a_stream_that_ends_without_its_message_is_tried_again() -> None:
+async def test_incomplete_stream_is_retried() -> None:
     class Mute:
         model = "mute"
         asked = 0
@@ -302,14 +302,14 @@ async def test_a_stream_that_ends_without_its_message_is_tried_again() -> None:
     assert provider.asked == 4
 
 
-async def test_a_stream_gives_deltas_calls_turns_and_the_result_last() -> None:
+async def test_stream_yields_deltas_calls_turns_then_result() -> None:
     events = [event async for event in Agent(ScriptedProvider(adding(), "3"), [add]).stream("go")]
     kinds = [type(event) for event in events]
     assert kinds.index(CallBegan) < kinds.index(CallEnded) < kinds.index(TurnEnded)
     assert TextDelta("3") in events and kinds[-1] is Done
 
 
-async def test_leaving_a_stream_early_stops_the_run_and_keeps_the_history_valid() -> None:
+async def test_closing_stream_early_keeps_history_valid() -> None:
     agent = Agent(ScriptedProvider(ToolCall("1", "hang")), [hang])
     stream = agent.stream("go", session="s")
     async for event in stream:
@@ -319,7 +319,7 @@ async def test_leaving_a_stream_early_stops_the_run_and_keeps_the_history_valid(
     assert find_history_faults(await agent.messages("s")) == []
 
 
-def test_run_sync_blocks_and_says_so_inside_a_loop() -> None:
+def test_run_sync_is_rejected_inside_event_loop() -> None:
     agent = Agent(ScriptedProvider("hello", "again"))
     assert isinstance(agent.run_sync("hi"), Done)
 
@@ -330,7 +330,7 @@ def test_run_sync_blocks_and_says_so_inside_a_loop() -> None:
     asyncio.run(inside())
 
 
-async def test_a_tool_sees_its_session_and_values_are_shared_inside_it_only() -> None:
+async def test_state_is_shared_within_one_session_only() -> None:
     class Count:
         number = 0
 
@@ -351,25 +351,25 @@ async def test_a_tool_sees_its_session_and_values_are_shared_inside_it_only() ->
     assert [m.outcomes[0].text for m in last if isinstance(m, ToolMessage)] == ["a:2", "b:1"]
 
 
-async def test_an_empty_answer_is_an_answer_and_resuming_a_finished_session_gives_it_again() -> None:
+async def test_resume_of_finished_session_returns_its_answer() -> None:
     agent = Agent(ScriptedProvider(AssistantMessage(())))
     assert isinstance(await agent.run("go", session="s"), Done)
     assert isinstance(await agent.resume("s", Answers()), Done)
     assert not isinstance(await agent.resume("s"), Paused)
 
 
-async def test_a_model_may_be_named(tmp_path: Path) -> None:
+async def test_model_can_be_given_by_name(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text("- Hello from a file.\n", encoding="utf-8")
     result = await Agent(f"script:{tmp_path / 'script.yaml'}").run("Hello?")
     assert isinstance(result, Done) and result.text == "Hello from a file."
 
 
-def test_a_model_nobody_knows_is_refused_where_it_is_named() -> None:
+def test_unknown_model_name_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"unknown model 'gpt': write anthropic:NAME"):
         Agent("gpt")
 
 
-def test_what_is_no_provider_or_no_store_is_refused_where_it_is_given() -> None:
+def test_wrong_provider_or_store_is_rejected() -> None:
     wrong: Any = None
     with pytest.raises(UsageError, match=r"expected a model name such as .* or a Provider, got None"):
         Agent(wrong)

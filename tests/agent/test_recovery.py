@@ -1,4 +1,4 @@
-"""What `resume` makes of each state a killed process can leave behind."""
+"""What `resume` does with each state that a killed process can leave."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -91,18 +91,18 @@ async def outcomes(store: SqliteStore) -> tuple[Completed | Failed, ...]:
     return next(message for message in messages if isinstance(message, ToolMessage)).outcomes
 
 
-async def test_a_prompt_that_was_never_answered_is_asked_again(store: SqliteStore) -> None:
+async def test_unanswered_prompt_is_requested_again(store: SqliteStore) -> None:
     await left(store)
     assert isinstance(await agent_on(store, "hello").resume("s"), Done)
 
 
-async def test_calls_that_had_not_begun_are_made_now(store: SqliteStore) -> None:
+async def test_calls_not_started_before_crash_run_now(store: SqliteStore) -> None:
     await left(store, spoken(CHARGE))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     assert ran == ["charge 1"]
 
 
-async def test_a_started_call_is_reported_as_unknown_and_never_repeated(store: SqliteStore) -> None:
+async def test_started_call_is_reported_unknown_not_repeated(store: SqliteStore) -> None:
     await left(store, spoken(CHARGE), begun(CHARGE))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     (lost,) = await outcomes(store)
@@ -111,7 +111,7 @@ async def test_a_started_call_is_reported_as_unknown_and_never_repeated(store: S
     assert ran == []
 
 
-async def test_a_call_that_had_ended_keeps_its_outcome_while_its_sibling_is_unknown(store: SqliteStore) -> None:
+async def test_ended_call_keeps_outcome_beside_unknown_sibling(store: SqliteStore) -> None:
     other = ToolCall("d", "charge", {"n": 3})
     done = Completed(CHARGE, Output("charged 1"))
     await left(store, spoken(CHARGE, other), begun(CHARGE, other), Ended(done))
@@ -122,7 +122,7 @@ async def test_a_call_that_had_ended_keeps_its_outcome_while_its_sibling_is_unkn
     assert ran == []
 
 
-async def test_an_idempotent_call_is_repeated_with_the_same_key(store: SqliteStore) -> None:
+async def test_idempotent_call_is_repeated_with_same_key(store: SqliteStore) -> None:
     await Executor(Registry(put), AllowEverything()).execute([PUT], turn=Turn("s", "t1"))
     before = ran.copy()
     await left(store, spoken(PUT), begun(PUT))
@@ -131,7 +131,7 @@ async def test_an_idempotent_call_is_repeated_with_the_same_key(store: SqliteSto
     assert isinstance((await outcomes(store))[0], Completed)
 
 
-async def test_a_repeated_call_may_make_calls_of_its_own(store: SqliteStore) -> None:
+async def test_repeated_call_may_make_inner_calls(store: SqliteStore) -> None:
     @tool(effect=Effect.READ)
     async def both(context: ToolContext) -> str:
         """Make two calls."""
@@ -146,14 +146,14 @@ async def test_a_repeated_call_may_make_calls_of_its_own(store: SqliteStore) -> 
     assert isinstance(outcome, Completed) and outcome.text == "put 1 and put 2"
 
 
-async def test_an_idempotent_call_that_would_now_do_something_else_is_not_repeated(store: SqliteStore) -> None:
+async def test_changed_idempotent_call_is_not_repeated(store: SqliteStore) -> None:
     await left(store, spoken(PUT), Began({"p": "the digest of other arguments"}))
     assert isinstance(await agent_on(store, "ok").resume("s"), Done)
     assert ran == []
     assert isinstance((await outcomes(store))[0], Failed)
 
 
-async def test_a_new_prompt_after_a_crash_closes_the_turn_without_running_anything(store: SqliteStore) -> None:
+async def test_new_prompt_after_crash_closes_turn_unrun(store: SqliteStore) -> None:
     await left(store, spoken(CHARGE, PUT), Began({"c": "1", "p": "2"}), Ended(Completed(CHARGE, Output("charged"))))
     assert isinstance(await agent_on(store, "ok").run("what happened?", session="s"), Done)
     done, lost = await outcomes(store)
@@ -162,7 +162,7 @@ async def test_a_new_prompt_after_a_crash_closes_the_turn_without_running_anythi
     assert ran == []
 
 
-async def test_answers_that_were_stored_count_without_being_given_again(store: SqliteStore) -> None:
+async def test_stored_answers_count_after_restart(store: SqliteStore) -> None:
     asking = Executor(Registry(charge))
     paused = await agent_on(store, CHARGE, executor=asking).run("go", session="s")
     assert isinstance(paused, Paused)
@@ -173,7 +173,7 @@ async def test_answers_that_were_stored_count_without_being_given_again(store: S
     assert ran == ["charge 1"]
 
 
-async def test_a_paused_session_says_what_it_waits_for_after_a_restart(store: SqliteStore) -> None:
+async def test_paused_session_returns_questions_after_restart(store: SqliteStore) -> None:
     await agent_on(store, CHARGE, executor=Executor(Registry(charge))).run("go", session="s")
     assert any(isinstance(record, Asked) for record in await store.read("s"))
     again = await agent_on(store, executor=Executor(Registry(charge))).resume("s", Answers())
@@ -181,7 +181,7 @@ async def test_a_paused_session_says_what_it_waits_for_after_a_restart(store: Sq
     assert ran == []
 
 
-async def test_what_is_about_to_run_is_stored_before_it_runs_and_outcomes_before_the_model_sees_them(
+async def test_starts_and_outcomes_are_stored_first(
     store: SqliteStore,
 ) -> None:
     seen: list[list[str]] = []
@@ -198,7 +198,7 @@ async def test_what_is_about_to_run_is_stored_before_it_runs_and_outcomes_before
     assert seen == [["Said", "Said", "Began"]]
 
 
-async def test_a_store_that_cannot_write_what_is_about_to_run_lets_nothing_run(store: SqliteStore) -> None:
+async def test_nothing_runs_if_its_start_cannot_be_stored(store: SqliteStore) -> None:
     agent = agent_on(store, "hi", CHARGE)
     await agent.run("hello", session="s")
 
@@ -214,21 +214,21 @@ async def test_a_store_that_cannot_write_what_is_about_to_run_lets_nothing_run(s
     assert ran == []
 
 
-async def test_a_second_run_of_a_session_is_refused_while_the_first_goes_on(store: SqliteStore) -> None:
+async def test_second_run_of_busy_session_is_rejected(store: SqliteStore) -> None:
     hold = await store.hold("s")
     with pytest.raises(SessionBusy, match="another run"):
         await agent_on(store, "hi").run("hello", session="s")
     await hold.release()
 
 
-async def test_a_limit_can_be_resumed_from(store: SqliteStore) -> None:
+async def test_resume_continues_after_a_limit(store: SqliteStore) -> None:
     agent = agent_on(store, CHARGE, "ok")
     agent.limits = RunLimits(turns=1)
     assert isinstance(await agent.run("go", session="s"), Stopped)
     assert isinstance(await agent.resume("s"), Done)
 
 
-async def test_a_session_costs_two_synced_writes_per_turn(store: SqliteStore) -> None:
+async def test_turn_costs_two_synced_writes(store: SqliteStore) -> None:
     writes = 0
     hold_of = store.hold
 

@@ -1,4 +1,4 @@
-"""An agent as a tool of another: own tools and budget, inherited denials, person, stop switch and bill."""
+"""Agents as tools: own tools and limits, inherited denials, hooks, `ask` and cancellation."""
 
 import asyncio
 from collections.abc import Sequence
@@ -86,12 +86,12 @@ def outer(child: Agent, executor: Executor | None = None, **more: object) -> Age
     return Agent(ScriptedProvider(DELEGATE, "done"), executor=executor, **more)  # type: ignore[arg-type] - as Agent takes them
 
 
-async def test_the_inner_answer_is_the_calls_output() -> None:
+async def test_inner_answer_is_the_call_output() -> None:
     outcome = await outcome_of(outer(inner(NOTE, "written")))
     assert isinstance(outcome, Completed) and outcome.text == "written" and wrote == ["x"]
 
 
-async def test_a_child_never_gets_wider_permissions_than_its_parent() -> None:
+async def test_child_never_exceeds_parent_permissions() -> None:
     for mode in ("plan", "default", "dontAsk"):
         bypass = Executor(Registry(note), ByMode("bypass"))
         child = Agent(ScriptedProvider(NOTE, "could not"), executor=bypass)
@@ -100,7 +100,7 @@ async def test_a_child_never_gets_wider_permissions_than_its_parent() -> None:
         assert wrote == []
 
 
-async def test_a_parents_rules_and_hooks_bind_the_child() -> None:
+async def test_parent_rules_and_hooks_apply_to_child() -> None:
     for executor in (
         Executor(Registry(), Policies(NoNotes(), AllowEverything())),
         Executor(
@@ -113,7 +113,7 @@ async def test_a_parents_rules_and_hooks_bind_the_child() -> None:
         assert wrote == []
 
 
-async def test_a_childs_question_reaches_the_parents_person() -> None:
+async def test_child_question_reaches_parent_ask() -> None:
     asked: list[str] = []
 
     async def ask(questions: Sequence[Question]) -> Answers:
@@ -124,13 +124,13 @@ async def test_a_childs_question_reaches_the_parents_person() -> None:
     assert isinstance(outcome, Completed) and asked == ["note"] and wrote == ["x"]
 
 
-async def test_without_a_person_on_the_spot_a_childs_question_is_declined() -> None:
+async def test_child_question_without_ask_is_declined() -> None:
     child = inner(NOTE, "could not")
     outcome = await outcome_of(outer(child, Executor(Registry())))
     assert isinstance(outcome, Completed) and outcome.text == "could not" and wrote == []
 
 
-async def test_a_cancellation_reaches_the_child() -> None:
+async def test_cancellation_reaches_the_child() -> None:
     cancellation = Cancellation()
     agent = outer(inner(ToolCall("h", "hang")))
     run = asyncio.create_task(agent.run("go", session="outer", cancellation=cancellation))
@@ -140,27 +140,27 @@ async def test_a_cancellation_reaches_the_child() -> None:
     assert isinstance(result, Stopped) and result.kind == "cancelled"
 
 
-async def test_a_child_that_stops_is_a_failed_call_that_says_why() -> None:
+async def test_stopped_child_is_a_failed_call_with_reason() -> None:
     calls = [ToolCall(f"n{number}", "note", {"text": f"{number}"}) for number in range(3)]
     outcome = await outcome_of(outer(inner(*calls, limits=RunLimits(turns=2))))
     assert isinstance(outcome, Failed) and "2 turns" in outcome.text
     assert wrote == ["0", "1"]
 
 
-async def test_what_a_child_spends_counts_for_the_parent() -> None:
+async def test_child_usage_counts_for_parent() -> None:
     dear = AssistantMessage((), usage=Usage(900, 100))
     agent = outer(inner(dear), limits=RunLimits(tokens=1000))
     result = await agent.run("go")
     assert isinstance(result, Stopped) and result.kind == "tokens"
 
 
-async def test_the_parents_observers_hear_the_childs_calls() -> None:
+async def test_parent_observers_receive_child_calls() -> None:
     recorder = Recorder()
     await outcome_of(outer(inner(NOTE, "written"), Executor(Registry(), AllowEverything(), observe=recorder)))
     assert recorder.names.count("CallEnded") == 2
 
 
-async def test_agents_inside_each_other_end_somewhere() -> None:
+async def test_agent_nesting_is_limited() -> None:
     registry = Registry()
 
     def again(request: ModelRequest) -> str | ToolCall:
@@ -171,7 +171,7 @@ async def test_agents_inside_each_other_end_somewhere() -> None:
     assert isinstance(await agent.run("go"), Done)
 
 
-async def test_a_durable_child_takes_up_its_own_session_when_its_call_is_repeated(tmp_path: Path) -> None:
+async def test_durable_child_continues_its_session_on_repeat(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "s.db") as store:
         provider = ScriptedProvider(NOTE, "written")
         child = Agent(provider, executor=Executor(Registry(note), AllowEverything()), sessions=store)

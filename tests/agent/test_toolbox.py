@@ -1,4 +1,4 @@
-"""The agent with the real tools of a coding agent: write, read, run, recover."""
+"""The agent with the real coding tools: write, read, run, recover."""
 
 from pathlib import Path
 
@@ -15,20 +15,20 @@ def agent_in(folder: Path, provider: ScriptedProvider, *names: str) -> Agent:
     return Agent(provider, registry, executor=Executor(registry, AllowEverything()))
 
 
-def test_the_default_toolset_has_six_tools_with_names_and_descriptions(tmp_path: Path) -> None:
+def test_default_toolset_has_six_described_tools(tmp_path: Path) -> None:
     registry = Registry(*coding_tools(tmp_path))
     assert registry.names() == ["bash", "edit", "glob", "grep", "read", "write"] and len(registry) == 6
-    assert all(registry.get(name) is not None for name in registry.names()) and registry.get("nobody") is None
+    assert all(registry.get(name) is not None for name in registry.names()) and registry.get("missing") is None
     assert all(spec.name and spec.description for spec in registry.definitions())
 
 
-def test_three_tools_give_three_definitions_sorted_by_name(tmp_path: Path) -> None:
+def test_definitions_are_sorted_by_name(tmp_path: Path) -> None:
     chosen = [t for t in coding_tools(tmp_path) if t.spec.name in ("write", "grep", "glob")]
     assert [spec.name for spec in Registry(*chosen).definitions()] == ["glob", "grep", "write"]
     assert Registry(*(t for t in chosen if t.spec.name != "write")).names() == ["glob", "grep"]
 
 
-def test_reading_tools_read_and_only_bash_destroys(tmp_path: Path) -> None:
+def test_read_tools_are_read_and_only_bash_destroys(tmp_path: Path) -> None:
     effects = {t.spec.name: t.spec.annotations.effect for t in coding_tools(tmp_path)}
     assert {name for name, effect in effects.items() if effect is Effect.READ} == {"read", "glob", "grep"}
     assert {name for name, effect in effects.items() if effect is Effect.DESTROY} == {"bash"}
@@ -61,7 +61,7 @@ async def test_bash_then_answer(tmp_path: Path) -> None:
     assert "hi there" in told.outcomes[0].text
 
 
-async def test_a_tool_that_does_not_exist_is_an_error_the_model_recovers_from(tmp_path: Path) -> None:
+async def test_model_recovers_from_unknown_tool(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("found")
     calls = (ToolCall("c1", "raed", {"path": "a.txt"}), ToolCall("c2", "read", {"path": "a.txt"}))
     with ScriptedProvider(*calls, "it says found") as provider:
@@ -72,7 +72,7 @@ async def test_a_tool_that_does_not_exist_is_an_error_the_model_recovers_from(tm
     assert "did you mean read?" in told.outcomes[0].text
 
 
-async def test_an_agent_runs_from_a_script_in_a_file(tmp_path: Path) -> None:
+async def test_agent_runs_from_a_script_file(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('[{"text": "I look", "calls": [{"name": "glob", "arguments": {"pattern": "*"}}]}, "one file"]')
     with ScriptedProvider.from_file(script) as provider:
@@ -80,5 +80,5 @@ async def test_an_agent_runs_from_a_script_in_a_file(tmp_path: Path) -> None:
     assert isinstance(result, Done) and result.text == "one file"
 
 
-def test_the_default_prompt_tells_to_call_in_parallel() -> None:
+def test_default_prompt_recommends_parallel_calls() -> None:
     assert "parallel" in default_system_prompt() and default_system_prompt("You sort mail.").startswith("You sort")

@@ -110,7 +110,7 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         folder, session = Path(order["folder"]), order["session"]
-        if order["seconds"] is None:  # a race: two at once, nobody is killed
+        if order["seconds"] is None:  # a race: two at once, neither is killed
             pids = [child(folder, session), child(folder, session)]
             codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
             print(json.dumps(codes), flush=True)

@@ -1,4 +1,4 @@
-"""The same conversation in every framework: scripted models, real packages, people who decide by a function."""
+"""The same conversation in every framework: scripted models, real packages, decisions by a function."""
 
 import asyncio
 import warnings

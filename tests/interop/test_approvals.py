@@ -1,4 +1,4 @@
-"""Approvals where the frameworks differ: what was forgotten, what was approved for always, what cannot be asked."""
+"""Approvals where frameworks differ: lost questions, permanent approvals, calls outside of a graph."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +38,7 @@ def pydantic_agent(notes: "Notes") -> Any:
     return PydanticAgent(FunctionModel(answer), toolsets=[toolset], output_type=[str, DeferredToolRequests])
 
 
-async def test_pydantic_ai_asks_again_when_nobody_remembers_what_was_asked(notes: "Notes") -> None:
+async def test_pydantic_ai_asks_again_without_saved_question(notes: "Notes") -> None:
     first = await pydantic_agent(notes).run("hello")
     approved = first.output.build_results(approve_all=True)
     again = await pydantic_agent(notes).run(message_history=first.all_messages(), deferred_tool_results=approved)
@@ -46,19 +46,19 @@ async def test_pydantic_ai_asks_again_when_nobody_remembers_what_was_asked(notes
     assert notes.log == []
 
 
-async def test_pydantic_ai_does_not_take_an_approval_from_another_conversation(notes: "Notes") -> None:
+async def test_pydantic_ai_rejects_approval_of_other_conversation(notes: "Notes") -> None:
     agent = pydantic_agent(notes)
     await agent.run("hello", conversation_id="mine")
     other = await agent.run("hello", conversation_id="theirs")
     approved = other.output.build_results(approve_all=True)
     crossed = await agent.run(
-        message_history=other.all_messages(), deferred_tool_results=approved, conversation_id="nobody's"
+        message_history=other.all_messages(), deferred_tool_results=approved, conversation_id="other"
     )
     assert isinstance(crossed.output, DeferredToolRequests)
     assert notes.log == []
 
 
-async def test_pydantic_ai_does_not_take_a_question_for_its_answer(notes: "Notes") -> None:
+async def test_pydantic_ai_question_is_not_an_answer(notes: "Notes") -> None:
     agent = pydantic_agent(notes)
     await agent.run("hello", conversation_id="mine")
     again = await agent.run("hello", conversation_id="mine")
@@ -66,7 +66,7 @@ async def test_pydantic_ai_does_not_take_a_question_for_its_answer(notes: "Notes
     assert notes.log == []
 
 
-async def test_what_has_been_answered_is_forgotten(notes: "Notes") -> None:
+async def test_answered_questions_are_removed(notes: "Notes") -> None:
     kept: dict[str, str] = {}
     toolset = to_pydantic_ai(notes.executor(ask=True), pending=kept)
     agent = PydanticAgent(FunctionModel(answer), toolsets=[toolset], output_type=[str, DeferredToolRequests])
@@ -78,7 +78,7 @@ async def test_what_has_been_answered_is_forgotten(notes: "Notes") -> None:
     assert not kept
 
 
-async def test_our_session_is_the_frameworks_conversation(notes: "Notes") -> None:
+async def test_session_id_is_the_frameworks_conversation_id(notes: "Notes") -> None:
     sessions: list[str] = []
 
     class Listen(Hook):
@@ -112,7 +112,7 @@ def asking() -> dict[str, Any]:
     return {"messages": [AIMessage("", tool_calls=[cast("Any", call)])]}
 
 
-async def test_langgraph_asks_again_when_nobody_remembers_what_was_asked(notes: "Notes") -> None:
+async def test_langgraph_asks_again_without_saved_question(notes: "Notes") -> None:
     keeper = InMemorySaver()
     await tool_graph(notes, keeper).ainvoke(asking(), PLACE)
     graph = tool_graph(notes, keeper)
@@ -139,7 +139,7 @@ async def test_langgraph_asks_again_when_nobody_remembers_what_was_asked(notes: 
         ({"decisions": "approve"}, False),
     ],
 )
-async def test_only_a_clear_yes_lets_a_call_of_langgraph_run(notes: "Notes", said: Any, ran: bool) -> None:
+async def test_langgraph_runs_only_after_explicit_approval(notes: "Notes", said: Any, ran: bool) -> None:
     graph = tool_graph(notes, InMemorySaver())
     await graph.ainvoke(asking(), PLACE)
     state = await graph.ainvoke(Command(resume=said), PLACE)
@@ -148,15 +148,15 @@ async def test_only_a_clear_yes_lets_a_call_of_langgraph_run(notes: "Notes", sai
     assert state["messages"][-1].status == ("success" if ran else "error")
 
 
-async def test_langchain_outside_of_a_graph_is_denied_what_a_person_would_have_to_decide(notes: "Notes") -> None:
+async def test_langchain_outside_graph_denies_approval_calls(notes: "Notes") -> None:
     tool = next(tool for tool in to_langchain(notes.executor(ask=True)) if tool.name == "write")
     message = await tool.ainvoke({"type": "tool_call", "name": "write", "args": HELLO, "id": "c1"})
     assert message.status == "error"
-    assert "nobody can be asked outside of a graph" in message.content
+    assert "the user cannot be asked outside of a graph" in message.content
     assert notes.log == []
 
 
-async def test_langchain_is_told_to_call_asynchronously(notes: "Notes") -> None:
+async def test_langchain_sync_call_is_rejected(notes: "Notes") -> None:
     tool = next(tool for tool in to_langchain(notes.executor()) if tool.name == "write")
     with pytest.raises(UsageError, match="ainvoke"):
         tool.invoke({"type": "tool_call", "name": "write", "args": HELLO, "id": "c1"})
@@ -166,7 +166,7 @@ def scripted(notes: "Notes", *steps: Any) -> OpenAIAgent[Any]:
     return OpenAIAgent("writer", model=ScriptedModel(steps), tools=[*to_openai_agents(notes.executor(ask=True))])
 
 
-async def test_openai_agents_approving_for_always_is_not_an_approval_of_ours(notes: "Notes") -> None:
+async def test_openai_agents_always_approval_does_not_count(notes: "Notes") -> None:
     agent = scripted(
         notes,
         [function_call("write", HELLO, call_id="c1")],
@@ -179,22 +179,22 @@ async def test_openai_agents_approving_for_always_is_not_an_approval_of_ours(not
     result = await Runner.run(agent, state, run_config=QUIET)
     assert result.final_output == "done"
     assert notes.log == ["begin hello", "end hello"]
-    assert "nobody has approved exactly this" in str(result.to_input_list())
+    assert "this exact call has not been approved" in str(result.to_input_list())
 
 
-async def test_openai_agents_tool_called_past_the_runner_is_judged_all_the_same(notes: "Notes") -> None:
+async def test_openai_agents_direct_tool_call_is_judged(notes: "Notes") -> None:
     tool = next(tool for tool in to_openai_agents(notes.executor(ask=True)) if tool.name == "write")
     context = AgentsContext[None](None, Usage(), "write", "c1", "{}")
     needs = cast("Any", tool.needs_approval)
     assert await needs(context, HELLO, "c1")
     said = await tool.on_invoke_tool(context, '{"path": "note", "text": "hello"}')
-    assert "nobody has approved exactly this" in said
+    assert "this exact call has not been approved" in said
     assert notes.log == []
 
 
-def test_our_own_memory_of_questions_does_not_grow_for_ever() -> None:
+def test_saved_questions_are_bounded() -> None:
     pending = PendingApprovals()
     for number in range(5000):
-        pending.keep("", str(number), [])
+        pending.save("", str(number), [])
     assert pending.find("", "0") is None
     assert pending.find("", "4999") is not None

@@ -1,4 +1,4 @@
-"""Other frameworks' tools in our registry: their schemas to the letter, our policies in force."""
+"""Other frameworks' tools in a registry: unchanged schemas, with our policies."""
 
 import base64
 import subprocess
@@ -71,7 +71,7 @@ async def all_three() -> dict[str, list[Tool]]:
 
 
 @pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
-async def test_an_imported_tool_is_called_like_ours(origin: str) -> None:
+async def test_imported_tool_is_called_like_any_other(origin: str) -> None:
     tools = (await all_three())[origin]
     assert [tool.spec.origin for tool in tools] == [origin]
     assert "cents" in await text_of(tools, "price", {"item": "tea", "count": 2})
@@ -79,14 +79,14 @@ async def test_an_imported_tool_is_called_like_ours(origin: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
-async def test_an_imported_tool_asks_until_somebody_says_what_it_does(origin: str) -> None:
+async def test_imported_tool_asks_without_claims(origin: str) -> None:
     tools = (await all_three())[origin]
     assert tools[0].spec.annotations == Annotations(Effect.DESTROY, open_world=True)
     assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
 
 
 @pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
-async def test_an_exception_in_an_imported_tool_is_a_failure(origin: str) -> None:
+async def test_exception_in_imported_tool_is_a_failure(origin: str) -> None:
     outcome = await executor_of((await all_three())[origin]).run("price", {"item": "moon", "count": 1})
     assert isinstance(outcome, Failed)
     assert outcome.started
@@ -94,13 +94,13 @@ async def test_an_exception_in_an_imported_tool_is_a_failure(origin: str) -> Non
 
 
 @pytest.mark.parametrize("origin", ["pydantic-ai", "langchain", "openai-agents"])
-async def test_arguments_of_an_imported_tool_are_checked_before_it_runs(origin: str) -> None:
+async def test_imported_tool_arguments_are_validated_first(origin: str) -> None:
     outcome = await executor_of((await all_three())[origin]).run("price", {"item": 5, "count": 1})
     assert isinstance(outcome, Failed)
     assert not outcome.started
 
 
-async def test_schemas_are_kept_to_the_letter() -> None:
+async def test_imported_schemas_are_unchanged() -> None:
     own, theirs = PydanticTool(price), StructuredTool.from_function(price)
     agents = function_tool(price)
     assert (await from_pydantic_ai(own))[0].spec.input_schema == own.tool_def.parameters_json_schema
@@ -109,7 +109,7 @@ async def test_schemas_are_kept_to_the_letter() -> None:
     assert from_openai_agents(agents)[0].spec.input_schema == agents.params_json_schema
 
 
-async def test_claims_are_the_callers_and_may_differ_by_name() -> None:
+async def test_claims_may_differ_by_tool_name() -> None:
     tools = from_langchain(
         StructuredTool.from_function(price),
         StructuredTool.from_function(price, name="buy"),
@@ -118,14 +118,14 @@ async def test_claims_are_the_callers_and_may_differ_by_name() -> None:
     assert [tool.spec.annotations.effect for tool in tools] == [Effect.READ, Effect.DESTROY]
 
 
-async def test_what_an_author_wanted_approved_is_asked_whatever_the_caller_claims() -> None:
+async def test_claims_do_not_lift_required_approval() -> None:
     asking = PydanticTool(price, requires_approval=True)
     guarded = function_tool(price, needs_approval=True)
     for tools in (await from_pydantic_ai(asking, claims=READS), from_openai_agents(guarded, claims=READS)):
         assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
 
 
-async def test_pydantic_ai_tools_find_their_dependencies_and_our_call() -> None:
+async def test_pydantic_ai_tools_receive_deps_and_call_id() -> None:
     def where(ctx: RunContext[Shop]) -> str:
         return f"{ctx.deps.name} {ctx.tool_name} {ctx.tool_call_approved}"
 
@@ -134,7 +134,7 @@ async def test_pydantic_ai_tools_find_their_dependencies_and_our_call() -> None:
     )
 
 
-async def test_pydantic_ai_toolsets_come_over_whole_and_their_errors_are_ours() -> None:
+async def test_pydantic_ai_toolset_errors_are_converted() -> None:
     toolset: FunctionToolset[object] = FunctionToolset()
 
     @toolset.tool_plain
@@ -152,10 +152,10 @@ async def test_pydantic_ai_toolsets_come_over_whole_and_their_errors_are_ours() 
     tools = await from_pydantic_ai(toolset.prefixed("shop"))
     assert await text_of(tools, "shop_again", {}) == "tool_failed: say it louder"
     assert await text_of(tools, "shop_never", {}) == "tool_failed: closed for good"
-    assert "only pydantic-ai can do" in await text_of(tools, "shop_later", {})
+    assert "only pydantic-ai supports" in await text_of(tools, "shop_later", {})
 
 
-async def test_pictures_come_over_as_pictures() -> None:
+async def test_imported_images_stay_images() -> None:
     def photo() -> list[Any]:
         """Take a photo."""
         return ["a dot", BinaryContent(b"png", media_type="image/png")]
@@ -180,12 +180,12 @@ async def test_pictures_come_over_as_pictures() -> None:
         assert outcome.output.parts[-1] == Image(b"png", "image/png")
 
 
-async def test_a_tool_that_is_run_elsewhere_cannot_be_imported() -> None:
-    with pytest.raises(UsageError, match="nothing here to call"):
+async def test_external_tool_cannot_be_imported() -> None:
+    with pytest.raises(UsageError, match="cannot be imported"):
         await from_pydantic_ai(ExternalToolset([ToolDefinition(name="far")]))
 
 
-async def test_a_tool_of_langchain_fails_in_its_own_words() -> None:
+async def test_langchain_tool_keeps_its_error_text() -> None:
     def shut() -> str:
         """Be shut."""
         raise ToolException("come back on Monday")
@@ -195,7 +195,7 @@ async def test_a_tool_of_langchain_fails_in_its_own_words() -> None:
         assert await text_of(from_langchain(chain), "shut", {}) == "tool_failed: come back on Monday"
 
 
-async def test_a_tool_that_steers_a_graph_says_that_there_is_none() -> None:
+async def test_langchain_command_result_is_an_error() -> None:
     def leave() -> Command[Any]:
         """Leave."""
         return Command(goto="exit")
@@ -203,7 +203,7 @@ async def test_a_tool_that_steers_a_graph_says_that_there_is_none() -> None:
     assert "only a graph" in await text_of(from_langchain(StructuredTool.from_function(leave)), "leave", {})
 
 
-async def test_guardrails_are_not_lost_in_silence() -> None:
+async def test_tool_with_guardrails_is_rejected() -> None:
     @tool_input_guardrail
     def watch(data: Any) -> Any:
         raise AssertionError("only the runner calls this")
@@ -214,7 +214,7 @@ async def test_guardrails_are_not_lost_in_silence() -> None:
         from_openai_agents(guarded)
 
 
-async def test_a_disabled_tool_stays_behind_and_its_time_limit_comes_along() -> None:
+async def test_disabled_tool_is_skipped_and_timeout_kept() -> None:
     async def slow() -> str:
         """Take a while."""
         return "done"
@@ -231,7 +231,7 @@ async def test_a_disabled_tool_stays_behind_and_its_time_limit_comes_along() -> 
         ("to_openai_agents", "agents", "pip install openai-agents"),
     ],
 )
-def test_a_framework_that_is_not_installed_is_named_with_the_fix(name: str, missing: str, fix: str) -> None:
+def test_missing_framework_names_the_package_to_install(name: str, missing: str, fix: str) -> None:
     code = (
         f"import sys\nsys.modules[{missing!r}] = None\nimport callwright.interop as interop\n"
         f"try:\n    interop.{name}\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
@@ -241,7 +241,7 @@ def test_a_framework_that_is_not_installed_is_named_with_the_fix(name: str, miss
     assert fix in done.stdout
 
 
-def test_importing_the_package_loads_no_framework() -> None:
+def test_importing_interop_loads_no_framework() -> None:
     code = "import sys, callwright.interop\nprint(*{'pydantic_ai', 'langgraph', 'agents'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()

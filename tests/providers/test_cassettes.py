@@ -48,14 +48,14 @@ async def test_what_was_recorded_is_played_back(
 ) -> None:
     path, events = recorded_at
     replay = Replay(path)
-    with pytest.raises(AssertionError, match="2 of 2 turns were not asked for"):
+    with pytest.raises(AssertionError, match="2 of 2 turns were not requested"):
         replay.check_done()
     assert await _events(replay, request_for(*conversation, UserMessage(f"my key is {_SECRET}"))) == events
     with pytest.raises(ProviderError, match="busy") as caught:
         await _events(replay, request_for(UserMessage("more")))
     assert (caught.value.fault, caught.value.retry_after) == ("transient", 3.0)
     replay.check_done()
-    with pytest.raises(AssertionError, match="one more was asked for"):
+    with pytest.raises(AssertionError, match="another one was requested"):
         await _events(replay, request_for(UserMessage("more")))
 
 
@@ -68,7 +68,7 @@ async def test_no_secret_is_in_a_cassette(recorded_at: tuple[Path, list[ModelEve
 async def test_another_request_than_the_recorded_one_fails(
     recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests
 ) -> None:
-    with pytest.raises(AssertionError, match="turn 1: messages is not what was recorded"):
+    with pytest.raises(AssertionError, match="turn 1: messages differs from the recording"):
         await _events(Replay(recorded_at[0]), request_for(UserMessage("something else")))
 
 

@@ -1,4 +1,4 @@
-"""The SQLite store when things go wrong: full, locked, damaged, older, newer, closed, cancelled."""
+"""The SQLite store under faults: full, locked, damaged, older, newer, closed, cancelled."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ async def texts_in(path: Path) -> list[object]:
         return [record.message for record in await store.read("s") if isinstance(record, Said)]
 
 
-async def test_the_file_is_private_and_a_store_that_was_never_used_leaves_none(tmp_path: Path) -> None:
+async def test_file_is_private_and_created_on_first_use(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "s.db"
     SqliteStore(path).close()
     assert not path.exists()
@@ -43,7 +43,7 @@ async def test_the_file_is_private_and_a_store_that_was_never_used_leaves_none(t
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-async def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+async def test_full_disk_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "kept")
     async with SqliteStore(path) as store:
@@ -60,7 +60,7 @@ async def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) ->
     assert await texts_in(path) == [UserMessage("kept"), UserMessage("small")]
 
 
-async def test_a_locked_file_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
+async def test_locked_file_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "kept")
     other = sqlite3.connect(path, isolation_level=None)
@@ -77,7 +77,7 @@ async def test_a_locked_file_is_a_clear_error_and_loses_nothing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("size", [0.0, 0.3, 0.9])
-async def test_a_truncated_or_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path, size: float) -> None:
+async def test_damaged_or_foreign_file_is_rejected_unchanged(tmp_path: Path, size: float) -> None:
     path = tmp_path / "s.db"
     await filled(path, *(f"text {n} " * 100 for n in range(100)))
     whole = path.read_bytes()
@@ -91,7 +91,7 @@ async def test_a_truncated_or_foreign_file_is_refused_and_left_as_it_is(tmp_path
     assert path.read_bytes() == damaged
 
 
-async def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+async def test_older_file_is_migrated(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     old = sqlite3.connect(path)
     old.executescript(
@@ -111,7 +111,7 @@ async def test_a_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) 
     assert await texts_in(path) == [UserMessage("from long ago"), UserMessage("and now")]
 
 
-async def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
+async def test_file_of_later_version_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "kept")
     later = sqlite3.connect(path)
@@ -122,7 +122,7 @@ async def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
             await store.read("s")
 
 
-async def test_two_processes_that_write_at_the_same_place_do_not_overwrite_each_other(tmp_path: Path) -> None:
+async def test_concurrent_writers_do_not_overwrite_each_other(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "kept")
     async with SqliteStore(path) as store:
@@ -136,7 +136,7 @@ async def test_two_processes_that_write_at_the_same_place_do_not_overwrite_each_
         await hold.release()
 
 
-async def test_a_forked_child_does_not_keep_the_session(tmp_path: Path) -> None:
+async def test_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     async with SqliteStore(path) as store:
         hold = await store.hold("s")
@@ -155,7 +155,7 @@ async def test_a_forked_child_does_not_keep_the_session(tmp_path: Path) -> None:
         os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
 
 
-async def test_cancelling_while_a_session_is_taken_does_not_leave_it_busy(tmp_path: Path) -> None:
+async def test_cancelled_hold_does_not_leave_session_busy(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "s.db") as store:
         for _ in range(20):
             taking = asyncio.create_task(store.hold("s"))
@@ -171,7 +171,7 @@ async def test_cancelling_while_a_session_is_taken_does_not_leave_it_busy(tmp_pa
         raise AssertionError("the session stayed busy")
 
 
-async def test_secrets_are_taken_out_before_they_are_written(tmp_path: Path) -> None:
+async def test_secrets_are_redacted_before_writing(tmp_path: Path) -> None:
     path, secret = tmp_path / "s.db", "ghp_" + "a1B2" * 9
     call = ToolCall("1", "env", {"token": secret})
     async with SqliteStore(path, redact=Redact().clean) as store:
@@ -187,7 +187,7 @@ async def test_secrets_are_taken_out_before_they_are_written(tmp_path: Path) -> 
         assert file.is_dir() or secret.encode() not in file.read_bytes()
 
 
-async def test_a_deleted_conversation_is_not_left_in_the_file(tmp_path: Path) -> None:
+async def test_deleted_conversation_is_erased_from_file(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     await filled(path, "a very private sentence")
     async with SqliteStore(path) as store:
@@ -196,14 +196,14 @@ async def test_a_deleted_conversation_is_not_left_in_the_file(tmp_path: Path) ->
             assert b"very private" not in file.read_bytes()
 
 
-async def test_a_closed_store_says_so(tmp_path: Path) -> None:
+async def test_closed_store_raises(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     store.close()
     with pytest.raises(SessionError, match="closed"):
         await store.list()
 
 
-async def test_usage_adds_up_over_a_session() -> None:
+async def test_usage_is_summed_over_a_session() -> None:
     from callwright.core.messages import Usage
     from callwright.sessions.records import Compacted
 

@@ -53,7 +53,7 @@ def test_what_an_author_overlooked_is_named(write: Write, body: str, fields: tup
 
 def test_a_folder_without_a_skill_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "skill.md").write_text("x")
-    with pytest.raises(AssertionError, match=r"holds no SKILL\.md"):
+    with pytest.raises(AssertionError, match=r"contains no SKILL\.md"):
         check_skill(tmp_path)
 
 

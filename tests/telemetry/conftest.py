@@ -1,4 +1,4 @@
-"""The real SDK with exporters that keep what they are given."""
+"""The OpenTelemetry SDK with in-memory exporters."""
 
 from collections.abc import Iterator
 from typing import Any

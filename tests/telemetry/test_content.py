@@ -1,4 +1,4 @@
-"""What was said is recorded only where somebody asked for it, without secrets."""
+"""Content is recorded only on request, and without secrets."""
 
 import json
 from typing import TYPE_CHECKING
@@ -38,13 +38,13 @@ async def run(collected: "Collected", *, content: bool) -> str:
     return "\n".join(span.to_json() for span in collected.spans)
 
 
-async def test_without_being_asked_nothing_that_was_said_is_recorded(collected: "Collected") -> None:
+async def test_content_is_not_recorded_by_default(collected: "Collected") -> None:
     written = await run(collected, content=False)
     for said in ("marker", "be brief", "welcome", "answer is", KEY):
         assert said not in written
 
 
-async def test_with_content_messages_arguments_and_outputs_are_recorded_without_secrets(
+async def test_content_is_recorded_without_secrets(
     collected: "Collected",
 ) -> None:
     written = await run(collected, content=True)

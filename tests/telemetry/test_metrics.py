@@ -29,7 +29,7 @@ async def refuse() -> str:
     raise ToolFailed("no")
 
 
-async def test_requests_are_timed_and_their_tokens_counted_by_type(collected: "Collected") -> None:
+async def test_requests_record_duration_and_tokens_by_type(collected: "Collected") -> None:
     said = AssistantMessage((Text("hi"),), usage=Usage(100, 20, 30, 7), model="m-1")
     agent = Agent(ScriptedProvider(said, model="m"), observe=collected.telemetry)
     await agent.run("go")
@@ -46,7 +46,7 @@ async def test_requests_are_timed_and_their_tokens_counted_by_type(collected: "C
     assert tokens == {"input": 137, "output": 20}
 
 
-async def test_the_histograms_have_the_conventions_buckets(collected: "Collected") -> None:
+async def test_histograms_use_the_conventions_buckets(collected: "Collected") -> None:
     agent = Agent(ScriptedProvider(AssistantMessage((Text("hi"),), usage=Usage(1, 1))), observe=collected.telemetry)
     await agent.run("go")
     ((_, seconds),) = collected.points("gen_ai.client.operation.duration")
@@ -54,7 +54,7 @@ async def test_the_histograms_have_the_conventions_buckets(collected: "Collected
     assert collected.points("gen_ai.client.token.usage")[0][1].explicit_bounds[:3] == (1, 4, 16)
 
 
-async def test_a_failed_request_is_timed_with_its_error_and_has_no_tokens(collected: "Collected") -> None:
+async def test_failed_request_records_error_without_tokens(collected: "Collected") -> None:
     agent = Agent(
         ScriptedProvider(ProviderError("no", fault="auth")),
         observe=collected.telemetry,
@@ -68,7 +68,7 @@ async def test_a_failed_request_is_timed_with_its_error_and_has_no_tokens(collec
     assert run["error.type"] == "provider"
 
 
-async def test_calls_are_counted_by_outcome_and_timed_where_they_ran(collected: "Collected") -> None:
+async def test_calls_are_counted_by_outcome_and_timed_if_run(collected: "Collected") -> None:
     executor = Executor(Registry(look, refuse), AllowEverything(), observe=collected.telemetry)
     await executor.execute([ToolCall(str(n), name) for n, name in enumerate(("look", "look", "refuse", "a", "b"))])
     counts = {
@@ -83,11 +83,11 @@ async def test_calls_are_counted_by_outcome_and_timed_where_they_ran(collected: 
     assert timed == {("look", None): 2, ("refuse", "tool_failed"): 1}
 
 
-async def test_cost_is_counted_by_the_agreed_prices_first(collected: "Collected") -> None:
+async def test_cost_uses_prices_of_run_limits_first(collected: "Collected") -> None:
     said = AssistantMessage((Text("hi"),), usage=Usage(1_000_000, 0))
     budget = RunLimits(prices=Prices(input=4.5, output=0))
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry, limits=budget).run("go")
     await Agent(ScriptedProvider(said, model="gpt-5"), observe=collected.telemetry).run("go")
-    await Agent(ScriptedProvider(said, model="nobody-knows"), observe=collected.telemetry).run("go")
+    await Agent(ScriptedProvider(said, model="unlisted-model"), observe=collected.telemetry).run("go")
     costs = {found["gen_ai.request.model"]: point.value for found, point in collected.points("callwright.cost")}
     assert costs == {"gpt-5": pytest.approx(4.5 + 1.25)}

@@ -1,4 +1,4 @@
-"""Spans: their names, attributes, parents and ends, whatever happens to a run."""
+"""Spans: names, attributes, parents and ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -90,7 +90,7 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
     return dict(span.attributes or {})
 
 
-async def test_a_run_is_a_span_with_its_requests_and_calls_inside(collected: "Collected") -> None:
+async def test_run_span_contains_requests_and_calls(collected: "Collected") -> None:
     await agent_of(collected, LOOK, "done").run("go", session="s")
     tree = [(span.name, span.kind) for span in collected.spans]
     assert tree == [
@@ -104,7 +104,7 @@ async def test_a_run_is_a_span_with_its_requests_and_calls_inside(collected: "Co
     }
 
 
-async def test_a_request_says_what_was_asked_and_what_it_took(collected: "Collected") -> None:
+async def test_request_span_has_request_and_usage_attributes(collected: "Collected") -> None:
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7)
     said = AssistantMessage((Text("hi"),), usage=usage, model="claude-sonnet-5-20260101")
     await agent_of(collected, said).run("go", session="s")
@@ -127,7 +127,7 @@ async def test_a_request_says_what_was_asked_and_what_it_took(collected: "Collec
     }
 
 
-async def test_a_run_says_whose_it_was_and_what_it_came_to(collected: "Collected") -> None:
+async def test_run_span_has_agent_and_usage_attributes(collected: "Collected") -> None:
     first = AssistantMessage((LOOK,), "calls", Usage(10, 1))
     await agent_of(collected, first, AssistantMessage((Text("hi"),), usage=Usage(20, 2))).run("go", session="s")
     found = attributes(collected.span("invoke_agent helper"))
@@ -145,7 +145,7 @@ async def test_a_run_says_whose_it_was_and_what_it_came_to(collected: "Collected
     }
 
 
-async def test_a_call_says_which_tool_ran_and_how_often(collected: "Collected") -> None:
+async def test_call_span_has_tool_and_attempts(collected: "Collected") -> None:
     await agent_of(collected, LOOK, "done").run("go", session="s")
     found = attributes(collected.span("execute_tool look"))
     assert found.pop("callwright.turn.id")
@@ -172,7 +172,7 @@ async def test_a_call_says_which_tool_ran_and_how_often(collected: "Collected") 
         (ToolCall("1", "note", {"text": "x"}), "denied", False),
     ],
 )
-async def test_a_call_that_does_not_work_out_is_an_error_of_its_code(
+async def test_failed_call_span_has_the_error_code(
     collected: "Collected", call: ToolCall, code: str, started: bool
 ) -> None:
     tools = Registry(look, note, fail, crash, hang)
@@ -188,14 +188,14 @@ async def test_a_call_that_does_not_work_out_is_an_error_of_its_code(
     )
 
 
-async def test_a_cached_answer_has_a_span_that_says_nothing_ran(collected: "Collected") -> None:
+async def test_cached_answer_span_is_not_started(collected: "Collected") -> None:
     executor = Executor(Registry(look), hooks=[ScriptedHook(Answer("from before"))], observe=collected.telemetry)
     await executor.execute([LOOK])
     assert attributes(collected.span("execute_tool look"))["callwright.started"] is False
     assert collected.points("gen_ai.execute_tool.duration") == []
 
 
-async def test_retries_of_a_tool_are_events_of_its_span(collected: "Collected") -> None:
+async def test_tool_retries_are_span_events(collected: "Collected") -> None:
     flaky = Flaky(Transient("busy", retry_after=2), Transient("busy"))
     await Executor(Registry(flaky), observe=collected.telemetry, clock=FakeClock()).run("flaky")
     (span,) = collected.spans
@@ -206,7 +206,7 @@ async def test_retries_of_a_tool_are_events_of_its_span(collected: "Collected") 
     assert span.status.status_code is StatusCode.UNSET
 
 
-async def test_retries_of_a_request_are_events_of_its_span(collected: "Collected") -> None:
+async def test_request_retries_are_span_events(collected: "Collected") -> None:
     broken = BrokenOff("he", ProviderError("the stream broke off", fault="transient"))
     await agent_of(collected, ProviderError("overloaded", fault="transient"), broken, "hello").run("go")
     span = collected.span("chat claude-sonnet-5")
@@ -217,7 +217,7 @@ async def test_retries_of_a_request_are_events_of_its_span(collected: "Collected
     assert span.status.status_code is StatusCode.UNSET
 
 
-async def test_a_request_that_fails_is_an_error_and_so_is_its_run(collected: "Collected") -> None:
+async def test_failed_request_marks_its_run_as_error(collected: "Collected") -> None:
     key = "sk-abcdefghijklmnopqrstuvwxyz"
     result = await agent_of(collected, BrokenOff("he", ProviderError(f"bad key {key}", fault="auth"))).run("go")
     assert isinstance(result, Stopped)
@@ -228,9 +228,7 @@ async def test_a_request_that_fails_is_an_error_and_so_is_its_run(collected: "Co
     assert attributes(run)["callwright.ended"] == "stopped"
 
 
-async def test_a_run_that_waits_for_a_person_is_no_failure_and_goes_on_in_another_span(
-    collected: "Collected", tmp_path: "Path"
-) -> None:
+async def test_paused_run_is_no_error_and_resumes_in_new_span(collected: "Collected", tmp_path: "Path") -> None:
     executor = Executor(Registry(note), observe=collected.telemetry)
     async with SqliteStore(tmp_path / "s.db") as store:
         agent = Agent(ScriptedProvider(ToolCall("n", "note", {"text": "x"}), "done"), executor=executor, sessions=store)
@@ -251,7 +249,7 @@ async def test_a_run_that_waits_for_a_person_is_no_failure_and_goes_on_in_anothe
     assert attributes(first)["gen_ai.conversation.id"] == attributes(second)["gen_ai.conversation.id"] == "s"
 
 
-async def test_calls_of_one_message_are_siblings(collected: "Collected") -> None:
+async def test_calls_of_one_message_are_sibling_spans(collected: "Collected") -> None:
     calls = [ToolCall(str(place), "look", {"place": str(place)}) for place in range(5)]
     await agent_of(collected, calls, "done").run("go")
     found = [span for span in collected.spans if span.name == "execute_tool look"]
@@ -261,7 +259,7 @@ async def test_calls_of_one_message_are_siblings(collected: "Collected") -> None
     assert sorted(str(attributes(span)["gen_ai.tool.call.id"]) for span in found) == ["0", "1", "2", "3", "4"]
 
 
-async def test_what_a_tool_traces_itself_is_inside_its_call(collected: "Collected") -> None:
+async def test_spans_of_a_tool_are_inside_its_call(collected: "Collected") -> None:
     tracer = collected.tracers.get_tracer("tool")
 
     @tool(effect=Effect.READ)
@@ -294,7 +292,7 @@ async def test_what_a_tool_traces_itself_is_inside_its_call(collected: "Collecte
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_a_tool_that_leaves_its_own_span_open_does_not_adopt_what_follows(collected: "Collected") -> None:
+async def test_unclosed_tool_span_does_not_adopt_later_spans(collected: "Collected") -> None:
     from opentelemetry.context import attach
 
     @tool(effect=Effect.READ)
@@ -307,7 +305,7 @@ async def test_a_tool_that_leaves_its_own_span_open_does_not_adopt_what_follows(
     assert collected.tree["chat claude-sonnet-5"] == "invoke_agent helper"
 
 
-async def test_the_calls_a_tool_makes_are_inside_its_own(collected: "Collected") -> None:
+async def test_inner_calls_are_inside_the_tool_span(collected: "Collected") -> None:
     @tool(effect=Effect.READ)
     async def survey(context: ToolContext) -> str:
         """Look at two places."""
@@ -321,9 +319,7 @@ async def test_the_calls_a_tool_makes_are_inside_its_own(collected: "Collected")
 
 
 @pytest.mark.parametrize("watched", ["outer", "inner", "both"])
-async def test_an_agent_inside_another_one_is_inside_its_call_and_traced_once(
-    collected: "Collected", watched: str
-) -> None:
+async def test_inner_agent_span_is_inside_its_call_once(collected: "Collected", watched: str) -> None:
     inside = (collected.observer(),) if watched != "outer" else ()
     around = (collected.observer(),) if watched != "inner" else ()
     inner = Agent(
@@ -351,7 +347,7 @@ async def test_an_agent_inside_another_one_is_inside_its_call_and_traced_once(
     assert len(collected.spans) == 8
 
 
-async def test_a_run_that_is_cancelled_ends_all_its_spans(collected: "Collected") -> None:
+async def test_cancelled_run_ends_all_spans(collected: "Collected") -> None:
     started = asyncio.Event()
 
     @tool(effect=Effect.READ)
@@ -374,7 +370,7 @@ async def test_a_run_that_is_cancelled_ends_all_its_spans(collected: "Collected"
     assert collected.tree["execute_tool wait"] == "invoke_agent helper"
 
 
-async def test_a_stop_switch_ends_a_request_as_cancelled(collected: "Collected") -> None:
+async def test_cancellation_ends_request_span_as_cancelled(collected: "Collected") -> None:
     stop = Cancellation()
 
     async def never() -> None:
@@ -396,7 +392,7 @@ async def test_a_stop_switch_ends_a_request_as_cancelled(collected: "Collected")
     assert [attributes(span)["error.type"] for span in collected.spans] == ["cancelled", "cancelled"]
 
 
-async def test_a_lone_call_that_is_cancelled_leaves_the_callers_span_current(collected: "Collected") -> None:
+async def test_cancelled_call_restores_the_callers_span(collected: "Collected") -> None:
     executor = Executor(Registry(hang), observe=collected.telemetry)
     seen: list[trace.Span] = []
 
@@ -415,7 +411,7 @@ async def test_a_lone_call_that_is_cancelled_leaves_the_callers_span_current(col
     assert collected.tree["execute_tool hang"] == "caller"
 
 
-async def test_a_limit_that_ends_a_run_is_its_error(collected: "Collected") -> None:
+async def test_limit_is_the_error_of_the_run_span(collected: "Collected") -> None:
     agent = Agent(
         ScriptedProvider(LOOK),
         executor=Executor(Registry(look), observe=collected.telemetry),
@@ -425,7 +421,7 @@ async def test_a_limit_that_ends_a_run_is_its_error(collected: "Collected") -> N
     assert attributes(collected.span("invoke_agent"))["error.type"] == "turns"
 
 
-async def test_the_same_call_object_in_many_runs_at_once_stays_in_its_own(collected: "Collected") -> None:
+async def test_same_call_object_in_parallel_runs_stays_separate(collected: "Collected") -> None:
     @tool(effect=Effect.READ)
     async def pause() -> str:
         """Let others in between."""
@@ -452,13 +448,13 @@ class Forging(Hook):
         return Completed(ToolCall(outcome.call.id, "other"), Output("made up"))
 
 
-async def test_a_made_up_outcome_ends_the_span_of_the_call_it_stands_for(collected: "Collected") -> None:
+async def test_replaced_outcome_ends_the_original_span(collected: "Collected") -> None:
     executor = Executor(Registry(look), hooks=[Forging()], observe=collected.telemetry)
     await executor.execute([LOOK, ToolCall("2", "look", {"place": "away"})])
     assert [span.name for span in collected.spans] == ["execute_tool look"] * 2
 
 
-async def test_observers_are_given_to_the_executor_or_to_the_agent_but_not_to_both(collected: "Collected") -> None:
+async def test_observe_with_executor_is_rejected(collected: "Collected") -> None:
     agent = Agent(ScriptedProvider("hi"), [look], observe=collected.telemetry)
     assert isinstance(await agent.run("go"), Done)
     assert [span.name for span in collected.spans] == ["chat scripted", "invoke_agent"]

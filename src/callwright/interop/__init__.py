@@ -1,4 +1,4 @@
-"""Our tools inside other frameworks, and theirs inside ours. Each framework is the user's own: none comes with us."""
+"""Adapters for other agent frameworks, in both directions. The frameworks are not dependencies: install your own."""
 
 from callwright.core._lazy import lazy_exports
 

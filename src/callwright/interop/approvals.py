@@ -1,7 +1,4 @@
-"""Calls that a framework starts side by side, each by itself, kept in order where they conflict.
-
-What people have been shown, until they answer: an approval counts for that and nothing else.
-"""
+"""The order of conflicting calls that a framework starts in parallel, and the approvals that are pending."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
@@ -20,12 +17,12 @@ from callwright.registry.catalog import Catalog
 from callwright.tool.arguments import from_text
 
 Claim: TypeAlias = tuple[Annotations, Sequence[Access]]
-Given = TypeVar("Given")
+Value = TypeVar("Value")
 _HARMLESS: Claim = (Annotations(Effect.READ), ())
 
 
 class _QueuedCall:
-    """One call in the line; what it touches is worked out only when another call comes beside it."""
+    """One call of a batch; its accesses are computed only when another call of the batch arrives."""
 
     def __init__(self, call: ToolCall, catalog: Catalog) -> None:
         self._call = call
@@ -39,48 +36,48 @@ class _QueuedCall:
             return _HARMLESS
         try:
             return tool.spec.annotations, tuple(tool.bind(self._call.arguments).accesses())
-        except ToolError:  # it will fail before it touches anything
+        except ToolError:  # its arguments are invalid, so it fails conflicts it accesses anything
             return _HARMLESS
-        except Exception:  # noqa: BLE001 - what cannot say what it touches may touch anything
+        except Exception:  # noqa: BLE001 - without accesses it conflicts with every write
             return tool.spec.annotations, ()
 
 
 _current_call: ContextVar[_QueuedCall | None] = ContextVar("callwright_interop_inside", default=None)
-"""The call the present one is made from. It holds its place meanwhile, so waiting for it would never end."""
+"""The call that makes the present one. It ends later, so waiting for it would be a deadlock."""
 
 
 class CallOrder:
-    """The lines calls wait in, one per batch: calls of different batches do not wait for each other."""
+    """Queues of calls, one per batch; calls of different batches do not wait for each other."""
 
     def __init__(self) -> None:
-        self._lines: dict[Hashable, list[_QueuedCall]] = {}
+        self._queues: dict[Hashable, list[_QueuedCall]] = {}
 
     async def run(
-        self, batch: Hashable, call: ToolCall, catalog: Catalog, perform: Callable[[], Awaitable[Given]]
-    ) -> Given:
-        """Perform once every earlier call of the batch that this one conflicts with is done."""
+        self, batch: Hashable, call: ToolCall, catalog: Catalog, perform: Callable[[], Awaitable[Value]]
+    ) -> Value:
+        """Run a call after all earlier calls of its batch that it conflicts with."""
         key = (_current_call.get(), batch)
-        line = self._lines.setdefault(key, [])
-        place = _QueuedCall(call, catalog)
-        before = _find_conflicts(line, place)
-        line.append(place)
-        entered = _current_call.set(place)
+        queue = self._queues.setdefault(key, [])
+        queued = _QueuedCall(call, catalog)
+        conflicts = _find_conflicts(queue, queued)
+        queue.append(queued)
+        token = _current_call.set(queued)
         try:
-            for other in before:
+            for other in conflicts:
                 await other.done.wait()
             return await perform()
         finally:
-            _current_call.reset(entered)
-            place.done.set()
-            line.remove(place)
-            if not line:
-                del self._lines[key]
+            _current_call.reset(token)
+            queued.done.set()
+            queue.remove(queued)
+            if not queue:
+                del self._queues[key]
 
 
-def _find_conflicts(line: Sequence[_QueuedCall], place: _QueuedCall) -> list[_QueuedCall]:
-    if not line:
+def _find_conflicts(queue: Sequence[_QueuedCall], queued: _QueuedCall) -> list[_QueuedCall]:
+    if not queue:
         return []
-    return [line[index] for index in sorted(find_conflicts(other.claim for other in (*line, place))[-1])]
+    return [queue[index] for index in sorted(find_conflicts(other.claim for other in (*queue, queued))[-1])]
 
 
 _MAX_PENDING = 4096
@@ -88,33 +85,33 @@ _MAX_PENDING = 4096
 
 @dataclass(frozen=True, slots=True)
 class ShownQuestions:
-    """Questions as they were put to a person; each id is bound to exactly what would have run."""
+    """Questions shown to the user; each id is bound to exactly what would have run."""
 
     ids: tuple[str, ...]
     arguments: Json = None
-    """Of the call they are about, as the framework gave them."""
+    """The arguments of the call, as the framework gave them."""
 
-    def replied(self, reply: Reply) -> Answers:
-        """The same reply to all of them."""
+    def answer_all(self, reply: Reply) -> Answers:
+        """Return answers with the same reply to every question."""
         return Answers(dict.fromkeys(self.ids, reply))
 
 
 class PendingApprovals:
-    """Shown questions by session and a key of the adapter's, in a mapping of texts: a persistent one outlives us."""
+    """Shown questions by session and adapter key. Values are text, so a persistent mapping survives the process."""
 
     def __init__(self, kept: MutableMapping[str, str] | None = None) -> None:
-        self._own = kept is None
+        self._bounded = kept is None  # the size of the caller's mapping is up to the caller
         self._kept: MutableMapping[str, str] = {} if kept is None else kept
 
-    def keep(self, session_id: str, key: str, questions: Iterable[Question], arguments: Json = None) -> None:
-        """Remember what is being asked."""
-        while self._own and len(self._kept) >= _MAX_PENDING:  # nobody came back to the oldest
+    def save(self, session_id: str, key: str, questions: Iterable[Question], arguments: Json = None) -> None:
+        """Save the questions that are shown to the user."""
+        while self._bounded and len(self._kept) >= _MAX_PENDING:  # the oldest were never answered
             del self._kept[next(iter(self._kept))]
         ids = [question.id for question in questions]
         self._kept[_make_key(session_id, key)] = compact({"ids": ids, "arguments": arguments})
 
     def find(self, session_id: str, key: str) -> ShownQuestions | None:
-        """What was asked; None where nobody remembers."""
+        """Return the questions that were shown, or None if they are no longer saved."""
         text = self._kept.get(_make_key(session_id, key))
         if text is None:
             return None
@@ -122,12 +119,12 @@ class PendingApprovals:
         return ShownQuestions(tuple(record["ids"]), record["arguments"])
 
     def drop(self, session_id: str, key: str) -> None:
-        """Forget what has been answered."""
+        """Remove questions that have been answered."""
         self._kept.pop(_make_key(session_id, key), None)
 
 
 def plain_arguments(call: ToolCall) -> Any:
-    """A call's arguments as plain values, however the framework gave them."""
+    """Return a call's arguments as plain values, also when the framework gave them as text."""
     return from_text(call.arguments) if isinstance(call.arguments, (str, bytes)) else thaw(call.arguments)
 
 

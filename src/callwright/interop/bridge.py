@@ -1,7 +1,4 @@
-"""An executor as frameworks use it: one call at a time, tools per session, questions that wait for an answer.
-
-Other frameworks' tools as ours: what is taken over of them, and what they are taken to do.
-"""
+"""The part that all adapters share: running calls through an executor, and importing a framework's tools."""
 
 from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +20,7 @@ _MAX_SESSIONS = 1024
 
 
 class Bridge:
-    """What the adapters of all frameworks share. Every call goes through the executor, as in our own loop."""
+    """Runs a framework's calls one by one through the executor, with state and tools per session."""
 
     def __init__(self, executor: Executor, pending: MutableMapping[str, str] | None) -> None:
         self.executor = executor
@@ -32,17 +29,17 @@ class Bridge:
         self._states: dict[str, State] = {}
 
     def state(self, session_id: str) -> State:
-        """The values a session's tools share; without a session, the executor's own."""
+        """Return the state that a session's tools share; without a session, the executor's own."""
         if not session_id:
             return self.executor.state
         state = self._states.pop(session_id, None) or self.executor.state.copy()
         while len(self._states) >= _MAX_SESSIONS:
             del self._states[next(iter(self._states))]
-        self._states[session_id] = state  # last, so that the one unused the longest goes first
+        self._states[session_id] = state  # inserted last: the first key is the least recently used session
         return state
 
     def catalog(self, session_id: str) -> Catalog:
-        """The tools as they are now for a session."""
+        """Return the tools of a session as they are now."""
         return session_catalog(self.executor.registry, self.state(session_id))
 
     async def call(
@@ -54,9 +51,10 @@ class Bridge:
         answers: Answers | None = None,
         catalog: Catalog | None = None,
     ) -> Outcome:
-        """Bring a call to its outcome, after the calls of its batch that it conflicts with.
+        """Run a call after the calls of its batch that it conflicts with, and return its outcome.
 
-        Raises only what ends a run: a cancellation, and `Halted` where a hook said so.
+        Raises:
+            Halted: a hook ended the run. All other failures are outcomes.
         """
         tools = self.catalog(session_id) if catalog is None else catalog
         turn = Turn(session_id, state=self.state(session_id), catalog=tools)
@@ -70,12 +68,12 @@ class Bridge:
         return outcome
 
     async def questions(self, call: ToolCall, session_id: str) -> tuple[Question, ...]:
-        """What a person would be asked about a call. Changes nothing, so it may be asked again."""
+        """Return the approval requests of a call. Changes nothing, so it may be called repeatedly."""
         return await self.executor.questions(call, turn=Turn(session_id, catalog=self.catalog(session_id)))
 
 
 def describe_question(question: Question) -> dict[str, Any]:
-    """A question as plain values, for a framework to carry to its person."""
+    """Return a question as plain values, for a framework to show to its user."""
     return {
         "tool": question.tool,
         "arguments": thaw(question.arguments),
@@ -87,19 +85,19 @@ def describe_question(question: Question) -> dict[str, Any]:
 
 
 def list_advertised(catalog: Catalog) -> list[tuple[str, ToolSpec]]:
-    """The tools a model is shown, each under a name every provider allows."""
+    """Return the tools that a model is shown, each with a name that every provider accepts."""
     return [(catalog.wire_names[spec.name], spec) for spec in catalog.definitions]
 
 
 UNKNOWN_TOOL = Annotations(Effect.DESTROY, open_world=True)
-"""What a tool is taken to do while nobody says better: it may destroy and reach anything, so the default mode asks."""
+"""Annotations of imported tools without `claims`: the worst case, so that the default mode asks."""
 Claims: TypeAlias = Annotations | Callable[[str], Annotations]
-"""What imported tools do: the same for all of them, or asked by name."""
+"""Annotations of imported tools: the same for all, or a function of the tool's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignTool:
-    """What another framework says about a tool of its own."""
+    """The description of a tool by its own framework."""
 
     name: str
     description: str | None
@@ -110,9 +108,9 @@ class ForeignTool:
 
 
 def import_tool(foreign: ForeignTool, claims: Claims, handler: Handler) -> SchemaTool:
-    """A tool of ours that runs another framework's; its schema is kept to the letter."""
+    """Return a tool that runs another framework's tool, with its schema unchanged."""
     annotations = claims if isinstance(claims, Annotations) else claims(foreign.name)
-    if foreign.needs_approval:  # whatever else is claimed, its author wanted a person asked
+    if foreign.needs_approval:  # claims may not lift the approval that the tool's author requires
         annotations = replace(annotations, needs_approval=True)
     spec = ToolSpec(
         foreign.name,
@@ -127,7 +125,7 @@ def import_tool(foreign: ForeignTool, claims: Claims, handler: Handler) -> Schem
 
 
 def make_output(parts: list[Part], structured: object = None) -> Output:
-    """Parts as an output; structured data that is not JSON stays behind."""
+    """Return parts as an output; structured data that is not JSON is dropped."""
     texts = [part.text for part in parts if isinstance(part, Text)]
     content = "\n".join(texts) if len(texts) == len(parts) else tuple(parts)
     return Output(content, _json_or_none(structured))

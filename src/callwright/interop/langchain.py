@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: our tools as theirs, for `ToolNode` and ready-made agents, and their tools as ours."""
+"""LangChain and LangGraph: exports tools for `ToolNode` and prebuilt agents, and imports LangChain tools."""
 
 import base64
 from collections.abc import Hashable, Mapping, MutableMapping
@@ -32,45 +32,48 @@ _ORIGIN = "langchain"
 
 
 def to_langchain(executor: Executor, *, pending: MutableMapping[str, str] | None = None) -> list[BaseTool]:
-    """Our tools, as they are now, for `create_agent(model, tools)` or `ToolNode(tools)`; called asynchronously.
+    """Return the executor's present tools for `create_agent(model, tools)` or `ToolNode(tools)`; async only.
 
-    What needs a person's approval interrupts the graph; `pending` remembers what was asked, across processes if it
-    does.
+    A call that needs an approval interrupts the graph.
+
+    Args:
+        executor: runs the calls, with its policies and hooks.
+        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
     """
-    door = _LangChainCaller(Bridge(executor, pending))
+    caller = _LangChainCaller(Bridge(executor, pending))
     return [
-        _ExecutorTool(door=door, name=name, description=spec.description, args_schema=thaw(spec.input_schema))
+        _ExecutorTool(caller=caller, name=name, description=spec.description, args_schema=thaw(spec.input_schema))
         for name, spec in list_advertised(executor.registry.snapshot())
     ]
 
 
 class _LangChainCaller:
-    """Where the calls of all tools of one list come in: those that conflict are often calls of two tools."""
+    """Runs the calls of all tools of one list, because calls of different tools can conflict."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._tasks = GraphTasks(bridge.pending)
 
     async def run(self, call: ToolCall, config: RunnableConfig, parent: Hashable) -> Outcome:
-        place: Mapping[str, Any] = config.get("configurable", {})
-        session, task = str(place.get("thread_id") or ""), place.get("checkpoint_ns")
-        step = tuple(
-            place.get("checkpoint_map", {}).items()
-        )  # where the graph stands: the same for all tasks of a step
+        configurable: Mapping[str, Any] = config.get("configurable", {})
+        session, task = str(configurable.get("thread_id") or ""), configurable.get("checkpoint_ns")
+        step = tuple(configurable.get("checkpoint_map", {}).items())  # the same for all tasks of one step
         batch = step or parent
         if not task:
             outcome = await self._bridge.call(call, session, batch)
             return _decline(outcome) if isinstance(outcome, Interrupted) else outcome
-        return await self._tasks.run(session, str(task), call, lambda task: self._converse(call, session, batch, task))
+        return await self._tasks.run(
+            session, str(task), call, lambda task: self._run_with_approvals(call, session, batch, task)
+        )
 
-    async def _converse(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
-        made, edited, answers = call, None, None
+    async def _run_with_approvals(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
+        current, edited, answers = call, None, None
         while True:
-            outcome = await self._bridge.call(made, session, batch, answers=answers)
+            outcome = await self._bridge.call(current, session, batch, answers=answers)
             if not isinstance(outcome, Interrupted):
                 return outcome
-            if edited is not None:  # what a person made of it goes beyond what they were asked, so it is asked itself
-                made = replace(call, arguments=edited)
+            if edited is not None:  # the edit needs more than was approved, so it is asked about itself
+                current = replace(call, arguments=edited)
             answers = await task.ask(outcome.questions)
             edited = _find_edit(answers, outcome.questions)
 
@@ -82,36 +85,38 @@ def _find_edit(answers: Answers | None, questions: tuple[Question, ...]) -> Json
 
 def _decline(outcome: Interrupted) -> Outcome:
     reason = (
-        f"{outcome.call.name} needs a person's approval, and nobody can be asked outside of a graph;"
-        " allow it by a rule, or call it in a graph with a checkpointer"
+        f"{outcome.call.name} needs an approval, and the user cannot be asked outside of a graph;"
+        " allow it with a rule, or call it in a graph with a checkpointer"
     )
     return Failed(outcome.call, Denied(reason))
 
 
 class _ExecutorTool(BaseTool):
-    """One of our tools. LangChain leaves the arguments to us, because the executor checks and explains them."""
+    """One exported tool. LangChain does not validate its arguments: the executor does, with better messages."""
 
-    door: _LangChainCaller = Field(exclude=True)
+    caller: _LangChainCaller = Field(exclude=True)
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
     handle_tool_error: Any = True
-    """A failure becomes a message with the error flag, which the model reads."""
+    """Turn a failure into a message with the error flag instead of ending the graph."""
 
     def _to_args_and_kwargs(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> tuple[Any, Any]:
         return (), {"call": ToolCall(tool_call_id or self.name, self.name, tool_input)}
 
     def _run(self, call: ToolCall) -> NoReturn:
-        raise UsageError(f"{self.name} is asynchronous; use `await graph.ainvoke(…)`, astream or tool.ainvoke")
+        raise UsageError(
+            f"{self.name} is asynchronous; use `await graph.ainvoke(…)`, `graph.astream(…)` or `await tool.ainvoke(…)`"
+        )
 
     async def _arun(
         self, call: ToolCall, config: RunnableConfig, run_manager: AsyncCallbackManagerForToolRun
     ) -> tuple[str | list[dict[str, Any]], Any]:
-        match await self.door.run(call, config, run_manager.parent_run_id):
+        match await self.caller.run(call, config, run_manager.parent_run_id):
             case Completed(output=output):
                 return _encode_content(output), thaw(output.structured)
             case Failed(error=error):
                 raise ToolException(error.message)
             case Interrupted():
-                raise AssertionError("a question was left open")
+                raise AssertionError("an approval request was not handled")
 
 
 def _encode_content(output: Output) -> str | list[dict[str, Any]]:
@@ -126,7 +131,12 @@ def _encode_part(part: Part) -> dict[str, Any]:
 
 
 def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN_TOOL) -> list[Tool]:
-    """Take over tools that need nothing from a graph: no injected state, no store, no commands."""
+    """Import tools that need nothing from a graph: no injected state, no store, no commands.
+
+    Args:
+        tools: LangChain tools.
+        claims: what the tools may do; by default anything, so that the default mode asks.
+    """
     return [_import_langchain_tool(tool, claims) for tool in tools]
 
 
@@ -151,7 +161,7 @@ def _read_schema(shape: Any) -> dict[str, Any]:
 
 def _decode_message(name: str, message: Any) -> Output:
     if not isinstance(message, ToolMessage):
-        raise ToolFailed(f"{name} answered with a {type(message).__name__}, which only a graph can carry out")
+        raise ToolFailed(f"{name} returned a {type(message).__name__}, which only a graph can process")
     blocks: Any = message.content
     parts: list[Part] = [_decode_block(block) for block in ([blocks] if isinstance(blocks, str) else blocks)]
     if message.status == "error":

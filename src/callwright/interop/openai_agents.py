@@ -1,4 +1,4 @@
-"""OpenAI Agents: our tools as its function tools, and its function tools as ours."""
+"""OpenAI Agents SDK: exports tools as function tools, and imports function tools."""
 
 import base64
 from collections.abc import Callable, MutableMapping
@@ -33,8 +33,8 @@ from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "openai-agents"
 _NOT_APPROVED = Denied(
-    "nobody has approved exactly this: what would run has changed since, or it was approved for always, which is not"
-    " for a framework to do; a person may allow it by a rule"
+    "this exact call has not been approved: it has changed since the approval, or it was approved for always, which a"
+    " framework cannot grant; the user can allow it with a rule"
 )
 
 
@@ -44,46 +44,50 @@ def to_openai_agents(
     session: Callable[[Any], str] = lambda context: "",
     pending: MutableMapping[str, str] | None = None,
 ) -> list[FunctionTool]:
-    """Our tools, as they are now, for `Agent(tools=…)`; calling one that was removed since is an error the model reads.
+    """Return the executor's present tools for `Agent(tools=…)`.
 
-    What needs a person's approval interrupts the run; `pending` remembers what was asked, across processes if it
-    does. `session` names the conversation, given the run's context object.
+    A call that needs an approval interrupts the run. Calling a tool that was removed since is an error for the model.
+
+    Args:
+        executor: runs the calls, with its policies and hooks.
+        session: returns the session id for the run's context object.
+        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
     """
-    door = _AgentsCaller(Bridge(executor, pending), session)
-    return [_export_tool(door, name, spec) for name, spec in list_advertised(executor.registry.snapshot())]
+    caller = _AgentsCaller(Bridge(executor, pending), session)
+    return [_export_tool(caller, name, spec) for name, spec in list_advertised(executor.registry.snapshot())]
 
 
 class _AgentsCaller:
-    """Where the calls of all tools of one list come in."""
+    """Runs the calls of all tools of one list, because calls of different tools can conflict."""
 
     def __init__(self, bridge: Bridge, session: Callable[[Any], str]) -> None:
         self._bridge = bridge
         self._session = session
 
-    async def asks(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
-        """Whether a person has to decide. Nobody comes here between their answer and the call."""
+    async def needs_approval(self, call: ToolCall, context: RunContextWrapper[Any]) -> bool:
+        """Return whether the user must approve. The SDK does not call this between the answer and the call."""
         session = self._session(context.context)
         questions = await self._bridge.questions(call, session)
         if questions:
-            self._bridge.pending.keep(session, call.id, questions)
+            self._bridge.pending.save(session, call.id, questions)
         return bool(questions)
 
     async def run(self, call: ToolCall, context: AgentsContext[Any]) -> Outcome:
         session = self._session(context.context)
         shown = self._bridge.pending.find(session, call.id)
-        agreed = shown is not None and context.is_tool_approved(context.tool_name, call.id) is True
-        answers = shown.replied(Approve()) if shown is not None and agreed else None
+        approved = shown is not None and context.is_tool_approved(context.tool_name, call.id) is True
+        answers = shown.answer_all(Approve()) if shown is not None and approved else None
         outcome = await self._bridge.call(call, session, id(context.usage), answers=answers)
         self._bridge.pending.drop(session, call.id)
         return Failed(call, _NOT_APPROVED) if isinstance(outcome, Interrupted) else outcome
 
 
-def _export_tool(door: _AgentsCaller, name: str, spec: ToolSpec) -> FunctionTool:
+def _export_tool(caller: _AgentsCaller, name: str, spec: ToolSpec) -> FunctionTool:
     async def invoke(context: AgentsContext[Any], arguments: str) -> Any:
-        return _encode_outcome(await door.run(ToolCall(context.tool_call_id, name, arguments or "{}"), context))
+        return _encode_outcome(await caller.run(ToolCall(context.tool_call_id, name, arguments or "{}"), context))
 
     async def needs_approval(context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-        return await door.asks(ToolCall(call_id, name, arguments), context)
+        return await caller.needs_approval(ToolCall(call_id, name, arguments), context)
 
     return FunctionTool(
         name=name,
@@ -102,9 +106,9 @@ def _encode_outcome(outcome: Outcome) -> Any:
         case Completed(output=output):
             return [_encode_part(part) for part in output.parts]
         case Failed(error=error):
-            return f"error: {error}"  # the wire has no error flag, so the word is the flag
+            return f"error: {error}"  # the API has no error flag, so the prefix is the flag
         case Interrupted():
-            raise AssertionError("a question was left open")
+            raise AssertionError("an approval request was not handled")
 
 
 def _encode_part(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFileContent:
@@ -117,13 +121,24 @@ def _encode_part(part: Part) -> ToolOutputText | ToolOutputImage | ToolOutputFil
 
 
 def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Claims = UNKNOWN_TOOL) -> list[Tool]:
-    """Take over function tools. `context` is what they find in `ctx.context`."""
+    """Import function tools.
+
+    Args:
+        tools: function tools; those that are disabled are left out.
+        context: the value of `ctx.context` in the tools.
+        claims: what the tools may do; by default anything, so that the default mode asks.
+
+    Raises:
+        UsageError: a tool has guardrails.
+    """
     return [_import_function_tool(tool, context, claims) for tool in tools if tool.is_enabled is not False]
 
 
 def _import_function_tool(tool: FunctionTool, shared: object, claims: Claims) -> Tool:
     if tool.tool_input_guardrails or tool.tool_output_guardrails:
-        raise UsageError(f"{tool.name} has guardrails, which only the Agents runner applies; make them hooks of ours")
+        raise UsageError(
+            f"{tool.name} has guardrails, which only the Agents runner applies; replace them with callwright hooks"
+        )
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
         text = compact(arguments)
@@ -135,14 +150,14 @@ def _import_function_tool(tool: FunctionTool, shared: object, claims: Claims) ->
         tool.description,
         tool.params_json_schema,
         _ORIGIN,
-        needs_approval=tool.needs_approval is not False,  # a function is for their runner; asking always is safe
+        needs_approval=tool.needs_approval is not False,  # a function needs their runner, so treat it as always
         limits=Limits() if tool.timeout_seconds is None else Limits(tool.timeout_seconds),
     )
     return import_tool(foreign, claims, handle)
 
 
 def _decode_result(value: Any) -> object:
-    """What a tool of theirs returned, as one of ours would have."""
+    """Convert the result of an imported tool."""
     items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     parts = [part for part in map(_decode_part, items) if part is not None]
     return make_output(parts) if parts and len(parts) == len(items) else cast("object", value)

@@ -1,4 +1,4 @@
-"""pydantic-ai: our executor as one of its toolsets, and its tools and toolsets as tools of ours."""
+"""pydantic-ai: exports an executor as a toolset, and imports tools and toolsets."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
@@ -46,21 +46,26 @@ from callwright.registry.catalog import Catalog
 from callwright.tool.base import Tool, ToolContext
 from callwright.tool.render import render
 
-_ACCEPT_ANYTHING = SchemaValidator(core_schema.any_schema())  # the executor checks arguments, and explains better
+_ACCEPT_ANYTHING = SchemaValidator(core_schema.any_schema())  # the executor validates arguments, with better messages
 
 
 def to_pydantic_ai(
     executor: Executor, *, name: str | None = None, pending: MutableMapping[str, str] | None = None
 ) -> AbstractToolset[Any]:
-    """Our tools as a toolset: `Agent(model, toolsets=[to_pydantic_ai(executor)])`.
+    """Return the executor's tools as a toolset: `Agent(model, toolsets=[to_pydantic_ai(executor)])`.
 
-    What needs a person's approval becomes a deferred call; `pending` remembers which, across processes if it does.
+    A call that needs an approval becomes a deferred call.
+
+    Args:
+        executor: runs the calls, with its policies and hooks.
+        name: the id of the toolset.
+        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
     """
     return _ExecutorToolset(Bridge(executor, pending), name)
 
 
 class _ExecutorToolset(AbstractToolset[Any]):
-    """The executor's tools, read again before every request to the model."""
+    """The executor's tools, listed again before every request to the model."""
 
     def __init__(self, bridge: Bridge, name: str | None) -> None:
         self._bridge = bridge
@@ -90,29 +95,29 @@ class _ExecutorToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         session, call = ctx.conversation_id or "", ToolCall(ctx.tool_call_id or name, name, tool_args)
-        made, answers = self._approved(session, call) if ctx.tool_call_approved else (call, None)
+        approved, answers = self._apply_approval(session, call) if ctx.tool_call_approved else (call, None)
         catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
-        outcome = await self._bridge.call(made, session, ctx.run_id, answers=answers, catalog=catalog)
+        outcome = await self._bridge.call(approved, session, ctx.run_id, answers=answers, catalog=catalog)
         if isinstance(outcome, Interrupted):
-            self._bridge.pending.keep(session, call.id, outcome.questions, plain_arguments(call))
+            self._bridge.pending.save(session, call.id, outcome.questions, plain_arguments(call))
             raise ApprovalRequired({"questions": [describe_question(question) for question in outcome.questions]})
         self._bridge.pending.drop(session, call.id)
         return _encode_outcome(outcome)
 
-    def _approved(self, session: str, call: ToolCall) -> tuple[ToolCall, Answers | None]:
-        """The call the person was shown, with their yes to it, or to what they made of it."""
+    def _apply_approval(self, session: str, call: ToolCall) -> tuple[ToolCall, Answers | None]:
+        """Return the call that was shown, with the approval of it or of the edited arguments."""
         shown = self._bridge.pending.find(session, call.id)
         if shown is None:
             return call, None
         edited = plain_arguments(call)
         if edited == shown.arguments:
-            return call, shown.replied(Approve())
-        return ToolCall(call.id, call.name, compact(shown.arguments)), shown.replied(Approve(edited))
+            return call, shown.answer_all(Approve())
+        return ToolCall(call.id, call.name, compact(shown.arguments)), shown.answer_all(Approve(edited))
 
 
 @dataclass(kw_only=True)
 class _AdvertisedTool(ToolsetTool[Any]):
-    """A tool as the model was shown it: it can be called to the end of the turn, even if it is removed meanwhile."""
+    """A tool as the model was shown it; callable until the end of the turn, even if it is removed meanwhile."""
 
     catalog: Catalog
 
@@ -138,11 +143,11 @@ def _encode_outcome(outcome: Outcome) -> Any:
         case Failed(error=Denied() as error):
             return ToolDenied(error.message)
         case Failed(error=InvalidArguments() as error):
-            raise ModelRetry(error.message)  # counts against the agent's retries, as its own tools' mistakes do
+            raise ModelRetry(error.message)  # counts as a retry, as with pydantic-ai's own tools
         case Failed(error=error):
             raise PydanticToolFailed(error.message)
         case Interrupted():
-            raise AssertionError("a question was left open")
+            raise AssertionError("an approval request was not handled")
 
 
 def _encode_part(part: Part) -> str | BinaryContent:
@@ -155,7 +160,17 @@ async def from_pydantic_ai(
     model: Model | None = None,
     claims: Claims = UNKNOWN_TOOL,
 ) -> list[Tool]:
-    """Take over tools, and toolsets that are open where they have to be. `deps` is what they find in `ctx.deps`."""
+    """Import tools and toolsets; a toolset that must be entered has to be open.
+
+    Args:
+        sources: pydantic-ai tools and toolsets.
+        deps: the value of `ctx.deps` in the tools.
+        model: the value of `ctx.model` in the tools.
+        claims: what the tools may do; by default anything, so that the default mode asks.
+
+    Raises:
+        UsageError: a tool is run outside of pydantic-ai.
+    """
     context = RunContext[Any](deps=deps, model=model or FunctionModel(_reject_model_use), usage=RunUsage())
     tools = [source for source in sources if isinstance(source, PydanticTool)]
     toolsets = [source for source in sources if isinstance(source, AbstractToolset)]
@@ -169,30 +184,34 @@ async def from_pydantic_ai(
 def _import_pydantic_tool(
     toolset: AbstractToolset[Any], tool: ToolsetTool[Any], run: RunContext[Any], claims: Claims
 ) -> Tool:
-    told = tool.tool_def
-    if told.kind == "external":
-        raise UsageError(f"{told.name} is run outside of pydantic-ai, so there is nothing here to call")
+    definition = tool.tool_def
+    if definition.kind == "external":
+        raise UsageError(f"{definition.name} is run outside of pydantic-ai, so it cannot be imported")
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
-        # what its author wanted approved was approved by us, or the call would not be here
-        own = replace(run, tool_call_id=context.call_id, tool_name=told.name, tool_call_approved=True)
+        # the executor has obtained the approval that the tool's author requires
+        own = replace(run, tool_call_id=context.call_id, tool_name=definition.name, tool_call_approved=True)
         try:
             checked = tool.args_validator.validate_python(arguments)
-            return _decode_result(await toolset.call_tool(told.name, checked, own, tool))
+            return _decode_result(await toolset.call_tool(definition.name, checked, own, tool))
         except ValidationError as error:
             raise InvalidArguments(str(error)) from error
         except (ModelRetry, PydanticToolFailed) as error:
             raise ToolFailed(error.message) from error
         except (ApprovalRequired, CallDeferred) as error:
-            raise ToolFailed(f"{told.name} wants to wait for somebody, which only pydantic-ai can do for it") from error
+            raise ToolFailed(
+                f"{definition.name} deferred its call or asked for an approval, which only pydantic-ai supports"
+            ) from error
 
-    needs_approval = told.kind == "unapproved"
-    schema = told.parameters_json_schema
-    return import_tool(ForeignTool(told.name, told.description, schema, "pydantic-ai", needs_approval), claims, handle)
+    needs_approval = definition.kind == "unapproved"
+    schema = definition.parameters_json_schema
+    return import_tool(
+        ForeignTool(definition.name, definition.description, schema, "pydantic-ai", needs_approval), claims, handle
+    )
 
 
 def _decode_result(value: Any) -> object:
-    """What a tool of theirs returned, as one of ours would have."""
+    """Convert the result of an imported tool."""
     if isinstance(value, ToolDenied):
         raise Denied(value.message)
     if isinstance(value, ToolReturn):
@@ -216,4 +235,4 @@ def _decode_parts(value: Any) -> list[Part]:
 
 
 def _reject_model_use(*_: object) -> Any:
-    raise ToolFailed("the tool asked for a model and was given none; name one in from_pydantic_ai(…, model=…)")
+    raise ToolFailed("the tool uses a model and none was given; pass one to from_pydantic_ai(…, model=…)")

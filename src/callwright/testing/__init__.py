@@ -1,4 +1,4 @@
-"""Fakes for what tests should not wait for or depend on, and checks authors can run on their own parts."""
+"""Fakes for tests, and conformance checks for tools, toolsets, providers, session stores and skills."""
 
 from callwright.core._lazy import lazy_exports
 

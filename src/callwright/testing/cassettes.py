@@ -1,4 +1,4 @@
-"""Cassettes: what a real model said, kept in a file without secrets and played back in tests that need no network."""
+"""Cassettes: record the answers of a real model in a file, without secrets, and replay them without a network."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -25,10 +25,15 @@ _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}
 
 
 class Recording:
-    """Passes everything on to a provider, and writes down what was asked and what came back."""
+    """A provider that forwards requests to another one and records requests and events.
+
+    Args:
+        provider: answers the requests.
+        path: the cassette to write.
+        redact: is applied to every text before it is written; by default it removes known kinds of credentials.
+    """
 
     def __init__(self, provider: Provider, path: Path, redact: Callable[[str], str] | None = None) -> None:
-        """`redact` is shown every text before it is written; by default, well-known kinds of credentials are cut."""
         self._provider = provider
         self._path = path
         self._redact = redact or Redact().clean
@@ -36,11 +41,11 @@ class Recording:
 
     @property
     def model(self) -> str:
-        """The model's name as the provider knows it."""
+        """The provider's name of the model."""
         return self._provider.model
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Ask the provider; what it says, an error too, is on disk before the stream ends."""
+        """Forward a request; its events, or its error, are on disk before the stream ends."""
         turn: Data = {"request": encode_request(request), "events": []}
         try:
             async for event in self._provider.stream(request):
@@ -60,7 +65,12 @@ class Recording:
 
 
 class Replay:
-    """Plays a cassette back; a request other than the one that was recorded fails the test, with what differs."""
+    """A provider that replays a cassette and fails the test if a request differs from the recorded one.
+
+    Args:
+        path: the cassette.
+        redact: the function that was used for the recording.
+    """
 
     def __init__(self, path: Path, redact: Callable[[str], str] | None = None) -> None:
         cassette = json.loads(path.read_text(encoding="utf-8"))
@@ -71,32 +81,37 @@ class Replay:
         self.model: str = cassette["model"]
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Give what was recorded for this request."""
+        """Yield the recorded events of the next request.
+
+        Raises:
+            AssertionError: the request differs from the recorded one, or there is none left.
+            ProviderError: the recorded error.
+        """
         if self._played >= len(self._turns):
-            raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, and one more was asked for")
+            raise AssertionError(f"{self._path.name} has {len(self._turns)} turns, but another one was requested")
         turn = self._turns[self._played]
         self._played += 1
-        asked = json.loads(compact(_redact_value(encode_request(request), self._redact)).encode("utf-8", "replace"))
-        differing = [name for name in asked if asked[name] != turn["request"].get(name)]
+        actual = json.loads(compact(_redact_value(encode_request(request), self._redact)).encode("utf-8", "replace"))
+        differing = [name for name in actual if actual[name] != turn["request"].get(name)]
         if differing:
             raise AssertionError(
-                f"{self._path.name}, turn {self._played}: {differing[0]} is not what was recorded: "
-                f"{compact(asked[differing[0]])} instead of {compact(turn['request'].get(differing[0]))}"
+                f"{self._path.name}, turn {self._played}: {differing[0]} differs from the recording: "
+                f"{compact(actual[differing[0]])} instead of {compact(turn['request'].get(differing[0]))}"
             )
         for event in turn["events"]:
             yield _decode_event(event)
         if "error" in turn:
-            said = turn["error"]
-            raise ProviderError(said["message"], fault=said["fault"], retry_after=said["retry_after"])
+            error = turn["error"]
+            raise ProviderError(error["message"], fault=error["fault"], retry_after=error["retry_after"])
 
     def check_done(self) -> None:
-        """Fail unless every turn was played."""
+        """Fail unless every turn was replayed."""
         left = len(self._turns) - self._played
-        assert left == 0, f"{self._path.name}: {left} of {len(self._turns)} turns were not asked for"
+        assert left == 0, f"{self._path.name}: {left} of {len(self._turns)} turns were not requested"
 
 
 def encode_request(request: ModelRequest) -> Data:
-    """Give what identifies a request: all of it, except what takes a different value in every run."""
+    """Return what identifies a request, without values that differ in every run."""
     return {
         "system": request.system,
         "messages": [_drop_durations(encode_message(message)) for message in request.messages],

@@ -1,7 +1,4 @@
-"""Contracts as functions: run them on your own tools; they raise `AssertionError` and say what is broken.
-
-The contract of a skill as a function: run it on your own.
-"""
+"""Conformance checks for tools, toolsets and skills; they raise `AssertionError` with what is wrong."""
 
 import asyncio
 import os
@@ -19,7 +16,7 @@ from callwright.executor.turn import Turn, TurnCancelled
 from callwright.policy.decide import AllowEverything
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
-from callwright.skills.check import examine
+from callwright.skills.check import check_skill_file
 from callwright.skills.skill import Skill
 from callwright.tool.base import Tool
 
@@ -37,10 +34,18 @@ _CANCEL_SECONDS = 0.02
 
 
 async def check_tool(tool: Tool, *examples: JsonObject, folder: str | os.PathLike[str] | None = None) -> list[Outcome]:
-    """Check that a tool keeps the contract; returns the outcomes of the examples.
+    """Check that a tool keeps the contract; return the outcomes of the examples.
 
-    The spec is valid and stable, nonsense is refused with `InvalidArguments`, binding changes nothing and gives the
-    same accesses each time, a READ tool leaves `folder` as it was, and cancelling leaves no process behind.
+    The spec is valid and stable, invalid arguments raise `InvalidArguments`, binding changes nothing and returns the
+    same accesses each time, a READ tool does not change `folder`, and cancelling leaves no process behind.
+
+    Args:
+        tool: the tool to check.
+        examples: arguments to run the tool with.
+        folder: a folder that the tool may access; compared before and after.
+
+    Raises:
+        AssertionError: the tool breaks the contract.
     """
     _check_spec(tool)
     _check_refusals(tool)
@@ -53,14 +58,21 @@ async def check_tool(tool: Tool, *examples: JsonObject, folder: str | os.PathLik
 
 
 async def check_toolset(toolset: Toolset) -> None:
-    """Check that a toolset keeps the contract: stable snapshots, findable names, unique wire names, sound tools."""
+    """Check that a toolset keeps the contract: stable snapshots, unique names that can be looked up, valid tools.
+
+    Args:
+        toolset: the toolset to check.
+
+    Raises:
+        AssertionError: the toolset breaks the contract.
+    """
     catalog = toolset.snapshot()
-    assert toolset.snapshot() is catalog, "snapshot() must be the same object until something changes"
+    assert toolset.snapshot() is catalog, "snapshot() must return the same object until a tool changes"
     assert catalog.definitions is catalog.definitions, "definitions must be the same value every time"
     wires = list(catalog.wire_names.values())
     assert len(set(wires)) == len(wires), f"wire names must be unique: {sorted(wires)}"
     for name, tool in catalog.tools.items():
-        assert tool.spec.name == name, f"{name} is kept under a name that is not its own: {tool.spec.name}"
+        assert tool.spec.name == name, f"{name} is listed under a name that differs from its spec: {tool.spec.name}"
         assert catalog.get(name) is tool, f"{name} cannot be looked up by its name"
         assert catalog.get(catalog.wire_names[name]) is tool, f"{name} cannot be looked up by its wire name"
         await check_tool(tool)
@@ -73,7 +85,7 @@ def _check_spec(tool: Tool) -> None:
 
     spec = tool.spec
     check_name(spec.name)
-    assert spec is tool.spec or spec == tool.spec, f"{spec.name}: the spec must not change between two looks"
+    assert spec is tool.spec or spec == tool.spec, f"{spec.name}: the spec must not change between two reads"
     assert spec.input_schema.get("type") == "object", f"{spec.name}: input_schema must describe an object"
     canonical(spec.input_schema)
     jsonschema_rs.validator_for(thaw(spec.input_schema))
@@ -82,17 +94,19 @@ def _check_spec(tool: Tool) -> None:
 
 
 def _check_refusals(tool: Tool) -> None:
-    for nonsense in _INVALID_ARGUMENTS:
+    for arguments in _INVALID_ARGUMENTS:
         try:
-            tool.bind(nonsense)
+            tool.bind(arguments)
         except InvalidArguments as error:
-            assert len(error.message) < 2000, f"{tool.spec.name}: the refusal of {nonsense[:20]!r} is too long"
+            assert len(error.message) < 2000, (
+                f"{tool.spec.name}: the message for {arguments[:20]!r} is longer than 2000 characters"
+            )
         except Exception as error:
             raise AssertionError(
-                f"{tool.spec.name}: {nonsense[:20]!r} must be refused with InvalidArguments, not {error!r}"
+                f"{tool.spec.name}: {arguments[:20]!r} must raise InvalidArguments, got {error!r}"
             ) from error
         else:
-            raise AssertionError(f"{tool.spec.name}: {nonsense[:20]!r} must be refused")
+            raise AssertionError(f"{tool.spec.name}: {arguments[:20]!r} must raise InvalidArguments")
 
 
 def _check_binding(tool: Tool, example: JsonObject, folder: str | os.PathLike[str] | None) -> None:
@@ -103,7 +117,7 @@ def _check_binding(tool: Tool, example: JsonObject, folder: str | os.PathLike[st
     )
     again = tool.bind(first.arguments)
     assert canonical(again.arguments) == canonical(first.arguments), (
-        f"{tool.spec.name}: arguments as they will run must bind to themselves"
+        f"{tool.spec.name}: bound arguments must bind to themselves"
     )
     assert _accesses(first) == _accesses(first) == _accesses(second), f"{tool.spec.name}: accesses must be repeatable"
     assert _fingerprint(folder) == before, f"{tool.spec.name}: bind and accesses must change nothing"
@@ -121,12 +135,14 @@ async def _check_running(tool: Tool, example: JsonObject, folder: str | os.PathL
     executor = Executor(Registry(tool), AllowEverything())
     outcome = await executor.run(tool.spec.name, example)
     if tool.spec.annotations.effect is Effect.READ:
-        assert _fingerprint(folder) == before, f"{tool.spec.name}: claims to READ, but {folder} has changed"
+        assert _fingerprint(folder) == before, f"{tool.spec.name}: its effect is READ, but {folder} has changed"
     if isinstance(outcome, Completed) and tool.spec.output_schema is not None:
         import jsonschema_rs
 
         validator = jsonschema_rs.validator_for(thaw(tool.spec.output_schema))
-        assert validator.is_valid(thaw(outcome.output.structured)), f"{tool.spec.name}: output does not fit its schema"
+        assert validator.is_valid(thaw(outcome.output.structured)), (
+            f"{tool.spec.name}: the output does not match its schema"
+        )
     return outcome
 
 
@@ -139,7 +155,7 @@ async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
     try:
         await task
     except TurnCancelled as stopped:
-        assert len(stopped.outcomes) == 1, f"{tool.spec.name}: a cancelled call must have its outcome"
+        assert len(stopped.outcomes) == 1, f"{tool.spec.name}: a cancelled call must have an outcome"
     for _ in range(100):
         if _find_child_processes() <= children:
             return
@@ -150,7 +166,7 @@ async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
 
 
 def _find_child_processes() -> set[int]:
-    """Processes started from this one that are still there, wherever they have been adopted."""
+    """Return the ids of all running descendants of this process."""
     own = os.getpid()
     parents: dict[int, int] = {}
     for entry in _process_folders(Path("/proc")):
@@ -158,14 +174,14 @@ def _find_child_processes() -> set[int]:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if fields[0] != "Z":
+        if fields[0] != "Z":  # a zombie has ended
             parents[int(entry.name)] = int(fields[1])
     found: set[int] = set()
     for pid in parents:
-        above = pid
-        while above in parents and above != own:
-            above = parents[above]
-        if above == own and pid != own:
+        ancestor = pid
+        while ancestor in parents and ancestor != own:
+            ancestor = parents[ancestor]
+        if ancestor == own and pid != own:
             found.add(pid)
     return found
 
@@ -175,7 +191,7 @@ def _process_folders(folder: Path) -> Iterable[Path]:
 
 
 def _fingerprint(folder: str | os.PathLike[str] | None) -> dict[str, str]:
-    """Names, kinds and contents of everything below a folder."""
+    """Return mode and content hash of everything below a folder, by path."""
     if folder is None:
         return {}
     found: dict[str, str] = {}
@@ -189,17 +205,22 @@ _FILE = "SKILL.md"
 
 
 def check_skill(folder: str | PathLike[str]) -> Skill:
-    """Check that a folder, or the SKILL.md in it, is a sound skill by the open standard.
+    """Check that a skill follows the open standard; return the skill.
 
-    Raises `AssertionError` with every mistake, by line.
-    Everything is named at once: fields, lengths, names, fields nobody knows, instructions too long to load whole,
-    links to files that are missing or outside, commands an argument cannot be put into safely.
+    All problems are reported together: invalid and unknown fields, lengths, names, instructions that are too long,
+    links to files that are missing or outside the folder, commands into which an argument cannot be put safely.
+
+    Args:
+        folder: the folder of the skill, or the SKILL.md in it.
+
+    Raises:
+        AssertionError: the skill has problems, listed by line.
     """
-    place = Path(folder).resolve()
-    place = place.parent if place.name == _FILE and place.is_file() else place
-    file = place / _FILE
-    assert file.is_file(), f"{place} holds no {_FILE}, spelt like that"
-    skill, problems = examine(file)
+    root = Path(folder).resolve()
+    root = root.parent if root.name == _FILE and root.is_file() else root
+    file = root / _FILE
+    assert file.is_file(), f"{root} contains no {_FILE} (the name is case-sensitive)"
+    skill, problems = check_skill_file(file)
     assert not problems, "\n".join(map(str, problems))
     assert skill is not None
     return skill

@@ -1,10 +1,6 @@
-"""A clock nobody waits for.
+"""Fakes: a clock that does not wait, a scripted hook and provider, tools that fail or count, a recorder of events.
 
-A hook that says what it was told to say.
-
-A model that says what it was told to say; it lives among the providers, where `script:FILE` is its name.
-
-Tools that fail, count and record on purpose.
+`ScriptedProvider` is defined in `callwright.providers`, where it is available as the model `script:FILE`.
 """
 
 import asyncio
@@ -21,19 +17,24 @@ from callwright.tool.typed import TypedTool, describe
 
 
 class FakeClock:
-    """Remembers how long it was asked to sleep, and does not."""
+    """A clock that records sleeps instead of waiting."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
-        """Return at once, after giving others a turn."""
+        """Record the sleep and return after other tasks had a turn."""
         self.slept.append(seconds)
         await asyncio.sleep(0)
 
 
 class ScriptedHook(Hook):
-    """Answers `before` with a verdict and `after` with a function's outcome, and remembers what it saw."""
+    """A hook with fixed results that records its calls.
+
+    Args:
+        verdict: returned by `before`, or a function that returns it.
+        after: returns the outcome that replaces the one given to `after`.
+    """
 
     def __init__(
         self,
@@ -58,11 +59,11 @@ __all__ = ["BrokenOff", "Line", "Script", "ScriptedProvider"]
 
 
 class FlakyArguments(Arguments):
-    """None are needed."""
+    """No arguments."""
 
 
 class Flaky(TypedTool[FlakyArguments]):
-    """Raises the given errors one after the other, then succeeds."""
+    """A tool that raises the given errors one after the other, then succeeds."""
 
     spec = describe("flaky", "Fail a few times, then say ok.", effect=Effect.READ)
 
@@ -79,18 +80,22 @@ class Flaky(TypedTool[FlakyArguments]):
 
 
 class GaugeArguments(Arguments):
-    """What the gauge pretends to touch."""
+    """The accesses that the gauge declares."""
 
     reads: tuple[str, ...] = ()
     """Paths to declare as read."""
     writes: tuple[str, ...] = ()
     """Paths to declare as written."""
     label: str = ""
-    """Written to the log when it starts and ends."""
+    """Recorded in the log at the start and the end."""
 
 
 class Gauge(TypedTool[GaugeArguments]):
-    """Takes a moment, declares what it was told to, and records how many ran at once and in what order."""
+    """A tool that records how many of its calls run at once, and in which order.
+
+    Args:
+        turns: how many turns of the event loop a call takes.
+    """
 
     spec = describe("gauge", "Take a moment and record who else is running.")
 
@@ -101,15 +106,15 @@ class Gauge(TypedTool[GaugeArguments]):
         self.log: list[str] = []
 
     @classmethod
-    def specified(cls, annotations: Annotations, limits: Limits = Limits(), name: str = "gauge") -> "Gauge":
-        """A gauge with other annotations, limits or another name."""
+    def with_spec(cls, annotations: Annotations, limits: Limits = Limits(), name: str = "gauge") -> "Gauge":
+        """Return a gauge with other annotations, limits or another name."""
 
-        class Specified(Gauge):
+        class GaugeWithSpec(Gauge):
             spec = describe(
                 name, "Take a moment and record who else is running.", annotations=annotations, limits=limits
             )
 
-        return Specified()
+        return GaugeWithSpec()
 
     def accesses(self, arguments: GaugeArguments) -> Sequence[Access]:
         return [*(ReadPath(path) for path in arguments.reads), *(WritePath(path) for path in arguments.writes)]
@@ -128,7 +133,7 @@ class Gauge(TypedTool[GaugeArguments]):
 
 
 class Recorder:
-    """An observer that keeps what it hears."""
+    """An observer that keeps all events."""
 
     def __init__(self) -> None:
         self.events: list[object] = []
@@ -138,5 +143,5 @@ class Recorder:
 
     @property
     def names(self) -> list[str]:
-        """The kinds of events, in order."""
+        """The class names of the events, in order."""
         return [type(event).__name__ for event in self.events]

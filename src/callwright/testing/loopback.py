@@ -1,4 +1,4 @@
-"""`Loopback`: an HTTP server on this machine that answers as it was told, for testing providers through real SDKs."""
+"""`Loopback`: a local HTTP server with scripted replies, for testing providers through real SDKs."""
 
 import asyncio
 import json
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Ending: TypeAlias = Literal["whole", "broken", "held"]
-"""How a reply ends: properly, by the connection breaking, or not until the client goes away."""
+"""How a reply ends: complete, with a broken connection, or only when the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it arrived."""
+    """A request that the server received."""
 
     method: str
     path: str
@@ -23,13 +23,13 @@ class Received:
 
     @property
     def json(self) -> Any:
-        """The body, read."""
+        """The body, parsed."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopbackReply:
-    """What to answer. Every piece of the body arrives on its own, so that a test decides where a stream is cut."""
+    """One scripted reply. Each piece of the body is a chunk of its own, so a test decides where a stream is cut."""
 
     pieces: Sequence[bytes]
     status: int = 200
@@ -38,14 +38,14 @@ class LoopbackReply:
 
 
 class Loopback:
-    """Answers each request with the next reply; the last one again and again."""
+    """Answers each request with the next reply, and repeats the last one."""
 
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.arrived = asyncio.Event()
-        """Set when a request has come."""
+        """Set when a request has arrived."""
         self.left = asyncio.Event()
-        """Set when a client has gone away from a reply that was held."""
+        """Set when the client of a held reply has disconnected."""
         self._replies: deque[LoopbackReply] = deque()
         self._open: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
@@ -63,13 +63,13 @@ class Loopback:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The base URL of the server."""
         assert self._server is not None, "use the server with `async with`"
         host, port = self._server.sockets[0].getsockname()
         return f"http://{host}:{port}"
 
     def reply(self, *replies: LoopbackReply) -> None:
-        """Forget the replies so far; answer with these from now on."""
+        """Replace the remaining replies."""
         self._replies = deque(replies)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,7 +78,7 @@ class Loopback:
             while await self._exchange(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client is free to leave
+            pass  # tests disconnect in the middle of a reply on purpose
         finally:
             self._open.discard(writer)
             writer.close()

@@ -1,4 +1,4 @@
-"""The contract of a provider as a function: run it on your own."""
+"""Conformance check for providers."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence
@@ -34,15 +34,21 @@ _CALLED = ToolCall("call_1", "check.add", '{"a": 17, "b": 25}')
 
 
 async def check_provider(provider: Provider) -> list[AssistantMessage]:
-    """Check that a provider keeps the contract; returns the messages it gave.
+    """Check that a provider keeps the contract; return the messages it produced.
 
-    It is asked a plain question, offered a tool, shown an outcome, and left in the middle of a stream. Every stream
-    ends with the whole message, its deltas are what the message says, and its calls have unique ids, known names and
-    arguments that are JSON.
+    The check asks a plain question, offers a tool, shows an outcome, and leaves a stream early. Every stream must end
+    with the complete message, its deltas must add up to that message, and calls must have unique ids, known names and
+    JSON arguments.
+
+    Args:
+        provider: the provider to check; it receives five requests.
+
+    Raises:
+        AssertionError: the provider breaks the contract.
     """
     assert provider.model, "a provider must name its model"
     plain: tuple[Message, ...] = (UserMessage("Say hello."),)
-    told: tuple[Message, ...] = (
+    answered: tuple[Message, ...] = (
         _ASKED,
         AssistantMessage((_CALLED,), "calls"),
         ToolMessage((Completed(_CALLED, Output("42")),)),
@@ -50,7 +56,7 @@ async def check_provider(provider: Provider) -> list[AssistantMessage]:
     requests = [
         ModelRequest(plain, system="Answer in one word."),
         ModelRequest((_ASKED,), tools=(_TOOL,), wire_names=_WIRE),
-        ModelRequest(told, tools=(_TOOL,), wire_names=_WIRE),
+        ModelRequest(answered, tools=(_TOOL,), wire_names=_WIRE),
     ]
     messages = [_check_stream([event async for event in provider.stream(request)]) for request in requests]
     await _check_leaving(provider, requests[0])
@@ -60,9 +66,9 @@ async def check_provider(provider: Provider) -> list[AssistantMessage]:
 def _check_stream(events: Sequence[ModelEvent]) -> AssistantMessage:
     assert events, "a stream must have events"
     last = events[-1]
-    assert isinstance(last, MessageDone), f"the last event must be the whole message, not {last!r}"
+    assert isinstance(last, MessageDone), f"the last event must be MessageDone, got {last!r}"
     ends = [event for event in events if isinstance(event, MessageDone)]
-    assert len(ends) == 1, f"a stream has one message, not {len(ends)}"
+    assert len(ends) == 1, f"a stream must have one MessageDone, got {len(ends)}"
     message = last.message
     _check_deltas(events, message)
     _check_calls(message)
@@ -73,19 +79,21 @@ def _check_stream(events: Sequence[ModelEvent]) -> AssistantMessage:
 
 
 def _check_deltas(events: Sequence[ModelEvent], message: AssistantMessage) -> None:
-    heard = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert heard == message.text, f"the text deltas say {heard!r}, the message {message.text!r}"
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == message.text, f"the text deltas are {text!r}, the message is {message.text!r}"
     named = {event.call_id for event in events if isinstance(event, CallDelta)}
     known = {call.id for call in message.calls}
-    assert named <= known, f"deltas of calls the message does not have: {sorted(named - known)}"
-    assert all(event.text for event in events if isinstance(event, ThinkingDelta)), "a delta must say something"
+    assert named <= known, f"deltas of calls that are not in the message: {sorted(named - known)}"
+    assert all(event.text for event in events if isinstance(event, ThinkingDelta)), "a thinking delta must not be empty"
 
 
 def _check_calls(message: AssistantMessage) -> None:
     calls = message.calls
-    assert len({call.id for call in calls}) == len(calls), "calls must have ids of their own"
+    assert len({call.id for call in calls}) == len(calls), "calls must have unique ids"
     if calls:
-        assert message.stop in ("calls", "length"), f"a message with calls stops for them, not for {message.stop!r}"
+        assert message.stop in ("calls", "length"), (
+            f"a message with calls must stop with 'calls' or 'length', got {message.stop!r}"
+        )
     for call in calls:
         assert call.id, f"{call.name}: a call must have an id"
         assert call.name in (*_WIRE, *_WIRE.values()), f"{call.name!r} was not offered"
@@ -94,7 +102,7 @@ def _check_calls(message: AssistantMessage) -> None:
 
 
 async def _check_leaving(provider: Provider, request: ModelRequest) -> None:
-    """Whoever leaves a stream early closes it, and the next request works."""
+    """Check that a request works after an earlier stream was closed early."""
     stream = provider.stream(request)
     async for _ in stream:
         break

@@ -1,4 +1,4 @@
-"""The contract of a session store as a function: run it on your own."""
+"""Conformance check for session stores."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,10 +48,16 @@ _RECORDS: tuple[Record, ...] = (
 
 
 async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
-    """Check that a store keeps the contract: the store, or what opens it, each time on the same sessions if durable.
+    """Check that a session store keeps the contract.
 
-    Records come back as they were put in, in order; one writer at a time; forks, titles, deletion and search do
-    what they say; a durable store has it all after it was opened again.
+    Records are returned unchanged and in order; there is one writer at a time; fork, rename, delete and search work;
+    a durable store has all records after it was opened again.
+
+    Args:
+        made: the store, or a function that opens it; a durable one each time with the same sessions.
+
+    Raises:
+        AssertionError: the store breaks the contract.
     """
     make = made if callable(made) else lambda: made
     store = make()
@@ -61,11 +67,11 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     await _check_forks(store)
     if store.durable:
         again = make()
-        assert _dump_all(await again.read("check-1")) == _dump_all(_RECORDS), "records must be there after a restart"
+        assert _dump_all(await again.read("check-1")) == _dump_all(_RECORDS), "records must be readable after a restart"
     await store.delete("check-1")
     with suppress(SessionError):
         await store.read("check-1")
-        raise AssertionError("a deleted session must be gone")
+        raise AssertionError("a deleted session must not be readable")
 
 
 def _dump_all(records: object) -> list[str]:
@@ -75,7 +81,7 @@ def _dump_all(records: object) -> list[str]:
 async def _check_round_trip(store: SessionStore) -> None:
     with suppress(SessionError):
         await store.read("check-1")
-        raise AssertionError("reading a session that is not there must raise SessionError")
+        raise AssertionError("reading a session that does not exist must raise SessionError")
     hold = await store.hold("check-1")
     assert list(hold.records) == [], "a new session has no records"
     await hold.append(*_RECORDS[:2])
@@ -83,18 +89,18 @@ async def _check_round_trip(store: SessionStore) -> None:
     hold.note(_RECORDS[3])
     await hold.append(*_RECORDS[4:])
     await hold.release()
-    assert _dump_all(await store.read("check-1")) == _dump_all(_RECORDS), "records must come back as they were put in"
+    assert _dump_all(await store.read("check-1")) == _dump_all(_RECORDS), "records must be returned unchanged"
     hold = await store.hold("check-1")
-    assert _dump_all(hold.records) == _dump_all(_RECORDS), "a hold must show what the session holds"
+    assert _dump_all(hold.records) == _dump_all(_RECORDS), "a hold must have the records of the session"
     await hold.release()
 
 
 async def _check_writers(store: SessionStore) -> None:
     taken = await asyncio.gather(*(store.hold("check-2") for _ in range(8)), return_exceptions=True)
     holds = [hold for hold in taken if not isinstance(hold, BaseException)]
-    assert len(holds) == 1, f"exactly one of eight writers must win, not {len(holds)}"
+    assert len(holds) == 1, f"exactly one of eight writers must succeed, got {len(holds)}"
     losers = [error for error in taken if isinstance(error, BaseException)]
-    assert all(isinstance(error, SessionBusy) for error in losers), f"the others must be told SessionBusy: {losers}"
+    assert all(isinstance(error, SessionBusy) for error in losers), f"the others must raise SessionBusy: {losers}"
     await holds[0].append(Said(UserMessage("needle in a haystack")))
     with suppress(SessionBusy):
         await store.delete("check-2")
@@ -103,18 +109,18 @@ async def _check_writers(store: SessionStore) -> None:
     await (await store.hold("check-2")).release()
     await (await store.hold("check-5")).release()
     known = {entry.session_id for entry in await store.list()}
-    assert "check-5" not in known, "a session that was held and not written must not come to be"
+    assert "check-5" not in known, "a session that was held but not written must not be created"
 
 
 async def _check_lists(store: SessionStore) -> None:
     await store.rename("check-2", "a title")
     listed = {entry.session_id: entry for entry in await store.list()}
-    assert listed["check-2"].title == "a title", "rename must show in the list"
-    assert listed["check-1"].records == len(_RECORDS), "the list must count records"
-    for wanted, where in (("NEEDLE in", "check-2"), ('"quoted"', "check-1"), ("100%_s", "check-1")):
-        found = {hit.session_id for hit in await store.search(wanted)}
-        assert found == {where}, f"searching {wanted!r} must find {where} only, not {found}"
-    assert not await store.search("100x_s"), "a search must take % and _ literally"
+    assert listed["check-2"].title == "a title", "list() must return the new title"
+    assert listed["check-1"].records == len(_RECORDS), "list() must count the records"
+    for query, where in (("NEEDLE in", "check-2"), ('"quoted"', "check-1"), ("100%_s", "check-1")):
+        found = {hit.session_id for hit in await store.search(query)}
+        assert found == {where}, f"searching {query!r} must find {where} only, got {found}"
+    assert not await store.search("100x_s"), "a search must treat % and _ literally"
 
 
 async def _check_forks(store: SessionStore) -> None:
@@ -122,11 +128,11 @@ async def _check_forks(store: SessionStore) -> None:
     await hold.append(_RECORDS[0], _RECORDS[1], _RECORDS[4])
     await hold.release()
     await store.fork("check-3", "check-4")
-    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must leave the open turn behind"
+    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must not contain the open turn"
     with suppress(SessionError):
         await store.fork("check-3", "check-4")
         raise AssertionError("a fork must not overwrite a session")
     await store.delete("check-3")
-    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must live on its own"
+    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must not depend on its origin"
     await store.delete("check-4")
     await store.delete("check-2")

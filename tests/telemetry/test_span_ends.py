@@ -1,4 +1,4 @@
-"""Whatever happens to a run, and whatever the pipeline does, every span that starts ends and nothing stays current."""
+"""Every started span ends, whatever happens to the run or the exporter."""
 
 import asyncio
 import logging
@@ -108,7 +108,7 @@ lines: st.SearchStrategy[Line] = st.one_of(calls, calls, failures, st.just("done
 
 @settings(max_examples=150, deadline=None)
 @given(script=st.lists(lines, max_size=5), stop_after=st.none() | st.integers(0, 25), durable=st.booleans())
-def test_every_span_that_starts_ends(script: list[Line], stop_after: int | None, durable: bool) -> None:
+def test_every_started_span_ends(script: list[Line], stop_after: int | None, durable: bool) -> None:
     ledger = Ledger()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(ledger)
@@ -148,7 +148,7 @@ class Ending(SpanProcessor):
 
 
 @pytest.mark.parametrize("broken", [lambda: SimpleSpanProcessor(Exporting()), Ending])
-async def test_a_broken_pipeline_has_no_say_and_later_spans_keep_their_places(
+async def test_broken_exporter_does_not_misplace_later_spans(
     broken: Callable[[], SpanProcessor], caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = Ledger()
@@ -164,7 +164,7 @@ async def test_a_broken_pipeline_has_no_say_and_later_spans_keep_their_places(
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_spans_end_also_where_another_observer_keeps_a_call_from_ending() -> None:
+async def test_spans_end_if_another_observer_blocks_the_end() -> None:
     """What another observer of the turn raises is the executor's trouble; the run's end closes what it left."""
     ledger = Ledger()
     provider = TracerProvider(shutdown_on_exit=False)
@@ -175,15 +175,15 @@ async def test_spans_end_also_where_another_observer_keeps_a_call_from_ending() 
         if not isinstance(event, CallEnded):
             telemetry(event)
 
-    heard: list[type] = []
-    executor = Executor(Registry(step), observe=[deaf, lambda event: heard.append(type(event))])
+    received: list[type] = []
+    executor = Executor(Registry(step), observe=[deaf, lambda event: received.append(type(event))])
     await Agent(ScriptedProvider(ToolCall("1", "step"), "done"), executor=executor).run("go")
-    assert CallBegan in heard
+    assert CallBegan in received
     assert ledger.open == {}
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_a_call_that_outlives_its_batch_ends_once() -> None:
+async def test_call_that_outlives_its_batch_ends_once() -> None:
     ledger = Ledger()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(ledger)
@@ -195,7 +195,7 @@ async def test_a_call_that_outlives_its_batch_ends_once() -> None:
     assert ledger.ended == 1
 
 
-def test_a_span_that_was_left_is_forgotten_by_those_that_follow() -> None:
+def test_closed_span_is_not_current_afterwards() -> None:
     provider = TracerProvider(shutdown_on_exit=False)
     first = CurrentSpan(provider.get_tracer("test").start_span("first"))
     first.close()

@@ -1,4 +1,4 @@
-"""What holds in every framework: our policies, hooks, limits and order, whoever runs the loop."""
+"""Behaviour that all frameworks share: policies, hooks, limits and order of calls."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ def write(number: int, text: str, path: str = "note") -> ToolCall:
 
 
 class Censor(Hook):
-    """Strikes out what nobody should write down."""
+    """Rewrites a secret text before it is written."""
 
     def before(self, pending: PendingCall) -> Verdict | None:
         if pending.arguments.get("text") == "secret":
@@ -29,7 +29,7 @@ class Censor(Hook):
         return None
 
 
-async def test_a_tool_is_called_and_the_model_reads_its_output(play: "Play", notes: "Notes") -> None:
+async def test_tool_is_called_and_model_reads_output(play: "Play", notes: "Notes") -> None:
     executor = notes.executor()
     played = await play(executor, [write(1, "hello")])
     assert played.texts == {"c1": '{"wrote":"hello"}'}
@@ -38,28 +38,28 @@ async def test_a_tool_is_called_and_the_model_reads_its_output(play: "Play", not
     assert executor.stats["write"].calls == 1
 
 
-async def test_a_denied_call_does_not_run_and_the_model_reads_why(play: "Play", notes: "Notes") -> None:
+async def test_denied_call_does_not_run_and_model_reads_why(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(), [ToolCall("c1", "burn", {})])
     assert played.failed == {"c1"}
     assert "burn" in played.texts["c1"]
     assert notes.log == []
 
 
-async def test_an_approved_call_runs_once(play: "Play", notes: "Notes") -> None:
+async def test_approved_call_runs_once(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(ask=True), [write(1, "hello")])
     assert played.asked == [("write", {"path": "note", "text": "hello"})]
     assert not played.failed
     assert notes.log == ["begin hello", "end hello"]
 
 
-async def test_a_rejected_call_does_not_run(play: "Play", notes: "Notes") -> None:
+async def test_rejected_call_does_not_run(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(ask=True), [write(1, "hello")], decide=lambda name, arguments: "no paper today")
     assert played.failed == {"c1"}
     assert "no paper today" in played.texts["c1"]
     assert notes.log == []
 
 
-async def test_an_approval_counts_for_its_call_only(play: "Play", notes: "Notes") -> None:
+async def test_approval_counts_for_its_call_only(play: "Play", notes: "Notes") -> None:
     def first_only(name: str, arguments: dict[str, Any]) -> bool:
         return arguments["text"] == "one"
 
@@ -68,12 +68,12 @@ async def test_an_approval_counts_for_its_call_only(play: "Play", notes: "Notes"
     assert notes.log == ["begin one", "end one"]
 
 
-async def test_the_same_arguments_in_another_call_are_asked_about_again(play: "Play", notes: "Notes") -> None:
+async def test_same_arguments_in_another_call_ask_again(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(ask=True), [write(1, "one")], [write(2, "one")])
     assert len(played.asked) == 2
 
 
-async def test_what_had_run_before_a_question_is_not_run_again(play: "Play", notes: "Notes") -> None:
+async def test_calls_before_a_question_are_not_repeated(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(ask=True), [ToolCall("c1", "read", {"path": "x"}), write(2, "late", "y")])
     assert notes.log == ["read x", "begin late", "end late"]
     assert played.texts["c1"] == "nothing"
@@ -86,7 +86,7 @@ async def test_two_questions_of_one_turn_are_answered_apart(play: "Play", notes:
     assert sorted(notes.log) == ["begin a", "begin c", "end a", "end c"]
 
 
-async def test_an_edit_within_what_was_asked_runs_as_edited(play_with_edits: "Play", notes: "Notes") -> None:
+async def test_edit_within_the_approved_accesses_runs(play_with_edits: "Play", notes: "Notes") -> None:
     def shorten(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {**arguments, "text": "short"}
 
@@ -95,7 +95,7 @@ async def test_an_edit_within_what_was_asked_runs_as_edited(play_with_edits: "Pl
     assert len(played.asked) == 1
 
 
-async def test_an_edit_beyond_what_was_asked_is_asked_about_itself(play_with_edits: "Play", notes: "Notes") -> None:
+async def test_edit_beyond_the_approved_accesses_asks_again(play_with_edits: "Play", notes: "Notes") -> None:
     elsewhere = {"path": "elsewhere", "text": "x"}
     played = await play_with_edits(notes.executor(ask=True), [write(1, "x")], decide=lambda name, arguments: elsewhere)
     assert played.asked == [("write", {"path": "note", "text": "x"}), ("write", elsewhere)]
@@ -103,7 +103,7 @@ async def test_an_edit_beyond_what_was_asked_is_asked_about_itself(play_with_edi
     assert not (notes.folder / "note").exists()
 
 
-async def test_an_edit_that_is_forbidden_stays_forbidden(play_with_edits: "Play", notes: "Notes") -> None:
+async def test_denied_edit_stays_denied(play_with_edits: "Play", notes: "Notes") -> None:
     played = await play_with_edits(
         notes.executor(ask=True), [write(1, "x")], decide=lambda name, arguments: {"path": "note"}
     )
@@ -111,13 +111,13 @@ async def test_an_edit_that_is_forbidden_stays_forbidden(play_with_edits: "Play"
     assert notes.log == []
 
 
-async def test_a_hook_rewrites_what_runs_and_what_is_asked(play: "Play", notes: "Notes") -> None:
+async def test_hook_rewrites_call_and_question(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(ask=True, hooks=[Censor()]), [write(1, "secret")])
     assert not played.failed
     assert notes.log == ["begin [struck out]", "end [struck out]"]
 
 
-async def test_an_approval_does_not_outlive_a_change_of_what_would_run(play: "Play", notes: "Notes") -> None:
+async def test_approval_is_void_if_the_call_changes(play: "Play", notes: "Notes") -> None:
     class Fickle(Hook):
         text = "first"
 
@@ -136,38 +136,38 @@ async def test_an_approval_does_not_outlive_a_change_of_what_would_run(play: "Pl
     assert notes.log == []
 
 
-async def test_a_tool_that_crashes_or_says_no_is_an_error_the_model_reads(play: "Play", notes: "Notes") -> None:
+async def test_tool_failure_is_an_error_the_model_reads(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(), [ToolCall("c1", "crash", {}), ToolCall("c2", "fail", {})])
     assert played.failed == {"c1", "c2"}
     assert "RuntimeError: out of paper" in played.texts["c1"]
     assert "there is no pencil" in played.texts["c2"]
 
 
-async def test_arguments_that_do_not_fit_are_explained(play: "Play", notes: "Notes") -> None:
+async def test_invalid_arguments_are_explained(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(), [ToolCall("c1", "write", {"path": "a", "text": 5})])
     assert played.failed == {"c1"}
     assert "text: expected a string, got 5" in played.texts["c1"]
 
 
-async def test_writes_to_one_file_wait_for_each_other_in_the_models_order(play: "Play", notes: "Notes") -> None:
+async def test_writes_to_one_file_keep_the_models_order(play: "Play", notes: "Notes") -> None:
     calls = [ToolCall(f"c{number}", "append", {"path": "note", "text": str(number)}) for number in range(5)]
     played = await play(notes.executor(), calls)
     assert (notes.folder / "note").read_text() == "01234"
     assert played.texts["c4"] == "01234"
 
 
-async def test_writes_to_two_files_run_side_by_side(play: "Play", notes: "Notes") -> None:
+async def test_writes_to_two_files_run_in_parallel(play: "Play", notes: "Notes") -> None:
     await play(notes.executor(), [write(1, "one", "a"), write(2, "two", "b")])
     assert notes.log[:2] == ["begin one", "begin two"]
 
 
-async def test_a_tool_there_is_not_is_an_error_the_model_reads(play: "Play", notes: "Notes") -> None:
+async def test_unknown_tool_is_an_error_the_model_reads(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(), [ToolCall("c1", "wriet", {})])
     assert played.failed == {"c1"}
     assert "wriet" in played.texts["c1"]
 
 
-async def test_a_tool_removed_in_mid_session_cannot_be_called(play: "Play", notes: "Notes") -> None:
+async def test_removed_tool_cannot_be_called(play: "Play", notes: "Notes") -> None:
     def remove() -> None:
         if "write" in notes.registry:
             notes.registry.remove("write")
@@ -179,13 +179,13 @@ async def test_a_tool_removed_in_mid_session_cannot_be_called(play: "Play", note
     assert notes.log == ["begin one", "end one", "read x"]
 
 
-async def test_a_picture_arrives_as_one(play: "Play", notes: "Notes") -> None:
+async def test_image_output_arrives_as_image(play: "Play", notes: "Notes") -> None:
     played = await play(notes.executor(), [ToolCall("c1", "draw", {})])
     assert "a dot" in played.texts["c1"]
     assert "image/png" in str(played.raw["c1"])
 
 
-async def test_a_hook_that_halts_ends_the_run(play: "Play", notes: "Notes") -> None:
+async def test_halting_hook_ends_the_run(play: "Play", notes: "Notes") -> None:
     class Stop(Hook):
         def before(self, pending: PendingCall) -> Verdict | None:
             return Halt("enough for today")
@@ -205,16 +205,14 @@ async def test_cancelling_the_run_stops_the_tool(play: "Play", notes: "Notes") -
     assert notes.log == ["hanging", "stopped"]
 
 
-async def test_an_approval_given_in_another_process_counts_if_what_was_asked_is_remembered(
-    play: "Play", notes: "Notes"
-) -> None:
+async def test_approval_from_other_process_needs_saved_question(play: "Play", notes: "Notes") -> None:
     kept: dict[str, str] = {}
     played = await play(notes.executor(ask=True), [write(1, "hello")], pending=kept)
     assert len(played.asked) == 1
     assert notes.log == ["begin hello", "end hello"]
 
 
-async def test_observers_see_every_call_under_the_frameworks_id(play: "Play", notes: "Notes") -> None:
+async def test_observers_see_calls_with_the_frameworks_id(play: "Play", notes: "Notes") -> None:
     events: list[Event] = []
     await play(Executor(notes.registry, AllowEverything(), observe=events.append), [write(7, "x")])
     assert [call.id for event in events if isinstance(event, BatchBegan) for call in event.calls] == ["c7"]

@@ -1,4 +1,4 @@
-"""Calls that frameworks start side by side: conflicts wait, the rest does not, and nothing waits for itself."""
+"""Calls that frameworks start in parallel: conflicting calls wait, others do not."""
 
 import asyncio
 from collections.abc import Hashable
@@ -82,7 +82,7 @@ def made(name: str, path: str) -> ToolCall:
 
 @given(CALLS)
 @settings(max_examples=60, deadline=None)
-def test_calls_that_conflict_never_overlap_and_keep_their_order(calls: list[tuple[str, str]]) -> None:
+def test_conflicting_calls_keep_their_order(calls: list[tuple[str, str]]) -> None:
     line = Line()
 
     async def all_at_once() -> None:
@@ -98,13 +98,13 @@ def test_calls_that_conflict_never_overlap_and_keep_their_order(calls: list[tupl
                 assert line.began.index(earlier) < line.began.index(later)
 
 
-async def test_calls_of_two_turns_do_not_wait_for_each_other() -> None:
+async def test_calls_of_two_batches_do_not_wait() -> None:
     line = Line()
     await asyncio.gather(line.run(0, made("anything", ""), "mine"), line.run(1, made("anything", ""), "theirs"))
     assert line.beside == {(0, 1)}
 
 
-async def test_a_call_made_from_inside_a_call_does_not_wait_for_it_or_for_who_waits_for_it() -> None:
+async def test_inner_call_does_not_wait_for_its_outer_call() -> None:
     order, log = CallOrder(), list[str]()
 
     async def note(text: str) -> None:
@@ -123,7 +123,7 @@ async def test_a_call_made_from_inside_a_call_does_not_wait_for_it_or_for_who_wa
     assert log == ["inner", "outer", "second"]
 
 
-async def test_a_call_that_is_cancelled_makes_way() -> None:
+async def test_cancelled_call_releases_waiting_calls() -> None:
     order, started = CallOrder(), asyncio.Event()
 
     async def hang() -> None:
@@ -141,7 +141,7 @@ async def test_a_call_that_is_cancelled_makes_way() -> None:
     assert await waiting == "done"
 
 
-async def test_a_call_that_will_fail_to_bind_holds_nobody_up() -> None:
+async def test_call_that_fails_to_bind_blocks_no_call() -> None:
     line = Line()
     await asyncio.gather(line.run(0, ToolCall("x", "write", {})), line.run(1, made("write", "a")))
     assert line.beside == {(0, 1)}

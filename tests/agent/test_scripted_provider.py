@@ -1,4 +1,4 @@
-"""The checks plug-in authors run: a sound provider passes, a broken one is told what is wrong."""
+"""`ScriptedProvider`, and `check_provider` on valid and broken providers."""
 
 from collections.abc import AsyncIterator
 
@@ -17,7 +17,7 @@ def sensible(request: ModelRequest) -> str | ToolCall:
     return ToolCall("1", "check_add", '{"a": 17, "b": 25}') if asked else "42"
 
 
-async def test_a_scripted_provider_keeps_the_contract() -> None:
+async def test_scripted_provider_passes_check_provider() -> None:
     messages = await check_provider(ScriptedProvider.answering(sensible))
     assert [bool(message.calls) for message in messages] == [False, True, False]
 
@@ -39,19 +39,22 @@ class Broken:
     ("events", "said"),
     [
         ((), "must have events"),
-        ((TextDelta("x"),), "must be the whole message"),
-        ((TextDelta("x"), MessageDone(AssistantMessage((Text("y"),)))), "deltas say 'x'"),
-        ((MessageDone(AssistantMessage((ToolCall("1", "nobody", "{}"),), "calls")),), "was not offered"),
+        ((TextDelta("x"),), "last event must be MessageDone"),
+        ((TextDelta("x"), MessageDone(AssistantMessage((Text("y"),)))), "text deltas are 'x'"),
+        ((MessageDone(AssistantMessage((ToolCall("1", "missing", "{}"),), "calls")),), "was not offered"),
         ((MessageDone(AssistantMessage((ToolCall("", "check_add", "{}"),), "calls")),), "must have an id"),
-        ((MessageDone(AssistantMessage((ToolCall("1", "check_add", "{}"),), "end")),), "stops for them"),
+        (
+            (MessageDone(AssistantMessage((ToolCall("1", "check_add", "{}"),), "end")),),
+            "must stop with 'calls' or 'length'",
+        ),
     ],
 )
-async def test_a_broken_provider_is_told_what_is_wrong(events: tuple[ModelEvent, ...], said: str) -> None:
+async def test_check_provider_reports_the_fault(events: tuple[ModelEvent, ...], said: str) -> None:
     with pytest.raises(AssertionError, match=said):
         await check_provider(Broken(*events))
 
 
-async def test_a_script_says_when_it_is_used_up_and_when_it_was_not() -> None:
+async def test_script_reports_exhausted_and_unused_lines() -> None:
     provider = ScriptedProvider("one")
     with pytest.raises(AssertionError, match="not used"):
         provider.assert_used_up()
@@ -63,7 +66,7 @@ async def test_a_script_says_when_it_is_used_up_and_when_it_was_not() -> None:
         _ = [event async for event in provider.stream(request)]
 
 
-def test_a_script_file_that_is_none_is_refused(tmp_path: object) -> None:
+def test_invalid_script_file_is_rejected(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "s.json"

@@ -1,4 +1,4 @@
-"""The structured log: one JSON object per line per event, without secrets, and without a say."""
+"""The structured log: one JSON object per event, without secrets."""
 
 import io
 import json
@@ -52,7 +52,7 @@ def lines_of(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-async def test_every_event_is_one_line_with_whose_it_is_and_what_it_took() -> None:
+async def test_every_event_is_one_line_with_ids_and_usage() -> None:
     stream = io.StringIO()
     log = log_to(stream, logging.DEBUG)
     first = AssistantMessage((ToolCall("1", "look", {"place": "home"}),), "calls", Usage(1000, 10), "gpt-5-2026")
@@ -79,7 +79,7 @@ async def test_every_event_is_one_line_with_whose_it_is_and_what_it_took() -> No
     assert run["cost_usd"] == pytest.approx(0.00135)
 
 
-async def test_failures_retries_and_questions_are_told_at_their_levels() -> None:
+async def test_failures_retries_and_questions_have_their_levels() -> None:
     stream = io.StringIO()
     calls = [ToolCall("1", "flaky"), ToolCall("2", "refuse"), ToolCall("3", "lok")]
     script = (ProviderError("overloaded", fault="transient"), calls, ToolCall("4", "note"))
@@ -96,7 +96,7 @@ async def test_failures_retries_and_questions_are_told_at_their_levels() -> None
     assert lines_of(stream)[-1]["ended"] == "paused"
 
 
-async def test_secrets_and_what_was_said_stay_out_of_the_log() -> None:
+async def test_secrets_and_content_stay_out_of_the_log() -> None:
     stream = io.StringIO()
     log = log_to(stream, logging.DEBUG)
     failure = ProviderError(f"bad key {KEY}\n{PRIVATE}", fault="auth")
@@ -107,7 +107,7 @@ async def test_secrets_and_what_was_said_stay_out_of_the_log() -> None:
     assert lines_of(stream)[-2]["error"] == "bad key [redacted]\n[redacted]"
 
 
-async def test_a_handler_that_fails_has_no_say_and_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_failing_handler_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     class Broken(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise OSError("disk full")
@@ -119,14 +119,14 @@ async def test_a_handler_that_fails_has_no_say_and_is_reported_once(capsys: pyte
     assert capsys.readouterr().err == "callwright: logging failed: OSError: disk full\n"
 
 
-async def test_the_programs_own_logging_gets_the_fields_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_standard_logging_receives_the_fields(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="callwright.events"):
         await Executor(Registry(look), observe=EventLog()).execute([ToolCall("7", "look", {"place": "home"})])
     (record,) = caplog.records
     assert (record.getMessage(), record.__dict__["tool"], record.__dict__["call"]) == ("call ended", "look", "7")
 
 
-def test_the_formatter_writes_records_of_any_logger_with_their_exceptions() -> None:
+def test_formatter_writes_any_record_with_exception() -> None:
     try:
         raise ValueError(KEY)
     except ValueError as error:
@@ -136,7 +136,7 @@ def test_the_formatter_writes_records_of_any_logger_with_their_exceptions() -> N
     assert "ValueError: [redacted]" in written["exception"]
 
 
-async def test_a_log_goes_to_a_file_and_is_closed(tmp_path: Path) -> None:
+async def test_log_to_file_is_written_and_closed(tmp_path: Path) -> None:
     log = log_to(tmp_path / "events.jsonl")
     await agent_with(log, "hi").run("go")
     log.close()
@@ -148,7 +148,7 @@ async def test_a_log_goes_to_a_file_and_is_closed(tmp_path: Path) -> None:
         log_to(tmp_path)
 
 
-async def test_an_agent_inside_another_one_is_logged_once() -> None:
+async def test_inner_agent_is_logged_once() -> None:
     stream = io.StringIO()
     logger = logging.Logger("shared")
     handler = logging.StreamHandler(stream)
@@ -161,7 +161,7 @@ async def test_an_agent_inside_another_one_is_logged_once() -> None:
     assert [line.get("agent", "") for line in lines_of(stream) if line["event"] == "run ended"] == ["scout", ""]
 
 
-async def test_text_is_never_needed_to_tell_how_a_run_ended() -> None:
+async def test_run_end_is_logged_without_content() -> None:
     stream = io.StringIO()
     await agent_with(log_to(stream), AssistantMessage((Text("cut"),), "length")).run("go")
     line = lines_of(stream)[-1]

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, every model is shown a history in which each call has exactly one outcome."""
+"""Random scripts and user actions: every request has a history with one outcome per call."""
 
 import asyncio
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ async def nest(context: ToolContext) -> str:
     return str(len(outcomes))
 
 
-NAMES = ["look", "look", "change", "fail", "hang", "nest", "nobody", "halt"]
+NAMES = ["look", "look", "change", "fail", "hang", "nest", "missing", "halt"]
 calls = st.builds(
     ToolCall,
     st.sampled_from(["a", "b", "c", ""]),
@@ -163,12 +163,12 @@ async def perform(script: Sequence[Any], todo: Sequence[str], path: Path | None)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(lines, max_size=10), moves)
-def test_a_history_in_memory_is_valid_at_every_moment(script: list[Any], todo: list[str]) -> None:
+def test_memory_history_is_always_valid(script: list[Any], todo: list[str]) -> None:
     asyncio.run(perform(script, todo, None))
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(lines, max_size=8), moves)
-def test_a_stored_history_is_valid_at_every_moment(script: list[Any], todo: list[str]) -> None:
+def test_stored_history_is_always_valid(script: list[Any], todo: list[str]) -> None:
     with TemporaryDirectory() as folder:
         asyncio.run(perform(script, todo, Path(folder) / "s.db"))

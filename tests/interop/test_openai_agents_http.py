@@ -1,4 +1,4 @@
-"""Our tools as the vendor's own SDK sends them, over a real connection on this machine."""
+"""Exported tools as the OpenAI Agents SDK sends them over a local HTTP connection."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ def completion(message: dict[str, Any], reason: str) -> LoopbackReply:
     return LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"})
 
 
-async def test_openai_agents_sends_our_schema_and_our_error_over_the_wire(notes: "Notes") -> None:
+async def test_openai_agents_sends_schema_and_error_over_http(notes: "Notes") -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": '{"path": "note"}'}}
     async with Loopback() as server, AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
         server.reply(completion({"tool_calls": [call]}, "tool_calls"), completion({"content": "done"}, "stop"))

@@ -1,4 +1,4 @@
-"""A final answer of a given type."""
+"""Final answers of a given type."""
 
 from pydantic import BaseModel
 
@@ -20,7 +20,7 @@ async def look() -> str:
     return "Bern, 134000"
 
 
-async def test_the_answer_is_a_value_of_the_type_and_the_model_is_given_the_schema() -> None:
+async def test_output_is_a_typed_value_and_model_gets_schema() -> None:
     with ScriptedProvider(ToolCall("1", "look"), '{"name": "Bern", "people": 134000}') as provider:
         result = await Agent(provider, [look]).run("which city?", output=City)
     assert isinstance(result, Done) and result.output == City(name="Bern", people=134000)
@@ -28,12 +28,12 @@ async def test_the_answer_is_a_value_of_the_type_and_the_model_is_given_the_sche
     assert schema is not None and set(schema["properties"]) == {"name", "people"}  # type: ignore[arg-type] - an object
 
 
-async def test_a_code_fence_is_looked_through_and_other_types_work() -> None:
+async def test_output_in_code_fence_is_parsed() -> None:
     result = await Agent(ScriptedProvider("```json\n[1, 2]\n```")).run("numbers", output=list[int])
     assert isinstance(result, Done) and result.output == [1, 2]
 
 
-async def test_a_wrong_answer_is_sent_back_with_what_is_wrong_twice_at_most() -> None:
+async def test_wrong_output_is_returned_at_most_twice() -> None:
     with ScriptedProvider("Bern", '{"name": "Bern", "people": "many"}', '{"name":"Bern","people":1}') as provider:
         result = await Agent(provider).run("which city?", output=City)
     assert isinstance(result, Done) and result.output == City(name="Bern", people=1)

@@ -1,4 +1,4 @@
-"""Where nobody watches, nothing is loaded and nothing is called."""
+"""Telemetry is loaded only when it is used, and OpenTelemetry is optional."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ asyncio.run(agent.run("go"))
 """
 
 
-def test_an_unwatched_agent_loads_nothing_of_it() -> None:
+def test_unobserved_agent_loads_no_telemetry() -> None:
     script = AGENT + "print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -32,13 +32,13 @@ def test_an_unwatched_agent_loads_nothing_of_it() -> None:
     assert not loaded & {"callwright.core.run_events", "callwright.agent.observation"}
 
 
-def test_the_log_needs_no_opentelemetry() -> None:
+def test_log_works_without_opentelemetry() -> None:
     script = "import sys, callwright.telemetry as t; t.log_to(sys.stderr); print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
-def test_without_opentelemetry_it_says_what_to_install() -> None:
+def test_missing_opentelemetry_names_the_extra() -> None:
     script = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from callwright import UsageError\nfrom callwright.telemetry import Telemetry\n"
@@ -48,5 +48,5 @@ def test_without_opentelemetry_it_says_what_to_install() -> None:
     assert done.stdout.strip() == "telemetry needs OpenTelemetry: pip install 'callwright[otel]'"
 
 
-async def test_where_nobody_set_opentelemetry_up_the_observer_runs_and_records_nothing() -> None:
+async def test_observer_without_sdk_records_nothing() -> None:
     assert isinstance(await Agent(ScriptedProvider("hi"), observe=Telemetry()).run("go"), Done)

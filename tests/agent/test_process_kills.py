@@ -1,4 +1,4 @@
-"""An agent killed at random instants: what the session says and what happened in the world agree every time."""
+"""An agent killed at random times: the session and the effects must always agree."""
 
 import json
 import random
@@ -96,22 +96,20 @@ def _number(arguments: Any) -> int:
     return arguments["n"]
 
 
-async def test_twenty_kills_leave_session_and_world_in_agreement(executioner: Executioner) -> None:
+async def test_session_matches_effects_after_20_kills(executioner: Executioner) -> None:
     seen = await killed(executioner, 20)
     assert seen["kills"] == 20 and seen["sessions"] >= 1
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_three_hundred_kills_leave_session_and_world_in_agreement(executioner: Executioner) -> None:
+async def test_session_matches_effects_after_300_kills(executioner: Executioner) -> None:
     seen = await killed(executioner, 300)
     assert seen["kills"] == 300
     assert seen["unknown"] > 0, "no kill ever hit a running call, so nothing was proved"
 
 
-async def test_of_two_processes_that_resume_one_session_exactly_one_wins(
-    executioner: Executioner, tmp_path: Path
-) -> None:
+async def test_one_of_two_resuming_processes_wins(executioner: Executioner, tmp_path: Path) -> None:
     chance = random.Random(7)
     for number in range(6):
         executioner.folder = tmp_path / f"race-{number}"  # also over making the file

@@ -1,4 +1,4 @@
-"""Both stores keep the one contract."""
+"""Both stores pass the conformance check."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from callwright.sessions.records import Said
 from callwright.testing.stores import check_store
 
 
-async def test_the_memory_store_keeps_the_contract() -> None:
+async def test_memory_store_passes_check_store() -> None:
     await check_store(MemoryStore())
 
 
-async def test_an_error_comes_back_with_all_it_knew(tmp_path: Path) -> None:
+async def test_stored_error_keeps_all_its_fields(tmp_path: Path) -> None:
     failed = Failed(ToolCall("1", "x"), Transient("later"))
     async with SqliteStore(tmp_path / "sessions.db") as store:
         hold = await store.hold("s")
@@ -25,7 +25,7 @@ async def test_an_error_comes_back_with_all_it_knew(tmp_path: Path) -> None:
     assert isinstance(again, Failed) and isinstance(again.error, Transient) and again.error.retry_after is None
 
 
-async def test_the_sqlite_store_keeps_the_contract(tmp_path: Path) -> None:
+async def test_sqlite_store_passes_check_store(tmp_path: Path) -> None:
     opened: list[SqliteStore] = []
 
     def make() -> SqliteStore:
