@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-_SEGMENT = re.compile(r"\\(.)|(\*)|(\?)|\[([!^]?)((?:\\.|[^]\\])+)]|(.)", re.DOTALL)
+from callwright.system.search.globs import GITIGNORE, BadGlob, glob_regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,18 @@ def _body(rest: str) -> str:
         if segment == "**":
             written.append(".+" if last else "(?:.*/)?")
         else:
-            written.append("".join(_piece(found) for found in _SEGMENT.finditer(segment)) + ("" if last else "/"))
+            written.append(_segment_regex(segment) + ("" if last else "/"))
     return "".join(written)
 
 
-def _piece(found: re.Match[str]) -> str:
-    literal, star, question, negated, members, plain = found.groups()
-    if star:
-        return "[^/]*"
-    if question:
-        return "[^/]"
-    if members is not None:
-        inner = re.sub(r"([\[^&~|])", r"\\\1", members.replace("\\", ""))
-        return f"(?!/)[{'^' if negated else ''}{inner}]"
-    return re.escape(literal or plain)
+def _segment_regex(segment: str) -> str:
+    if not segment.strip("*"):
+        return "[^/]*"  # git reads *** as **; a rule stays inside one folder name unless it says exactly **
+    try:
+        return glob_regex(segment, GITIGNORE)
+    except BadGlob:  # an open bracket or a last backslash stands for itself, so that a deny rule still matches
+        closed = segment + "\\" * ((len(segment) - len(segment.rstrip("\\"))) % 2)
+        return glob_regex(re.sub(r"(\\.)|\[", lambda found: found[1] or r"\[", closed), GITIGNORE)
 
 
 # stands for a space inside one word, so that a literal space in a pattern only matches between words
