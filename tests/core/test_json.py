@@ -1,4 +1,4 @@
-"""Frozen JSON: equal to the plain kind, written the same, and closed to change."""
+"""Frozen JSON values, and JSON text."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_frozen_value_is_equal_to_the_plain_one_and_thaws_to_it(value: Any) -> None:
+def test_frozen_value_equals_and_thaws_to_the_plain_one(value: Any) -> None:
     frozen = freeze(value)
     assert frozen == value
     assert compact(frozen) == compact(value)
@@ -31,7 +31,7 @@ def test_a_frozen_value_is_equal_to_the_plain_one_and_thaws_to_it(value: Any) ->
 
 
 @given(VALUES)
-def test_a_frozen_value_survives_copying_and_pickling(value: Any) -> None:
+def test_frozen_value_survives_copying_and_pickling(value: Any) -> None:
     frozen = freeze(value)
     assert freeze(frozen) is frozen
     assert copy.copy(frozen) is frozen or not isinstance(value, (dict, list))
@@ -68,7 +68,7 @@ LIST_CHANGES: list[Callable[[Any], object]] = [
 
 
 @pytest.mark.parametrize("change", DICT_CHANGES)
-def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> None:
+def test_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> None:
     frozen = freeze({"a": 1})
     with pytest.raises(TypeError, match=r"immutable; make a copy with thaw\(\)"):
         change(frozen)
@@ -76,14 +76,14 @@ def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], object]) -> 
 
 
 @pytest.mark.parametrize("change", LIST_CHANGES)
-def test_a_frozen_list_refuses_every_change(change: Callable[[Any], object]) -> None:
+def test_frozen_list_refuses_every_change(change: Callable[[Any], object]) -> None:
     frozen = freeze([1, 2])
     with pytest.raises(TypeError, match=r"immutable; make a copy with thaw\(\)"):
         change(frozen)
     assert frozen == [1, 2]
 
 
-def test_no_changing_method_was_forgotten() -> None:
+def test_every_mutating_method_is_blocked() -> None:
     for plain, frozen in ((dict, FrozenDict), (list, FrozenList)):
         reading = set(dir(tuple)) | {"copy", "fromkeys", "get", "items", "keys", "values", "__init__", "__reversed__"}
         reading |= {"__or__", "__ror__", "__class_getitem__"}
@@ -91,7 +91,7 @@ def test_no_changing_method_was_forgotten() -> None:
             assert getattr(frozen, name) is not getattr(plain, name), name
 
 
-def test_the_original_may_change_without_the_frozen_copy_noticing() -> None:
+def test_frozen_copy_is_independent_of_the_original() -> None:
     original: dict[str, Any] = {"a": [1, {"b": 2}]}
     frozen = freeze(original)
     original["a"][1]["b"] = 3
@@ -101,20 +101,20 @@ def test_the_original_may_change_without_the_frozen_copy_noticing() -> None:
     assert frozen == {"a": [1, {"b": 2}]}
 
 
-def test_canonical_text_does_not_depend_on_the_order_of_keys() -> None:
+def test_canonical_text_ignores_key_order() -> None:
     assert canonical({"b": 1, "a": {"d": [1], "c": None}}) == canonical({"a": {"c": None, "d": [1]}, "b": 1})
     assert canonical({"é": 1}) == '{"\\u00e9":1}'
     assert compact({"b": 1, "a": "é"}) == '{"b":1,"a":"é"}'
 
 
 @pytest.mark.parametrize("write", [compact, canonical])
-def test_what_json_lacks_is_not_written(write: Callable[[object], str]) -> None:
+def test_nan_and_infinity_are_not_written(write: Callable[[object], str]) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write({"a": float("nan")})
 
 
 @given(VALUES)
-def test_other_writers_take_frozen_values_for_plain_ones(value: Any) -> None:
+def test_other_encoders_accept_frozen_values(value: Any) -> None:
     frozen = freeze(value)
     assert json.loads(json.dumps(frozen)) == value
     assert to_json(frozen) == to_json(value)

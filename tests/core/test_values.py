@@ -1,4 +1,4 @@
-"""Specs, errors, outputs and answers: the values everything else is made of."""
+"""Specs, errors, outputs, digests and answers."""
 
 import pickle
 from typing import Any
@@ -41,31 +41,31 @@ SCHEMA: dict[str, Any] = {"type": "object"}
 
 
 @pytest.mark.parametrize("name", ["a", "fs.read", "mcp__github__search", "x-1", "A" * 128])
-def test_a_valid_name_is_kept(name: str) -> None:
+def test_valid_name_is_kept(name: str) -> None:
     assert check_name(name) == name
     assert ToolSpec(name, "Act.", SCHEMA, aliases=(name,)).name == name
 
 
 @pytest.mark.parametrize("name", ["", "a b", "é", "a/b", "a\n", "x" * 129, "a:b"])
-def test_an_invalid_name_is_refused(name: str) -> None:
+def test_invalid_name_raises(name: str) -> None:
     with pytest.raises(UsageError, match="is not valid: use 1 to 128 letters"):
         check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a\n", "a\x00", "a\u202eb"])
-def test_a_spec_may_carry_a_foreign_name_but_not_one_nobody_can_see(name: str) -> None:
+def test_spec_name_must_be_printable(name: str) -> None:
     assert ToolSpec("Tool with spaces", "Act.", SCHEMA).name == "Tool with spaces"
     with pytest.raises(UsageError, match="is empty or has unprintable characters"):
         ToolSpec(name, "Act.", SCHEMA)
 
 
 @pytest.mark.parametrize("description", ["", "  \n"])
-def test_a_tool_must_be_described(description: str) -> None:
+def test_spec_needs_a_description(description: str) -> None:
     with pytest.raises(UsageError, match="'a' has no description"):
         ToolSpec("a", description, SCHEMA)
 
 
-def test_a_spec_is_frozen_through_and_through() -> None:
+def test_spec_is_deeply_immutable() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     spec: Any = ToolSpec("fs.read", "Read.", schema, output_schema={"type": "object"}, metadata={"a": [1]})
     schema["properties"]["a"]["type"] = "integer"
@@ -82,13 +82,13 @@ def test_a_spec_is_frozen_through_and_through() -> None:
     assert hash(spec.input_schema) is not None
 
 
-def test_effects_are_ordered_and_the_defaults_are_cautious() -> None:
+def test_effects_are_ordered_and_defaults_are_cautious() -> None:
     assert Effect.READ < Effect.WRITE < Effect.DESTROY
     assert Annotations() == Annotations(Effect.WRITE, False, None, False, False, False)
 
 
 @pytest.mark.parametrize("limits", [{"seconds": 0}, {"seconds": float("nan")}, {"output_chars": 0}, {"concurrency": 0}])
-def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any]) -> None:
+def test_limits_that_allow_nothing_raise(limits: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="Limits"):
         Limits(**limits)
 
@@ -108,14 +108,14 @@ ERRORS: list[tuple[ToolError, str, str]] = [
 
 
 @pytest.mark.parametrize(("error", "code", "text"), ERRORS, ids=[code for _, code, _ in ERRORS])
-def test_every_error_has_its_code_and_words_also_after_a_journey(error: ToolError, code: str, text: str) -> None:
+def test_errors_keep_code_and_message_when_pickled(error: ToolError, code: str, text: str) -> None:
     assert (error.code, str(error)) == (code, text)
     assert error.is_transient == (code == "transient")
     back = pickle.loads(pickle.dumps(error))
     assert (type(back), back.message, vars(back)) == (type(error), error.message, vars(error))
 
 
-def test_an_error_in_other_words_is_the_same_error_beside_the_first() -> None:
+def test_with_message_copies_the_error() -> None:
     class OverQuota(ToolFailed, OSError):
         """Takes other arguments than its parents, and has another layout."""
 
@@ -130,19 +130,19 @@ def test_an_error_in_other_words_is_the_same_error_beside_the_first() -> None:
     assert isinstance(other, OverQuota) and first.message == "9 of 8 used"
 
 
-def test_an_unknown_tool_says_its_name_alone_where_nothing_is_near() -> None:
+def test_unknown_tool_without_near_names_has_no_hint() -> None:
     assert UnknownTool("x").message == "unknown tool: x"
     assert UnknownTool("x", advice="search for it").message == "unknown tool: x; search for it"
 
 
-def test_an_output_is_text_and_parts() -> None:
+def test_output_as_text_and_as_parts() -> None:
     assert Output("a").parts == (Text("a"),)
     mixed = Output((Text("a"), Image(b"x"), Text("b")))
     assert mixed.text == "a\nb"
     assert mixed.parts == mixed.content
 
 
-def test_a_quick_value_is_the_same_value() -> None:
+def test_fast_constructor_makes_the_same_value() -> None:
     make = make_constructor(ReadPath)
     assert make("x") == ReadPath("x")
     assert type(make("x")) is ReadPath
@@ -151,7 +151,7 @@ def test_a_quick_value_is_the_same_value() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=4), max_size=4))
-def test_a_digest_names_exactly_one_call(arguments: dict[str, Any]) -> None:
+def test_digest_identifies_one_call(arguments: dict[str, Any]) -> None:
     digest = digest_of("t", arguments, [ReadPath("a")])
     assert digest == digest_of("t", dict(reversed(arguments.items())), [ReadPath("a")])
     for other in (
@@ -165,7 +165,7 @@ def test_a_digest_names_exactly_one_call(arguments: dict[str, Any]) -> None:
         assert other != digest
 
 
-def test_an_answer_counts_for_its_digest_its_call_and_its_time() -> None:
+def test_answer_is_bound_to_digest_call_and_time() -> None:
     question = Question("call.1", "t", {}, "d" * 64, "Allow t?", expires_at=100)
     answers = Answers().approve(question, scope="session")
     assert answers.find("d" * 64, "call.1", now=99) == (question.id, Approve(None, "session"))

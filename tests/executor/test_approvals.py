@@ -1,9 +1,10 @@
-"""Questions and answers that cannot be tricked."""
+"""Approvals: questions, answers, patched arguments and sign-in."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path, PurePath
+from typing import Any, cast
 
 import pytest
 
@@ -88,9 +89,9 @@ def questions_of(outcomes: Sequence[object]) -> list[Question]:
     return [q for outcome in outcomes if isinstance(outcome, Interrupted) for q in outcome.questions]
 
 
-async def test_one_question_interrupts_the_whole_batch_and_nothing_has_run() -> None:
+async def test_one_question_interrupts_the_whole_batch() -> None:
     executor = Executor(Registry(pay, balance))
-    calls = [ToolCall("1", "balance"), ToolCall("2", "pay", {"amount": 5}), ToolCall("3", "nobody")]
+    calls = [ToolCall("1", "balance"), ToolCall("2", "pay", {"amount": 5}), ToolCall("3", "missing")]
     outcomes = await executor.execute(calls)
     assert all(isinstance(outcome, Interrupted) for outcome in outcomes)
     assert [question.call_id for question in questions_of(outcomes)] == ["2"]
@@ -109,7 +110,7 @@ async def test_one_question_interrupts_the_whole_batch_and_nothing_has_run() -> 
         ("ask ask", Interrupted),
     ],
 )
-async def test_every_access_is_judged_and_a_no_beats_any_question(said: str, expected: type) -> None:
+async def test_one_denied_access_beats_any_question(said: str, expected: type) -> None:
     words: dict[str, Decision] = {"allow": Allow(), "ask": Ask("unsure"), "deny": Deny("forbidden")}
     ran: list[str] = []
 
@@ -129,7 +130,7 @@ async def test_every_access_is_judged_and_a_no_beats_any_question(said: str, exp
         assert len(outcome.questions) == 1 and len(outcome.questions[0].accesses) == 2
 
 
-async def test_an_approved_batch_runs_and_a_declined_call_fails_alone() -> None:
+async def test_declined_call_fails_alone() -> None:
     executor = Executor(Registry(pay, balance))
     calls = [ToolCall("1", "pay", {"amount": 5}), ToolCall("2", "pay", {"amount": 6}), ToolCall("3", "balance")]
     first, second = questions_of(await executor.execute(calls))
@@ -139,7 +140,7 @@ async def test_an_approved_batch_runs_and_a_declined_call_fails_alone() -> None:
     assert paid == [5]
 
 
-async def test_arguments_edited_after_the_approval_do_not_run() -> None:
+async def test_approval_does_not_cover_edited_arguments() -> None:
     executor = Executor(Registry(pay))
     asked = await executor.execute([ToolCall("1", "pay", {"amount": 5})])
     answers = Answers.approving(questions_of(asked))
@@ -148,7 +149,7 @@ async def test_arguments_edited_after_the_approval_do_not_run() -> None:
     assert paid == []
 
 
-async def test_an_answer_counts_once_also_when_it_is_restored_from_storage() -> None:
+async def test_restored_answer_is_valid_once() -> None:
     executor = Executor(Registry(pay))
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await executor.execute([call]))
@@ -157,14 +158,14 @@ async def test_an_answer_counts_once_also_when_it_is_restored_from_storage() -> 
     assert paid == [5]
 
 
-async def test_an_answer_to_another_call_of_the_same_kind_does_not_count() -> None:
+async def test_answer_is_not_valid_for_another_call() -> None:
     executor = Executor(Registry(pay))
     (question,) = questions_of(await executor.execute([ToolCall("1", "pay", {"amount": 5})]))
     outcome = (await executor.execute([ToolCall("2", "pay", {"amount": 5})], answers=Answers.approving([question])))[0]
     assert isinstance(outcome, Interrupted)
 
 
-async def test_an_answer_from_another_session_does_not_count() -> None:
+async def test_answer_is_not_valid_in_another_session() -> None:
     executor = Executor(Registry(pay))
     call = ToolCall("1", "pay", {"amount": 5})
     asked = await executor.execute([call], turn=Turn(session_id="a"))
@@ -173,7 +174,7 @@ async def test_an_answer_from_another_session_does_not_count() -> None:
     assert isinstance((await executor.execute([call], answers=answers, turn=Turn(session_id="a")))[0], Completed)
 
 
-async def test_an_answer_expires() -> None:
+async def test_answer_expires() -> None:
     executor = Executor(Registry(pay), limits=TurnLimits(question_seconds=100))
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await executor.execute([call]))
@@ -182,21 +183,30 @@ async def test_an_answer_expires() -> None:
     assert answers.find(question.digest, "1", now=time.time() + 200) is None
 
 
-async def test_an_answer_survives_a_restart_of_the_process() -> None:
+async def test_answer_survives_a_restart() -> None:
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await Executor(Registry(pay)).execute([call]))
     outcome = (await Executor(Registry(pay)).execute([call], answers=Answers({question.id: Approve()})))[0]
     assert isinstance(outcome, Completed)
 
 
-async def test_a_call_id_with_dots_is_still_told_apart() -> None:
+@pytest.mark.parametrize("reply", [True, "yes", None, Approve, Allow(), Approve(scope=cast(Any, "forever"))], ids=repr)
+async def test_only_an_approve_value_lets_a_call_run(reply: object) -> None:
+    executor, call = Executor(Registry(pay)), ToolCall("1", "pay", {"amount": 5})
+    (question,) = questions_of(await executor.execute([call]))
+    (outcome,) = await executor.execute([call], answers=Answers(cast(Any, {question.id: reply})))
+    assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not paid
+    assert "expected an Approve or a Decline" in outcome.text
+
+
+async def test_call_ids_may_contain_dots() -> None:
     executor = Executor(Registry(pay))
     call = ToolCall("a.b.c", "pay", {"amount": 5})
     answers = Answers.approving(questions_of(await executor.execute([call])))
     assert isinstance((await executor.execute([call], answers=answers))[0], Completed)
 
 
-async def test_patched_arguments_are_judged_again_and_asked_about_again_where_they_touch_more() -> None:
+async def test_patched_arguments_that_touch_more_ask_again() -> None:
     executor = Executor(Registry(Save()))
     call = ToolCall("1", "save", {"path": "/tmp/a"})
     (question,) = questions_of(await executor.execute([call]))
@@ -208,7 +218,7 @@ async def test_patched_arguments_are_judged_again_and_asked_about_again_where_th
     assert isinstance(broken[0], Failed) and broken[0].error.code == "invalid_input"
 
 
-async def test_patched_arguments_that_a_rule_denies_stay_denied() -> None:
+async def test_patched_arguments_may_be_denied() -> None:
     from callwright import Allow, Ask, Deny, Policy
     from callwright.core.access import Decision
     from callwright.policy import Policies
@@ -238,7 +248,7 @@ class Watching(Hook):
         return Deny("not that one") if pending.arguments.get("amount") in self._refused else None
 
 
-async def test_hooks_see_the_arguments_a_person_changed_and_may_refuse_them() -> None:
+async def test_hooks_see_and_may_deny_patched_arguments() -> None:
     hook = Watching(13)
     executor = Executor(Registry(pay), hooks=[hook])
     call = ToolCall("1", "pay", {"amount": 5})
@@ -248,7 +258,7 @@ async def test_hooks_see_the_arguments_a_person_changed_and_may_refuse_them() ->
     assert isinstance(refused, Failed) and refused.text == "not that one" and paid == []
 
 
-async def test_a_hooks_cached_answer_for_the_old_arguments_is_not_given_for_the_new_ones(tmp_path: Path) -> None:
+async def test_hook_output_is_dropped_for_patched_arguments(tmp_path: Path) -> None:
     class Cache(Hook):
         async def before(self, pending: PendingCall) -> Verdict | None:
             return Answer("cached a") if pending.arguments["content"] == "a" else None
@@ -261,7 +271,7 @@ async def test_a_hooks_cached_answer_for_the_old_arguments_is_not_given_for_the_
     assert isinstance(outcome, Completed) and outcome.text != "cached a"
 
 
-async def test_a_hooks_new_objection_to_changed_arguments_is_asked_about() -> None:
+async def test_hook_may_ask_about_patched_arguments() -> None:
     class Wary(Hook):
         async def before(self, pending: PendingCall) -> Verdict | None:
             return Ask("it holds a secret") if pending.arguments["content"] == "key" else None
@@ -274,7 +284,7 @@ async def test_a_hooks_new_objection_to_changed_arguments_is_asked_about() -> No
     assert isinstance(again, Interrupted) and "it holds a secret" in again.questions[0].reason
 
 
-async def test_a_person_on_the_spot_is_asked_again_about_what_they_changed() -> None:
+async def test_turn_ask_is_repeated_for_patched_arguments() -> None:
     asked: list[int] = []
     replies = iter([{"amount": 6}, {"amount": 5}, {"amount": 6}, None])
 
@@ -288,7 +298,7 @@ async def test_a_person_on_the_spot_is_asked_again_about_what_they_changed() -> 
     assert asked == [5, 6, 5, 6] and paid == [6]
 
 
-async def test_answers_to_both_the_question_and_the_changed_one_can_be_given_at_once() -> None:
+async def test_answers_to_both_questions_may_come_at_once() -> None:
     executor = Executor(Registry(pay))
     call = ToolCall("1", "pay", {"amount": 5})
     (question,) = questions_of(await executor.execute([call]))
@@ -300,7 +310,7 @@ async def test_answers_to_both_the_question_and_the_changed_one_can_be_given_at_
     assert paid == [6]
 
 
-async def test_a_question_shows_what_would_happen_and_hides_no_characters() -> None:
+async def test_question_shows_the_action_and_hidden_characters() -> None:
     executor = Executor(Registry(Save()))
     asked = await executor.execute([ToolCall("1", "save", {"path": "/tmp/a\u202e\x1b[2Jtxt"})])
     (question,) = questions_of(asked)
@@ -309,7 +319,7 @@ async def test_a_question_shows_what_would_happen_and_hides_no_characters() -> N
     assert question.accesses[0] == WritePath("/tmp/a\u202e\x1b[2Jtxt")
 
 
-async def test_a_person_can_be_asked_on_the_spot_and_silence_is_no() -> None:
+async def test_turn_ask_without_an_answer_declines() -> None:
     asked: list[str] = []
 
     async def ask(questions: Sequence[Question]) -> Answers:
@@ -324,7 +334,7 @@ async def test_a_person_can_be_asked_on_the_spot_and_silence_is_no() -> None:
     assert paid == [5]
 
 
-async def test_a_way_of_asking_that_fails_is_a_no(caplog: pytest.LogCaptureFixture) -> None:
+async def test_turn_ask_that_raises_declines(caplog: pytest.LogCaptureFixture) -> None:
     async def ask(questions: Sequence[Question]) -> Answers:
         raise ConnectionError("the window is gone")
 
@@ -335,7 +345,7 @@ async def test_a_way_of_asking_that_fails_is_a_no(caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_cancelling_while_a_person_thinks_carries_an_outcome_for_every_call(count: int) -> None:
+async def test_cancel_during_ask_gives_every_call_an_outcome(count: int) -> None:
     asked = asyncio.Event()
 
     async def ask(questions: Sequence[Question]) -> Answers:
@@ -356,7 +366,7 @@ async def test_cancelling_while_a_person_thinks_carries_an_outcome_for_every_cal
     assert recorder.names == ["QuestionsRaised", *["CallEnded"] * count] and not paid
 
 
-async def test_a_tool_may_ask_for_approval_while_it_says_what_it_touches() -> None:
+async def test_accesses_may_require_approval() -> None:
     class Careful(Save):
         """Asks by itself."""
 
@@ -372,7 +382,7 @@ async def test_a_tool_may_ask_for_approval_while_it_says_what_it_touches() -> No
     assert isinstance((await executor.execute([call], answers=Answers.approving([question])))[0], Completed)
 
 
-async def test_signing_in_is_a_question_of_another_kind() -> None:
+async def test_sign_in_is_a_question_of_kind_auth() -> None:
     signed_in = False
 
     class Remote(Save):
@@ -395,7 +405,7 @@ async def test_signing_in_is_a_question_of_another_kind() -> None:
     assert isinstance((await executor.execute([call]))[0], Completed)
 
 
-async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> None:
+async def test_questions_are_observed_and_not_counted() -> None:
     recorder = Recorder()
     await Executor(Registry(pay), observe=recorder).execute([ToolCall("1", "pay", {"amount": 5})])
     assert recorder.names == ["QuestionsRaised"]
@@ -404,7 +414,7 @@ async def test_raising_the_question_is_observed_and_counted_as_nothing_run() -> 
 @pytest.mark.parametrize(
     ("scope", "again", "elsewhere"), [("once", Interrupted, Interrupted), ("session", Completed, Interrupted)]
 )
-async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again: type, elsewhere: type) -> None:
+async def test_approval_lasts_for_its_scope(scope: GrantScope, again: type, elsewhere: type) -> None:
     from callwright.policy import Grants, PathContext, Policies
 
     executor = Executor(Registry(Save()), Policies(Grants(PathContext("/", "/root")), ByMode("default")))
@@ -419,7 +429,7 @@ async def test_a_yes_lasts_as_long_as_it_was_given_for(scope: GrantScope, again:
     assert isinstance(await save("3", "two"), elsewhere)
 
 
-async def test_a_yes_for_the_session_to_a_call_without_accesses_is_for_its_arguments() -> None:
+async def test_session_approval_without_accesses_covers_arguments() -> None:
     """Also where no policy was there to remember it."""
     executor = Executor(Registry(pay), ByMode("default"))
 
@@ -436,7 +446,7 @@ async def test_a_yes_for_the_session_to_a_call_without_accesses_is_for_its_argum
     assert paid == [5, 5]
 
 
-async def test_what_a_hook_asked_about_the_old_arguments_is_not_asked_about_the_new_ones() -> None:
+async def test_hook_question_is_dropped_for_patched_arguments() -> None:
     class Wary(Hook):
         def before(self, pending: PendingCall) -> Verdict | None:
             return Ask("a round sum") if pending.arguments["amount"] == 100 else None
@@ -448,7 +458,7 @@ async def test_what_a_hook_asked_about_the_old_arguments_is_not_asked_about_the_
     assert isinstance(outcome, Completed) and paid == [99]
 
 
-async def test_what_was_allowed_for_its_accesses_is_not_allowed_without_them() -> None:
+async def test_allowed_accesses_do_not_allow_the_tool() -> None:
     @tool(accesses=lambda arguments: [ReadPath("/tmp/a")] if arguments["looking"] else [])
     async def either(looking: bool) -> str:
         """Look, or change something."""
@@ -459,7 +469,7 @@ async def test_what_was_allowed_for_its_accesses_is_not_allowed_without_them() -
     assert isinstance(await executor.run("either", {"looking": False}), Interrupted)
 
 
-async def test_a_rule_for_a_command_lets_the_bash_tool_run_it_without_asking(tmp_path: Path) -> None:
+async def test_allow_rule_lets_bash_run_without_a_question(tmp_path: Path) -> None:
     from callwright.policy import rules_of, standard_policies
     from callwright.toolbox import Bash
 

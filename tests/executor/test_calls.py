@@ -38,7 +38,7 @@ from callwright.tool.function import FunctionTool
 
 @tool(effect=Effect.READ)
 async def greet(name: str, times: int = 1) -> str:
-    """Greet somebody.
+    """Greet a person.
 
     Args:
         name: Whom to greet.
@@ -71,7 +71,7 @@ async def refuse() -> str:
     raise ToolFailed("the printer is out of paper")
 
 
-async def test_a_call_by_name_with_text_arguments_completes() -> None:
+async def test_call_with_text_arguments_completes() -> None:
     outcome = await Executor(Registry(greet)).run("greet", '{"name": "Ada", "times": 2}')
     assert isinstance(outcome, Completed)
     assert outcome.text == "hello Ada hello Ada"
@@ -86,7 +86,7 @@ async def test_structured_output_is_compact_json_and_data() -> None:
     assert outcome.output.structured == {"sum": 5}
 
 
-async def test_an_unknown_tool_is_an_outcome_that_offers_the_nearest_name() -> None:
+async def test_unknown_tool_fails_with_the_nearest_name() -> None:
     outcome = await Executor(Registry(greet)).run("gret", {})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, UnknownTool)
@@ -94,7 +94,7 @@ async def test_an_unknown_tool_is_an_outcome_that_offers_the_nearest_name() -> N
     assert not outcome.started
 
 
-async def test_bad_arguments_never_reach_the_body() -> None:
+async def test_invalid_arguments_do_not_reach_the_function() -> None:
     ran: list[str] = []
 
     @tool(effect=Effect.READ)
@@ -111,7 +111,7 @@ async def test_bad_arguments_never_reach_the_body() -> None:
     assert not outcome.started
 
 
-async def test_whatever_a_tool_raises_becomes_a_value_with_its_cause() -> None:
+async def test_exception_becomes_an_error_with_its_cause() -> None:
     outcome = await Executor(Registry(explode)).run("explode", {"message": "lost"})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, Crashed)
@@ -130,7 +130,7 @@ async def test_whatever_a_tool_raises_becomes_a_value_with_its_cause() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_what_a_running_tool_raises_keeps_its_kind(raised: Exception, code: str, said: str) -> None:
+async def test_raised_error_keeps_its_code(raised: Exception, code: str, said: str) -> None:
     @tool(effect=Effect.READ)
     async def trouble() -> str:
         """Raise what was prepared."""
@@ -141,20 +141,20 @@ async def test_what_a_running_tool_raises_keeps_its_kind(raised: Exception, code
     assert outcome.error.code == code and said in outcome.text
 
 
-async def test_a_tool_cannot_end_the_program() -> None:
+async def test_tool_cannot_exit_the_program() -> None:
     outcome = await Executor(Registry(leave)).run("leave")
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "crashed"
 
 
-async def test_the_model_reads_the_tools_words_and_the_operator_the_kind() -> None:
+async def test_model_and_operator_read_different_texts() -> None:
     outcome = await Executor(Registry(refuse)).run("refuse")
     assert isinstance(outcome, Failed)
     assert outcome.text == "the printer is out of paper"
     assert str(outcome.error) == "tool failed: the printer is out of paper"
 
 
-async def test_without_policies_what_writes_asks_and_what_reads_runs() -> None:
+async def test_default_policy_allows_reads_and_asks_for_writes() -> None:
     @tool
     async def save(text: str) -> str:
         """Save a text."""
@@ -165,11 +165,11 @@ async def test_without_policies_what_writes_asks_and_what_reads_runs() -> None:
     assert isinstance(await executor.run("save", {"text": "x"}), Interrupted)
 
 
-async def test_every_call_of_a_batch_has_one_outcome_in_call_order() -> None:
+async def test_batch_outcomes_are_in_call_order() -> None:
     executor = Executor(Registry(greet, add, explode), AllowEverything())
     calls = [
         ToolCall("1", "greet", {"name": "a"}),
-        ToolCall("2", "nobody", {}),
+        ToolCall("2", "missing", {}),
         ToolCall("3", "explode", {"message": "x"}),
         ToolCall("4", "add", '{"a": 1}'),
         ToolCall("5", "add", '{"a": 1, "b": 2}'),
@@ -179,11 +179,11 @@ async def test_every_call_of_a_batch_has_one_outcome_in_call_order() -> None:
     assert [type(outcome).__name__ for outcome in outcomes] == ["Completed", "Failed", "Failed", "Failed", "Completed"]
 
 
-async def test_an_empty_batch_has_no_outcomes() -> None:
+async def test_empty_batch_has_no_outcomes() -> None:
     assert await Executor(Registry()).execute([]) == []
 
 
-async def test_a_failing_call_never_cancels_its_siblings() -> None:
+async def test_failing_call_does_not_cancel_the_others() -> None:
     done = asyncio.Event()
 
     @tool(effect=Effect.READ)
@@ -203,7 +203,7 @@ async def test_a_failing_call_never_cancels_its_siblings() -> None:
     assert isinstance(failed, Failed)
 
 
-async def test_sync_tools_run_in_named_threads_and_do_not_block_the_loop() -> None:
+async def test_sync_tools_run_in_named_threads() -> None:
     @tool(effect=Effect.READ)
     def where() -> str:
         """Name the thread."""
@@ -221,22 +221,22 @@ def test_run_sync_blocks_until_the_call_is_done() -> None:
         assert isinstance(outcome, Completed)
 
 
-async def test_run_sync_inside_a_running_loop_says_what_to_write_instead() -> None:
+async def test_run_sync_in_a_running_loop_raises() -> None:
     with pytest.raises(UsageError, match=r"await executor\.run"):
         Executor(Registry(greet)).run_sync("greet", {"name": "Ada"})
 
 
-async def test_observers_hear_every_stage_once_and_in_order() -> None:
+async def test_observers_receive_every_event_once_in_order() -> None:
     recorder = Recorder()
     executor = Executor(Registry(greet, explode), observe=recorder)
     await executor.run("greet", {"name": "Ada"})
     assert recorder.names == ["BatchBegan", "CallBegan", "CallEnded"]
     recorder.events.clear()
-    await executor.run("nobody")
+    await executor.run("missing")
     assert recorder.names == ["BatchBegan", "CallEnded"]
 
 
-async def test_the_observer_of_one_turn_hears_every_call_of_it() -> None:
+async def test_turn_observer_receives_every_call() -> None:
     executor = Executor(Registry(greet))
     for _ in range(3):  # the tool is known and allowed from the second call on
         recorder = Recorder()
@@ -245,7 +245,7 @@ async def test_the_observer_of_one_turn_hears_every_call_of_it() -> None:
         await executor.run("greet", {"name": "Ada"})
 
 
-async def test_a_failing_observer_is_reported_and_has_no_say(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_observer_is_logged_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: object) -> None:
         raise ValueError("observer")
 
@@ -256,7 +256,7 @@ async def test_a_failing_observer_is_reported_and_has_no_say(caplog: pytest.LogC
     assert "an observer failed on CallEnded" in caplog.text
 
 
-async def test_a_failing_observer_of_one_turn_has_no_say_either(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_turn_observer_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: object) -> None:
         raise ValueError("observer")
 
@@ -266,7 +266,7 @@ async def test_a_failing_observer_of_one_turn_has_no_say_either(caplog: pytest.L
     assert "an observer failed on CallEnded" in caplog.text
 
 
-def test_what_is_no_toolset_or_no_policy_is_refused_at_once() -> None:
+def test_wrong_toolset_or_policy_raises() -> None:
     wrong: Any
     for wrong in ([greet], greet):
         with pytest.raises(UsageError, match=r"write Executor\(Registry\(\*tools\)\)"):
@@ -276,14 +276,14 @@ def test_what_is_no_toolset_or_no_policy_is_refused_at_once() -> None:
             Executor(Registry(greet), policies=wrong)
 
 
-async def test_one_call_in_the_place_of_a_turn_is_answered_with_what_to_write() -> None:
+async def test_execute_with_a_single_call_raises() -> None:
     wrong: Any = ToolCall("1", "greet", {"name": "Ada"})
     with pytest.raises(UsageError, match=r"write execute\(\[call\]\)"):
         await Executor(Registry(greet)).execute(wrong)
 
 
 @pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=["true", "text", "class", "object"])
-async def test_what_is_no_decision_allows_nothing(said: object) -> None:
+async def test_wrong_policy_decision_allows_nothing(said: object) -> None:
     """Also where the policy is the only one, and where another one would allow."""
 
     class Confused(Policy):
@@ -302,7 +302,7 @@ async def test_what_is_no_decision_allows_nothing(said: object) -> None:
         assert "a policy returned" in outcome.text
 
 
-async def test_an_error_that_several_calls_share_is_told_to_each_in_its_own_words() -> None:
+async def test_shared_error_object_is_not_changed() -> None:
     shared = Transient("busy")
 
     @tool(effect=Effect.READ)
@@ -316,7 +316,7 @@ async def test_an_error_that_several_calls_share_is_told_to_each_in_its_own_word
     assert texts == ["busy (tried 3 times)"] * 2 and shared.message == "busy"
 
 
-async def test_progress_from_sync_and_async_tools_reaches_observers_before_the_end() -> None:
+async def test_progress_reaches_observers_before_the_end() -> None:
     @tool(effect=Effect.READ)
     async def count_async() -> AsyncIterator[int]:
         """Count with progress."""
@@ -335,7 +335,7 @@ async def test_progress_from_sync_and_async_tools_reaches_observers_before_the_e
         assert recorder.names == ["BatchBegan", "CallBegan", "CallProgressed", "CallProgressed", "CallEnded"]
 
 
-async def test_a_tool_removed_during_a_turn_can_still_be_called_from_its_snapshot() -> None:
+async def test_removed_tool_can_be_called_from_its_snapshot() -> None:
     from callwright import Turn
 
     registry = Registry(greet)
@@ -346,7 +346,7 @@ async def test_a_tool_removed_during_a_turn_can_still_be_called_from_its_snapsho
     assert isinstance(await executor.run("greet", {"name": "Ada"}), Failed)
 
 
-async def test_a_turn_calls_the_tool_it_was_shown_although_another_has_taken_its_place() -> None:
+async def test_turn_calls_the_tool_from_its_catalog() -> None:
     def saying(word: str) -> FunctionTool:
         @tool(name="say", effect=Effect.READ)
         async def say() -> str:
@@ -365,7 +365,7 @@ async def test_a_turn_calls_the_tool_it_was_shown_although_another_has_taken_its
         assert isinstance(then, Completed) and then.text == "old"
 
 
-async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -> None:
+async def test_tools_share_state_by_type() -> None:
     from callwright import ToolContext
 
     class Counter:
@@ -385,7 +385,7 @@ async def test_state_is_shared_by_the_tools_of_one_executor_and_kept_by_type() -
     assert isinstance(outcome, Completed) and outcome.text == "2"
 
 
-async def test_a_cancelled_thing_a_tool_awaits_fails_the_call_and_not_the_turn() -> None:
+async def test_cancelled_awaitable_fails_only_its_call() -> None:
     @tool(effect=Effect.READ)
     async def unlucky() -> str:
         """Await something that was cancelled."""
@@ -401,10 +401,10 @@ async def test_a_cancelled_thing_a_tool_awaits_fails_the_call_and_not_the_turn()
     assert [type(outcome) for outcome in both] == [Failed, Failed]
 
 
-async def test_text_that_cannot_be_sent_is_mended() -> None:
+async def test_unencodable_text_is_repaired() -> None:
     @tool(effect=Effect.READ)
     async def listing() -> str:
-        """Name a file nobody can decode."""
+        """Name a file that cannot be decoded."""
         return "caf\udce9 é"
 
     executor = Executor(Registry(listing))
@@ -413,6 +413,6 @@ async def test_text_that_cannot_be_sent_is_mended() -> None:
         assert isinstance(outcome, Completed) and outcome.text == "caf? é"
 
 
-async def test_an_endless_tool_name_does_not_become_an_endless_message() -> None:
+async def test_long_unknown_name_is_cut_in_the_message() -> None:
     outcome = await Executor(Registry(greet)).run("x" * 100_000)
     assert isinstance(outcome, Failed) and len(outcome.text) < 300

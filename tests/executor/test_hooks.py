@@ -1,4 +1,4 @@
-"""What hooks may do to a call."""
+"""Hooks in the executor: verdicts, after-hooks, failures and the built-in hooks."""
 
 import asyncio
 from collections.abc import Iterator
@@ -66,19 +66,19 @@ async def wipe(path: str) -> str:
     return "gone"
 
 
-async def test_a_hook_that_does_nothing_changes_nothing() -> None:
+async def test_hook_that_does_nothing_changes_nothing() -> None:
     outcome = await Executor(Registry(look), hooks=[Hook(), ScriptedHook(Proceed())]).run("look", {"path": "a"})
     assert isinstance(outcome, Completed) and outcome.text == "saw a 1"
 
 
-async def test_hooks_see_the_call_with_its_defaults_and_the_tools_annotations() -> None:
+async def test_hooks_see_defaults_and_annotations() -> None:
     hook = ScriptedHook()
     await Executor(Registry(look), hooks=[hook]).run("look", '{"path": "a"}')
     assert hook.saw[0].arguments == {"path": "a", "depth": 1}
     assert hook.saw[0].spec.annotations.effect is Effect.READ
 
 
-async def test_hooks_are_not_asked_about_what_cannot_run() -> None:
+async def test_hooks_are_not_asked_about_invalid_calls() -> None:
     hook = ScriptedHook()
     executor = Executor(Registry(look), hooks=[hook])
     unknown, unfit = await executor.run("nothing"), await executor.run("look", {"path": 7})
@@ -87,7 +87,7 @@ async def test_hooks_are_not_asked_about_what_cannot_run() -> None:
     assert not hook.saw
 
 
-async def test_rewritten_arguments_reach_later_hooks_the_tool_and_are_validated_again() -> None:
+async def test_rewritten_arguments_are_validated_and_passed_on() -> None:
     later = ScriptedHook()
     executor = Executor(Registry(look), hooks=[ScriptedHook(Rewrite({"path": "b", "depth": 2})), later])
     outcome = await executor.run("look", {"path": "a"})
@@ -97,7 +97,7 @@ async def test_rewritten_arguments_reach_later_hooks_the_tool_and_are_validated_
     assert isinstance(broken, Failed) and broken.error.code == "invalid_input"
 
 
-async def test_a_refusal_reaches_the_model_as_an_error_and_nothing_runs() -> None:
+async def test_hook_deny_reaches_the_model_and_nothing_runs() -> None:
     outcome = await Executor(Registry(look), hooks=[ScriptedHook(Deny("not on Sundays"))]).run("look", {"path": "a"})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, Denied)
@@ -105,19 +105,19 @@ async def test_a_refusal_reaches_the_model_as_an_error_and_nothing_runs() -> Non
     assert ran == []
 
 
-async def test_an_answer_takes_the_place_of_the_run() -> None:
+async def test_hook_answer_replaces_the_run() -> None:
     outcome = await Executor(Registry(look), hooks=[ScriptedHook(Answer("cached"))]).run("look", {"path": "a"})
     assert isinstance(outcome, Completed) and outcome.text == "cached"
     assert ran == []
 
 
-async def test_a_cached_answer_still_needs_permission() -> None:
+async def test_hook_answer_still_needs_permission() -> None:
     executor = Executor(Registry(wipe), ByMode("plan"), hooks=[ScriptedHook(Answer("cached"))])
     outcome = await executor.run("wipe", {"path": "a"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied"
 
 
-async def test_a_hooks_question_interrupts_and_its_allow_never_beats_a_deny() -> None:
+async def test_hook_ask_interrupts_and_allow_never_beats_deny() -> None:
     asked = await Executor(Registry(look), hooks=[ScriptedHook(Ask("sure?"))]).run("look", {"path": "a"})
     assert isinstance(asked, Interrupted)
     assert asked.questions[0].reason == "sure?"
@@ -125,7 +125,7 @@ async def test_a_hooks_question_interrupts_and_its_allow_never_beats_a_deny() ->
     assert isinstance(denied, Failed)
 
 
-async def test_a_halt_ends_the_turn_and_every_call_has_its_outcome() -> None:
+async def test_halt_gives_every_call_an_outcome() -> None:
     def stop_at_b(pending: PendingCall) -> Halt | None:
         return Halt("budget spent") if pending.arguments["path"] == "b" else None
 
@@ -135,7 +135,7 @@ async def test_a_halt_ends_the_turn_and_every_call_has_its_outcome() -> None:
     assert ran == []
 
 
-async def test_hooks_run_in_registration_order_before_and_after() -> None:
+async def test_hooks_run_in_registration_order() -> None:
     order: list[str] = []
 
     class Named(Hook):
@@ -152,7 +152,7 @@ async def test_hooks_run_in_registration_order_before_and_after() -> None:
     assert order == ["before 1", "before 2", "after 1", "after 2"]
 
 
-async def test_after_sees_failures_refusals_and_answers_and_may_replace_the_outcome() -> None:
+async def test_after_sees_all_outcomes_and_may_replace_them() -> None:
     seen = ScriptedHook()
     executor = Executor(Registry(look), hooks=[ScriptedHook(Deny("no")), seen])
     await executor.run("look", {"path": "a"})
@@ -170,7 +170,7 @@ async def test_after_sees_failures_refusals_and_answers_and_may_replace_the_outc
     assert isinstance(outcome, Completed) and outcome.text == "rescued"
 
 
-async def test_a_hook_that_fails_before_stops_the_call_and_one_that_fails_after_withholds_the_output() -> None:
+async def test_failing_hook_stops_the_call_or_withholds_the_output() -> None:
     def boom(*_: object) -> None:
         raise RuntimeError("hook bug")
 
@@ -182,7 +182,7 @@ async def test_a_hook_that_fails_before_stops_the_call_and_one_that_fails_after_
 
 
 @pytest.mark.parametrize("said", [True, False, "refused", Deny, Denied("no"), Deny("no")], ids=repr)
-async def test_what_a_hook_says_in_the_wrong_words_lets_nothing_run(said: object) -> None:
+async def test_wrong_hook_verdict_lets_nothing_run(said: object) -> None:
     class Confused(Hook):
         def before(self, pending: PendingCall) -> Any:
             return said
@@ -196,7 +196,7 @@ async def test_what_a_hook_says_in_the_wrong_words_lets_nothing_run(said: object
     ["text", True, Interrupted(ToolCall("1", "look")), Completed(ToolCall("1", "look"), cast(Any, "text"))],
     ids=lambda said: type(said).__name__,
 )
-async def test_what_is_no_outcome_withholds_the_output(said: object) -> None:
+async def test_wrong_after_result_withholds_the_output(said: object) -> None:
     class Confused(Hook):
         def after(self, pending: PendingCall, outcome: Outcome) -> Any:
             return said
@@ -206,7 +206,7 @@ async def test_what_is_no_outcome_withholds_the_output(said: object) -> None:
     assert "withheld" in outcome.text and "saw a" not in outcome.text
 
 
-async def test_an_outcome_stays_that_of_its_own_call() -> None:
+async def test_after_cannot_change_the_call_of_an_outcome() -> None:
     class Elsewhere(Hook):
         def after(self, pending: PendingCall, outcome: Outcome) -> Outcome:
             return Completed(ToolCall("another", "look"), Output("replaced"))
@@ -219,14 +219,14 @@ async def test_an_outcome_stays_that_of_its_own_call() -> None:
     ]
 
 
-async def test_data_is_an_answer_like_what_a_tool_returns() -> None:
+async def test_hook_answer_may_be_structured_data() -> None:
     hook = ScriptedHook(Answer(cast(Any, {"sum": 5})))
     outcome = await Executor(Registry(look), hooks=[hook]).run("look", {"path": "a"})
     assert isinstance(outcome, Completed) and outcome.output == Output('{"sum":5}', {"sum": 5})
 
 
 @pytest.mark.parametrize("raised", [SystemExit(3), asyncio.CancelledError()], ids=repr)
-async def test_a_hook_can_neither_end_the_program_nor_the_turn(raised: BaseException) -> None:
+async def test_hook_cannot_exit_the_program_or_the_turn(raised: BaseException) -> None:
     class Leaving(Hook):
         async def before(self, pending: PendingCall) -> None:
             raise raised
@@ -242,13 +242,13 @@ async def test_a_hook_can_neither_end_the_program_nor_the_turn(raised: BaseExcep
 
 
 @pytest.mark.parametrize("hooks", [[Hook], [object()]], ids=["a class", "something else"])
-def test_what_is_no_hook_is_refused_at_once(hooks: list[Any]) -> None:
+def test_wrong_hook_raises(hooks: list[Any]) -> None:
     with pytest.raises(UsageError, match="expected a Hook"):
         Executor(Registry(look), hooks=hooks)
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_cancelling_while_a_hook_thinks_carries_an_outcome_for_every_call(count: int) -> None:
+async def test_cancel_during_hook_gives_every_call_an_outcome(count: int) -> None:
     thinking = asyncio.Event()
 
     class Slow(Hook):
@@ -268,7 +268,7 @@ async def test_cancelling_while_a_hook_thinks_carries_an_outcome_for_every_call(
     assert not ran
 
 
-async def test_a_hook_that_takes_too_long_fails_its_call() -> None:
+async def test_hook_that_times_out_fails_its_call() -> None:
     class Slow(Hook):
         seconds = 0.01
 
@@ -288,7 +288,7 @@ async def test_a_hook_that_takes_too_long_fails_its_call() -> None:
 
 
 @pytest.mark.parametrize(("allowed", "ending"), [(True, Completed), (False, Failed)])
-async def test_the_permission_gate_decides_about_what_destroys_and_nothing_else(allowed: bool, ending: type) -> None:
+async def test_permission_gate_asks_only_for_destructive_calls(allowed: bool, ending: type) -> None:
     asked: list[str] = []
 
     async def allow(name: str, annotations: object) -> bool:
@@ -301,7 +301,7 @@ async def test_the_permission_gate_decides_about_what_destroys_and_nothing_else(
     assert asked == ["wipe"]
 
 
-async def test_the_cache_answers_the_second_identical_read_and_forgets_after_a_write() -> None:
+async def test_cache_answers_repeated_reads_until_a_write() -> None:
     executor = Executor(Registry(look, wipe), AllowEverything(), hooks=[Cache()])
     for _ in range(2):
         await executor.run("look", {"path": "a"})
@@ -333,7 +333,7 @@ async def test_redaction_reaches_text_data_parts_and_errors() -> None:
     assert isinstance(failed, Failed) and isinstance(failed.error, ToolFailed)
 
 
-async def test_a_hook_may_wrap_what_the_model_reads() -> None:
+async def test_after_may_wrap_the_output() -> None:
     def preface(pending: PendingCall, outcome: object) -> object:
         assert isinstance(outcome, Completed)
         return replace(outcome, output=Output(f"note: {outcome.text}"))
@@ -342,7 +342,7 @@ async def test_a_hook_may_wrap_what_the_model_reads() -> None:
     assert isinstance(outcome, Completed) and outcome.text == "note: saw a 1"
 
 
-async def test_a_redacted_error_is_still_the_error_it_was() -> None:
+async def test_redacted_error_keeps_its_type() -> None:
     key = "sk-" + "a" * 24
 
     @tool(effect=Effect.READ)

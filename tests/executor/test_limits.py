@@ -1,4 +1,4 @@
-"""Outputs kept to their limits without losing any, and the figures of every tool."""
+"""Output limits, reading cut outputs back, and statistics."""
 
 import stat
 from pathlib import Path
@@ -20,7 +20,7 @@ async def talk(chars: int) -> str:
 
 
 @given(st.text(max_size=300), st.integers(60, 200))
-def test_a_clipped_text_keeps_head_and_tail_and_fits(text: str, chars: int) -> None:
+def test_clipped_text_keeps_head_and_tail(text: str, chars: int) -> None:
     clipped = clip_text(text, chars, "[cut]")
     assert len(clipped) <= chars
     if len(text) <= chars:
@@ -30,7 +30,7 @@ def test_a_clipped_text_keeps_head_and_tail_and_fits(text: str, chars: int) -> N
         assert text.startswith(clipped.split("\n[cut]\n")[0]) and text.endswith(clipped.split("\n[cut]\n")[-1])
 
 
-async def test_what_is_cut_can_be_read_back_whole() -> None:
+async def test_cut_output_can_be_read_back() -> None:
     executor = Executor(Registry(talk), AllowEverything())
     reader = executor.outputs.reader()
     executor = Executor(Registry(talk, reader), AllowEverything(), outputs=executor.outputs)
@@ -48,21 +48,21 @@ async def test_what_is_cut_can_be_read_back_whole() -> None:
     assert whole == LONG[:50_000]
 
 
-async def test_what_is_cut_while_it_is_read_back_names_the_file() -> None:
+async def test_cut_read_back_names_the_file() -> None:
     outputs = Outputs()
     executor = Executor(Registry(outputs.reader()), outputs=outputs)
     outcome = await executor.run("read_output", {"id": outputs.keep(LONG), "limit": 50_000})
     assert isinstance(outcome, Completed) and str(outputs.folder) in outcome.text
 
 
-async def test_where_nothing_reads_outputs_back_the_file_is_named() -> None:
+async def test_cut_output_without_reader_names_the_file() -> None:
     executor = Executor(Registry(talk), AllowEverything())  # kept: the file is removed together with its executor
     outcome = await executor.run("talk", {"chars": 50_000})
     assert isinstance(outcome, Completed) and "read_output" not in outcome.text
     assert Path(outcome.text.split("the whole is in ")[1].split("]")[0]).read_text("utf-8") == LONG[:50_000]
 
 
-async def test_reading_past_the_end_or_a_foreign_id_is_told_in_words() -> None:
+async def test_read_back_explains_wrong_offset_and_id() -> None:
     outputs = Outputs()
     kept = outputs.keep("abc")
     executor = Executor(Registry(outputs.reader()), outputs=outputs)
@@ -78,7 +78,7 @@ def test_kept_outputs_are_private() -> None:
     assert stat.S_IMODE((outputs.folder / f"{kept}.txt").stat().st_mode) == 0o600
 
 
-async def test_text_among_other_parts_is_cut_and_the_parts_stay() -> None:
+async def test_text_part_is_cut_and_other_parts_stay() -> None:
     @tool(effect=Effect.READ, limits=Limits(output_chars=500))
     async def show() -> list[object]:
         """Show a picture with a long text."""
@@ -91,7 +91,7 @@ async def test_text_among_other_parts_is_cut_and_the_parts_stay() -> None:
     assert isinstance(image, Image)
 
 
-async def test_a_long_error_is_cut_too() -> None:
+async def test_long_error_is_cut() -> None:
     @tool(effect=Effect.READ, limits=Limits(output_chars=300))
     async def complain() -> str:
         """Fail at length."""
@@ -101,7 +101,7 @@ async def test_a_long_error_is_cut_too() -> None:
     assert isinstance(outcome, Failed) and len(outcome.text) <= 300
 
 
-async def test_a_turn_has_a_budget_over_all_its_calls_and_short_outputs_stay_whole() -> None:
+async def test_turn_limit_cuts_only_the_longest_outputs() -> None:
     executor = Executor(Registry(talk), limits=TurnLimits(turn_chars=2_000))
     sizes = [50, 900, 900, 900]
     outcomes = await executor.execute([ToolCall(str(n), "talk", {"chars": size}) for n, size in enumerate(sizes)])
@@ -111,17 +111,17 @@ async def test_a_turn_has_a_budget_over_all_its_calls_and_short_outputs_stay_who
     assert all("characters in all" in text for text in texts[1:])
 
 
-async def test_statistics_count_calls_endings_time_and_size() -> None:
+async def test_statistics_count_calls_outcomes_time_and_size() -> None:
     executor = Executor(Registry(talk))
     for arguments in ('{"chars": 40}', '{"chars": 80}', "{}"):
         await executor.run("talk", arguments)
-    await executor.run("nobody")
+    await executor.run("missing")
     figures = executor.stats["talk"]
     assert figures.calls == 3
     assert figures.outcomes == {"completed": 2, "invalid_input": 1}
     assert figures.chars_in == len('{"chars": 40}') * 2 + 2
     assert figures.chars_out > 120 and figures.tokens_out > 30
     assert 0 < figures.seconds_p50 <= figures.seconds_p95 <= figures.seconds_max <= figures.seconds_total
-    assert executor.stats["nobody"].outcomes == {"not_found": 1}
-    assert [entry.name for entry in executor.stats] == ["nobody", "talk"]
+    assert executor.stats["missing"].outcomes == {"not_found": 1}
+    assert [entry.name for entry in executor.stats] == ["missing", "talk"]
     assert executor.stats.to_json()[1]["calls"] == 3  # type: ignore[index,call-overload] - a list of objects

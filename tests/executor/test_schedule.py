@@ -1,4 +1,4 @@
-"""Who waits for whom."""
+"""Conflicts between calls, and the order in which a turn runs them."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ READ, WRITE = Annotations(Effect.READ), Annotations(Effect.WRITE)
 Call = tuple[Annotations, Sequence[Access]]
 
 
-def test_writes_to_different_files_and_a_read_elsewhere_are_one_wave() -> None:
+def test_calls_on_different_files_do_not_wait() -> None:
     assert find_conflicts([(WRITE, [WritePath("/w/a")]), (WRITE, [WritePath("/w/b")]), (READ, [ReadPath("/w/c")])]) == [
         set(),
         set(),
@@ -39,7 +39,7 @@ def test_writes_to_different_files_and_a_read_elsewhere_are_one_wave() -> None:
     ]
 
 
-def test_reads_around_a_write_of_one_file_keep_their_order() -> None:
+def test_reads_around_a_write_keep_their_order() -> None:
     assert find_conflicts([(READ, [ReadPath("/a")]), (WRITE, [WritePath("/a")]), (READ, [ReadPath("/a")])]) == [
         set(),
         {0},
@@ -47,7 +47,7 @@ def test_reads_around_a_write_of_one_file_keep_their_order() -> None:
     ]
 
 
-def test_a_folder_conflicts_with_what_lies_in_it_but_not_with_a_similar_name() -> None:
+def test_folder_conflicts_with_its_content_only() -> None:
     calls: list[Call] = [
         (WRITE, [WritePath("/w/src/a.py")]),
         (READ, [ReadPath("/w/src")]),
@@ -57,12 +57,12 @@ def test_a_folder_conflicts_with_what_lies_in_it_but_not_with_a_similar_name() -
     assert find_conflicts(calls) == [set(), {0}, set(), {0, 1, 2}]
 
 
-def test_a_tool_that_writes_and_declares_nothing_stands_alone() -> None:
+def test_write_without_accesses_runs_alone() -> None:
     calls: list[Call] = [(READ, []), (WRITE, []), (READ, []), (READ, [ReadPath("/a")])]
     assert find_conflicts(calls) == [set(), {0}, {1}, {1}]
 
 
-def test_a_command_waits_for_changes_and_they_for_it_but_not_reads_elsewhere() -> None:
+def test_commands_and_changes_keep_their_order() -> None:
     command = RunCommand("make", "/w")
     calls: list[Call] = [
         (WRITE, [WritePath("/elsewhere/x")]),
@@ -74,12 +74,12 @@ def test_a_command_waits_for_changes_and_they_for_it_but_not_reads_elsewhere() -
     assert find_conflicts(calls) == [set(), {0}, set(), {1}, {1}]
 
 
-def test_a_command_that_only_reads_runs_beside_reads() -> None:
+def test_reading_command_runs_beside_reads() -> None:
     look = RunCommand("git status", "/w", Effect.READ)
     assert find_conflicts([(READ, [look]), (READ, [ReadPath("/w/a")]), (READ, [look])]) == [set(), set(), set()]
 
 
-def test_what_a_command_touches_elsewhere_counts_too() -> None:
+def test_paths_outside_the_cwd_of_a_command_conflict() -> None:
     look = RunCommand("cat /x/a", "/w", Effect.READ, (ReadPath("/x/a"),))
     make = RunCommand("make", "/w", Effect.WRITE, (WritePath("/x/b"),))
     assert find_conflicts([(READ, [look]), (WRITE, [WritePath("/x/a")]), (WRITE, [WritePath("/x/c")])]) == [
@@ -94,7 +94,7 @@ def test_what_a_command_touches_elsewhere_counts_too() -> None:
     ]
 
 
-def test_parallel_on_a_tool_overrides_the_accesses() -> None:
+def test_parallel_flag_overrides_accesses() -> None:
     always, never = Annotations(Effect.WRITE, parallel=True), Annotations(Effect.READ, parallel=False)
     assert find_conflicts([(always, []), (always, [])]) == [set(), set()]
     assert find_conflicts([(READ, []), (never, []), (READ, [])]) == [set(), {0}, {1}]
@@ -196,7 +196,7 @@ def changes_any(call: Call) -> bool:
 
 
 @given(batches)
-def test_exactly_the_conflicting_calls_are_ordered_directly_or_through_others(calls: list[Call]) -> None:
+def test_exactly_the_conflicting_calls_are_ordered(calls: list[Call]) -> None:
     before = find_conflicts(calls)
     reach: list[set[int]] = []
     for others in before:
@@ -206,10 +206,10 @@ def test_exactly_the_conflicting_calls_are_ordered_directly_or_through_others(ca
             if conflict(calls[earlier], calls[later]):
                 assert earlier in reach[later]
         for direct in before[later]:
-            assert conflict(calls[direct], calls[later]), "nobody waits without a conflict"
+            assert conflict(calls[direct], calls[later]), "a call waits without a conflict"
 
 
-async def test_conflicting_calls_run_in_the_models_order_and_others_side_by_side() -> None:
+async def test_only_conflicting_calls_run_one_after_the_other() -> None:
     gauge = Gauge()
     executor = Executor(Registry(gauge), AllowEverything())
     calls = [
@@ -225,14 +225,14 @@ async def test_conflicting_calls_run_in_the_models_order_and_others_side_by_side
     assert gauge.peak == 2
 
 
-async def test_a_turn_never_runs_more_calls_at_once_than_its_width() -> None:
+async def test_turn_runs_at_most_width_calls_at_once() -> None:
     gauge = Gauge.with_spec(READ)
     outcomes = await Executor(Registry(gauge), width=7).execute([ToolCall(str(n), "gauge", {}) for n in range(200)])
     assert len(outcomes) == 200
     assert gauge.peak == 7
 
 
-async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
+async def test_tool_at_its_limit_does_not_delay_other_tools() -> None:
     narrow = Gauge.with_spec(READ, Limits(concurrency=1), "narrow")
     wide = Gauge.with_spec(READ, name="wide")
     executor = Executor(Registry(narrow, wide), width=4)
@@ -243,14 +243,14 @@ async def test_a_tool_at_its_own_limit_does_not_hold_up_other_tools() -> None:
     assert wide.peak == 3
 
 
-async def test_calls_that_wait_for_their_tool_leave_their_places_to_others() -> None:
+async def test_calls_waiting_for_their_tool_use_no_width() -> None:
     from callwright import tool
 
     released = asyncio.Event()
 
     @tool(effect=Effect.READ, limits=Limits(seconds=5, concurrency=1))
     async def narrow() -> str:
-        """Wait for somebody to release it."""
+        """Wait until the test releases it."""
         await released.wait()
         return "released"
 
@@ -265,7 +265,7 @@ async def test_calls_that_wait_for_their_tool_leave_their_places_to_others() -> 
     assert all(isinstance(outcome, Completed) for outcome in outcomes)
 
 
-async def test_a_thousand_sync_calls_neither_exhaust_threads_nor_starve() -> None:
+async def test_thousand_sync_calls_all_complete() -> None:
     import threading
 
     from callwright import tool

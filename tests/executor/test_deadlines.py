@@ -1,4 +1,4 @@
-"""Deadlines, cancellation and retries."""
+"""Deadlines, cancellation, the fast path and nested calls."""
 
 import asyncio
 import os
@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from callwright import (
-    Annotations,
     Completed,
     Effect,
     Executor,
@@ -22,12 +21,10 @@ from callwright import (
     Transient,
     Turn,
     TurnCancelled,
-    UsageError,
     tool,
 )
 from callwright.policy import AllowEverything
-from callwright.retry import RetryPolicy, is_transient_status
-from callwright.testing import FakeClock, Flaky, Recorder, ScriptedHook
+from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.tool.base import Cancellation
 
 SHORT = Limits(seconds=0.02)
@@ -70,7 +67,7 @@ def double(number: int) -> int:
     return number * 2
 
 
-async def test_an_async_tool_past_its_limit_is_stopped_and_says_it_may_have_happened() -> None:
+async def test_async_tool_is_stopped_at_its_time_limit() -> None:
     outcome = await Executor(Registry(hang)).run("hang")
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "timed_out"
@@ -78,14 +75,14 @@ async def test_an_async_tool_past_its_limit_is_stopped_and_says_it_may_have_happ
     assert "0.02 s" in outcome.text and "may have had an effect" in outcome.text
 
 
-async def test_a_sync_tool_past_its_limit_is_abandoned_at_the_same_moment() -> None:
+async def test_sync_tool_is_abandoned_at_its_time_limit() -> None:
     outcome = await Executor(Registry(block)).run("block")
-    assert not finished.is_set(), "nobody waited for the thread"
+    assert not finished.is_set(), "the call did not wait for the thread"
     release.set()
     assert isinstance(outcome, Failed) and outcome.error.code == "timed_out" and outcome.started
 
 
-async def test_the_caller_goes_on_normally_after_a_timeout() -> None:
+async def test_caller_continues_after_a_timeout() -> None:
     executor = Executor(Registry(hang))
     await executor.run("hang")
     task = asyncio.current_task()
@@ -93,7 +90,7 @@ async def test_the_caller_goes_on_normally_after_a_timeout() -> None:
     await asyncio.sleep(0)
 
 
-async def test_a_tool_that_swallows_its_cancellation_leaves_the_caller_whole() -> None:
+async def test_swallowed_cancellation_does_not_reach_the_caller() -> None:
     @tool(effect=Effect.READ, limits=SHORT)
     async def stubborn() -> str:
         """Refuse to be stopped."""
@@ -111,7 +108,7 @@ async def test_a_tool_that_swallows_its_cancellation_leaves_the_caller_whole() -
         assert task is not None and task.cancelling() == 0
 
 
-async def test_the_short_way_ends_like_the_long_way() -> None:
+async def test_fast_path_gives_the_same_outcomes() -> None:
     """Each call is made twice: the first grants the tool, the second may take the short way."""
     from callwright import Outcome
 
@@ -166,7 +163,7 @@ async def test_the_short_way_ends_like_the_long_way() -> None:
     assert executor.stats["moody"].outcomes == recorded.stats["moody"].outcomes
 
 
-async def test_a_tool_removed_while_it_fails_the_short_way_still_has_its_outcome() -> None:
+async def test_tool_removed_while_it_fails_has_an_outcome() -> None:
     registry = Registry()
 
     @tool(effect=Effect.READ)
@@ -192,7 +189,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def test_an_isolated_tool_is_killed_with_its_children(tmp_path: object) -> None:
+async def test_isolated_tool_is_killed_with_its_children(tmp_path: object) -> None:
     marker = f"{tmp_path}/pids"
     outcome = await Executor(Registry(block_process), AllowEverything()).run("block_process", {"marker": marker})
     assert isinstance(outcome, Failed) and outcome.error.code == "timed_out"
@@ -207,12 +204,12 @@ async def test_an_isolated_tool_is_killed_with_its_children(tmp_path: object) ->
         pytest.fail(f"processes left behind: {pids}")
 
 
-async def test_an_isolated_tool_gives_its_value_back() -> None:
+async def test_isolated_tool_returns_its_value() -> None:
     outcome = await Executor(Registry(double)).run("double", {"number": 21})
     assert isinstance(outcome, Completed) and outcome.text == "42"
 
 
-async def test_cancelling_the_task_carries_an_outcome_for_every_call() -> None:
+async def test_cancelled_task_gives_every_call_an_outcome() -> None:
     started = asyncio.Event()
 
     @tool(effect=Effect.READ)
@@ -242,7 +239,7 @@ async def test_cancelling_the_task_carries_an_outcome_for_every_call() -> None:
     assert [o.started for o in outcomes[1:] if isinstance(o, Failed)] == [True, True, False]
 
 
-async def test_cancelling_a_lone_call_carries_its_outcome_too() -> None:
+async def test_cancelled_lone_call_has_an_outcome() -> None:
     @tool(effect=Effect.READ)
     async def wait() -> str:
         """Wait."""
@@ -260,7 +257,7 @@ async def test_cancelling_a_lone_call_carries_its_outcome_too() -> None:
     assert recorder.names[-1] == "CallEnded"
 
 
-async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -> None:
+async def test_cancellation_returns_every_outcome() -> None:
     cancellation = Cancellation()
 
     @tool(effect=Effect.READ)
@@ -279,7 +276,7 @@ async def test_a_cancellation_switch_stops_the_turn_and_returns_the_outcomes() -
     assert isinstance(again, Failed) and again.error.code == "cancelled" and not again.started
 
 
-async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tool_that_ignores_cancellation_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callwright.executor.schedule._GRACE_SECONDS", 0.02)
     cancellation, end, begun = Cancellation(), asyncio.Event(), asyncio.Event()
 
@@ -302,13 +299,13 @@ async def test_a_tool_that_will_not_stop_does_not_hold_the_turn(monkeypatch: pyt
     outcomes = await asyncio.wait_for(running, 5)
     assert [outcome.started for outcome in outcomes if isinstance(outcome, Failed)] == [True, True]
     end.set()
-    for _ in range(5):  # what it returns now is nobody's outcome any more
+    for _ in range(5):  # its late return value is dropped
         await asyncio.sleep(0)
     assert recorder.names.count("CallEnded") == 2
     assert executor.stats["stubborn"].calls == 1
 
 
-async def test_a_sync_tool_can_see_that_it_is_cancelled() -> None:
+async def test_sync_tool_sees_its_cancellation() -> None:
     cancellation = Cancellation()
     seen = threading.Event()
 
@@ -327,109 +324,7 @@ async def test_a_sync_tool_can_see_that_it_is_cancelled() -> None:
     assert await asyncio.to_thread(seen.wait, 5)
 
 
-async def test_a_transient_failure_is_tried_three_times_with_growing_delays() -> None:
-    clock = FakeClock()
-    executor = Executor(Registry(Flaky(Transient("busy"), Transient("busy"))), clock=clock, retry=RetryPolicy(jitter=0))
-    outcome = await executor.run("flaky")
-    assert isinstance(outcome, Completed) and outcome.attempts == 3
-    assert clock.slept == [0.5, 1.0]
-    assert executor.stats["flaky"].calls == 1 and executor.stats["flaky"].attempts == 3
-
-
-async def test_after_the_last_attempt_nobody_waits_and_the_model_reads_how_many_there_were() -> None:
-    clock = FakeClock()
-    outcome = await Executor(Registry(Flaky(*[Transient("busy")] * 5)), clock=clock).run("flaky")
-    assert isinstance(outcome, Failed) and outcome.attempts == 3
-    assert "busy" in outcome.text and "tried 3 times" in outcome.text
-    assert len(clock.slept) == 2
-
-
-async def test_the_idempotency_key_is_the_same_for_every_attempt_and_another_for_every_call() -> None:
-    flaky = Flaky(Transient("a"), Transient("b"))
-    executor = Executor(Registry(flaky), clock=FakeClock())
-    await executor.run("flaky")
-    await executor.run("flaky")
-    assert len(set(flaky.keys[:3])) == 1
-    assert flaky.keys[3] != flaky.keys[0]
-
-
-async def test_the_idempotency_key_is_for_one_call_of_one_turn_of_one_session() -> None:
-    keys: list[str] = []
-
-    @tool(effect=Effect.READ)
-    async def note(context: ToolContext) -> str:
-        """Note the key."""
-        keys.append(context.idempotency_key)
-        return "noted"
-
-    for session, turn, call in (("a", "1", "c"), ("b", "1", "c"), ("a", "2", "c"), ("a", "1", "d"), ("a", "1", "c")):
-        await Executor(Registry(note)).execute([ToolCall(call, "note")], turn=Turn(session, turn))
-    assert len(set(keys)) == 4 and keys[0] == keys[-1], "another executor, as after a restart, gives the same"
-
-
-def test_delays_grow_up_to_the_longest() -> None:
-    policy = RetryPolicy(max_attempts=9, initial_seconds=1, longest_seconds=5, jitter=0)
-    assert [policy.delay(Transient("busy"), attempt) for attempt in range(1, 6)] == [1, 2, 4, 5, 5]
-
-
-async def test_the_other_sides_retry_after_is_honoured() -> None:
-    clock = FakeClock()
-    await Executor(Registry(Flaky(Transient("busy", retry_after=7.0))), clock=clock).run("flaky")
-    assert clock.slept == [7.0]
-
-
-@pytest.mark.parametrize("error", [ToolFailed("no"), ValueError("bug")])
-async def test_nothing_else_is_tried_again(error: Exception) -> None:
-    flaky = Flaky(error)
-    outcome = await Executor(Registry(flaky), clock=FakeClock()).run("flaky")
-    assert isinstance(outcome, Failed) and len(flaky.keys) == 1
-
-
-async def test_a_broken_connection_is_transient_but_repeated_only_where_that_is_harmless() -> None:
-    reading = Flaky(ConnectionResetError("reset"))
-    assert isinstance(await Executor(Registry(reading), clock=FakeClock()).run("flaky"), Completed)
-
-    attempts = 0
-
-    @tool(effect=Effect.WRITE)
-    async def order() -> str:
-        """Order something."""
-        nonlocal attempts
-        attempts += 1
-        raise ConnectionResetError("reset")
-
-    outcome = await Executor(Registry(order), AllowEverything(), clock=FakeClock()).run("order")
-    assert isinstance(outcome, Failed) and outcome.error.code == "transient"
-    assert attempts == 1
-
-
-async def test_a_timeout_is_tried_again_only_if_the_tool_is_idempotent() -> None:
-    for idempotent, expected in ((True, 3), (False, 1)):
-
-        @tool(annotations=Annotations(Effect.READ, idempotent=idempotent), limits=SHORT)
-        async def stall() -> str:
-            """Stall."""
-            await asyncio.sleep(60)
-            return "late"
-
-        outcome = await Executor(Registry(stall), clock=FakeClock()).run("stall")
-        assert isinstance(outcome, Failed) and outcome.attempts == expected
-
-
-def test_a_policy_without_attempts_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 1"):
-        RetryPolicy(max_attempts=0)
-
-
-def test_which_http_statuses_may_pass_by_themselves() -> None:
-    assert [status for status in (400, 401, 404, 408, 429, 500, 502, 503, 529) if not is_transient_status(status)] == [
-        400,
-        401,
-        404,
-    ]
-
-
-async def test_nested_calls_share_policies_hooks_and_the_outer_deadline() -> None:
+async def test_nested_calls_share_policies_hooks_and_deadline() -> None:
     @tool(effect=Effect.READ, limits=Limits(seconds=30))
     async def inner(context: ToolContext) -> str:
         """Take longer than the outer call has."""
@@ -461,7 +356,7 @@ async def test_nested_calls_share_policies_hooks_and_the_outer_deadline() -> Non
     assert [pending.spec.name for pending in hook.saw] == ["outer", "write", "inner"]
 
 
-async def test_tools_inside_each_other_end_at_the_depth_limit() -> None:
+async def test_nested_calls_stop_at_the_depth_limit() -> None:
     depths: list[int] = []
 
     @tool(effect=Effect.READ)
@@ -478,7 +373,7 @@ async def test_tools_inside_each_other_end_at_the_depth_limit() -> None:
     assert depths == list(range(8))
 
 
-async def test_a_limited_tool_inside_itself_is_told_it_would_wait_for_itself() -> None:
+async def test_limited_tool_that_calls_itself_fails() -> None:
     @tool(effect=Effect.READ, limits=Limits(concurrency=1))
     async def narrow(context: ToolContext) -> str:
         """Call itself."""

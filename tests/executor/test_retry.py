@@ -1,0 +1,129 @@
+"""Retries: which errors are repeated, how often, and after which delay."""
+
+import asyncio
+
+import pytest
+
+from callwright import (
+    Annotations,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Limits,
+    Registry,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    Transient,
+    Turn,
+    UsageError,
+    tool,
+)
+from callwright.policy import AllowEverything
+from callwright.retry import RetryPolicy, is_transient_status
+from callwright.testing import FakeClock, Flaky
+
+SHORT = Limits(seconds=0.02)
+
+
+async def test_transient_failure_is_retried_with_backoff() -> None:
+    clock = FakeClock()
+    executor = Executor(Registry(Flaky(Transient("busy"), Transient("busy"))), clock=clock, retry=RetryPolicy(jitter=0))
+    outcome = await executor.run("flaky")
+    assert isinstance(outcome, Completed) and outcome.attempts == 3
+    assert clock.slept == [0.5, 1.0]
+    assert executor.stats["flaky"].calls == 1 and executor.stats["flaky"].attempts == 3
+
+
+async def test_last_attempt_reports_the_number_of_attempts() -> None:
+    clock = FakeClock()
+    outcome = await Executor(Registry(Flaky(*[Transient("busy")] * 5)), clock=clock).run("flaky")
+    assert isinstance(outcome, Failed) and outcome.attempts == 3
+    assert "busy" in outcome.text and "tried 3 times" in outcome.text
+    assert len(clock.slept) == 2
+
+
+async def test_idempotency_key_is_the_same_for_every_attempt() -> None:
+    flaky = Flaky(Transient("a"), Transient("b"))
+    executor = Executor(Registry(flaky), clock=FakeClock())
+    await executor.run("flaky")
+    await executor.run("flaky")
+    assert len(set(flaky.keys[:3])) == 1
+    assert flaky.keys[3] != flaky.keys[0]
+
+
+async def test_idempotency_key_differs_by_session_turn_and_call() -> None:
+    keys: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def note(context: ToolContext) -> str:
+        """Note the key."""
+        keys.append(context.idempotency_key)
+        return "noted"
+
+    for session, turn, call in (("a", "1", "c"), ("b", "1", "c"), ("a", "2", "c"), ("a", "1", "d"), ("a", "1", "c")):
+        await Executor(Registry(note)).execute([ToolCall(call, "note")], turn=Turn(session, turn))
+    assert len(set(keys)) == 4 and keys[0] == keys[-1], "another executor, as after a restart, gives the same"
+
+
+def test_delays_grow_up_to_the_longest() -> None:
+    policy = RetryPolicy(max_attempts=9, initial_seconds=1, longest_seconds=5, jitter=0)
+    assert [policy.delay(Transient("busy"), attempt) for attempt in range(1, 6)] == [1, 2, 4, 5, 5]
+
+
+async def test_retry_after_of_the_server_is_respected() -> None:
+    clock = FakeClock()
+    await Executor(Registry(Flaky(Transient("busy", retry_after=7.0))), clock=clock).run("flaky")
+    assert clock.slept == [7.0]
+
+
+@pytest.mark.parametrize("error", [ToolFailed("no"), ValueError("bug")])
+async def test_other_errors_are_not_retried(error: Exception) -> None:
+    flaky = Flaky(error)
+    outcome = await Executor(Registry(flaky), clock=FakeClock()).run("flaky")
+    assert isinstance(outcome, Failed) and len(flaky.keys) == 1
+
+
+async def test_broken_connection_is_retried_only_if_harmless() -> None:
+    reading = Flaky(ConnectionResetError("reset"))
+    assert isinstance(await Executor(Registry(reading), clock=FakeClock()).run("flaky"), Completed)
+
+    attempts = 0
+
+    @tool(effect=Effect.WRITE)
+    async def order() -> str:
+        """Order something."""
+        nonlocal attempts
+        attempts += 1
+        raise ConnectionResetError("reset")
+
+    outcome = await Executor(Registry(order), AllowEverything(), clock=FakeClock()).run("order")
+    assert isinstance(outcome, Failed) and outcome.error.code == "transient"
+    assert attempts == 1
+
+
+async def test_timeout_is_retried_only_if_idempotent() -> None:
+    for idempotent, expected in ((True, 3), (False, 1)):
+
+        @tool(annotations=Annotations(Effect.READ, idempotent=idempotent), limits=SHORT)
+        async def stall() -> str:
+            """Stall."""
+            await asyncio.sleep(60)
+            return "late"
+
+        outcome = await Executor(Registry(stall), clock=FakeClock()).run("stall")
+        assert isinstance(outcome, Failed) and outcome.attempts == expected
+
+
+def test_retry_policy_without_attempts_raises() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        RetryPolicy(max_attempts=0)
+
+
+def test_transient_http_statuses() -> None:
+    assert [status for status in (400, 401, 404, 408, 429, 500, 502, 503, 529) if not is_transient_status(status)] == [
+        400,
+        401,
+        404,
+    ]
