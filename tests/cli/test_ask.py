@@ -1,9 +1,9 @@
-"""The approval dialog: what a person sees before they say yes, and what their words mean."""
+"""The approval dialog: what the user sees before approving, and how choices are parsed."""
 
-from callwright.cli.approval_dialog import Edit, dialog, read_choice, read_edit
-from callwright.cli.render.calls import CallLines, call_line, one_line, visible
+from callwright.cli.approval_dialog import Edit, dialog_lines, read_choice, read_edit
+from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
-from callwright.cli.render.text import Palette
+from callwright.cli.render.text import Palette, visible
 from callwright.core.access import Access, DeletePath, RunCommand, WritePath
 from callwright.core.calls import Approve, Completed, Decline, Failed, Question, ToolCall
 from callwright.core.content import Output
@@ -18,40 +18,42 @@ def question(*accesses: Access, tool: str = "bash", **arguments: Json) -> Questi
 
 
 def shown(asked: Question, width: int = 80) -> str:
-    return "\n".join(dialog(asked, PLAIN, width))
+    return "\n".join(dialog_lines(asked, PLAIN, width))
 
 
-def test_a_command_is_shown_with_its_folder_and_everything_it_touches() -> None:
+def test_dialog_shows_command_folder_and_accesses() -> None:
     text = shown(question(RunCommand("rm -rf build", "/srv"), DeletePath("/srv/build"), command="rm -rf build"))
     assert "  rm -rf build\n" in text and "in /srv" in text and "deletes /srv/build" in text
     assert "because it may destroy something" in text
 
 
-def test_nothing_in_a_question_can_hide_or_draw_over_itself() -> None:
+def test_dialog_escapes_hidden_characters() -> None:
     text = shown(question(RunCommand("ls\x1b[2K\r rm\u202e -rf\u200b ~", "/srv"), command="x"))
     assert "\\x1b[2K\\r rm\\u202e -rf\\u200b ~" in text
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-def test_the_end_of_a_long_command_is_seen_as_well_as_its_beginning() -> None:
+def test_dialog_shows_start_and_end_of_long_command() -> None:
     line = "\n".join([f"echo {number}" for number in range(200)] + ["rm -rf ~"])
     text = shown(question(RunCommand(line, "/srv"), command=line))
     assert "echo 0" in text and "rm -rf ~" in text and "more lines" in text
 
 
-def test_no_line_is_wider_than_the_screen() -> None:
+def test_dialog_lines_fit_the_screen() -> None:
     asked = question(RunCommand("echo " + "x" * 300, "/srv"), command="x")
-    assert all(len(line) <= 60 for line in dialog(asked, PLAIN, 60) if "always" not in line)
+    assert all(len(line) <= 60 for line in dialog_lines(asked, PLAIN, 60) if "always" not in line)
 
 
-def test_new_content_is_shown_as_lines_and_a_change_as_a_diff() -> None:
+def test_dialog_shows_content_and_diff() -> None:
     write = shown(question(WritePath("/w/a"), tool="write", path="a", content="one\ntwo"))
     assert "  + one\n  + two\n" in write and "writes /w/a" in write
-    edit = "\n".join(dialog(question(WritePath("/w/a"), tool="edit", old_string="one", new_string="two"), COLOURED))
+    edit = "\n".join(
+        dialog_lines(question(WritePath("/w/a"), tool="edit", old_string="one", new_string="two"), COLOURED)
+    )
     assert "\x1b[31m- one\x1b[0m" in edit and "\x1b[32m+ two\x1b[0m" in edit
 
 
-def test_always_shows_the_rules_it_would_save_and_is_not_offered_without_any() -> None:
+def test_always_shows_its_rules_or_is_not_offered() -> None:
     narrow = question(RunCommand("make test", "/w"), command="make test")
     assert "a always, as: Bash(make test)" in shown(narrow)
     assert read_choice("a", narrow) == Approve(scope="always")
@@ -60,7 +62,7 @@ def test_always_shows_the_rules_it_would_save_and_is_not_offered_without_any() -
     assert isinstance(read_choice("a", wide), str)
 
 
-def test_words_have_their_meaning_and_others_bring_help() -> None:
+def test_choices_are_parsed_and_others_show_help() -> None:
     asked = question(RunCommand("make", "/w"), command="make")
     assert read_choice("y", asked) == Approve()
     assert read_choice(" S ", asked) == Approve(scope="session")
@@ -76,29 +78,29 @@ def test_edited_arguments_must_be_an_object() -> None:
     assert isinstance(read_edit("[1]"), str) and isinstance(read_edit("{"), str)
 
 
-def test_a_call_is_told_in_one_line() -> None:
+def test_call_is_shown_in_one_line() -> None:
     assert call_line(ToolCall("1", "bash", '{"command": "ls\\nrm x"}')) == "bash ls (+1 lines)"
     assert call_line(ToolCall("1", "read", {"path": "a" * 200}), 40) == f"read {'a' * 34}…"
     assert call_line(ToolCall("1", "odd", "not json")) == "odd not json"
     assert one_line("") == "" and visible("a\x07b\tc\n") == "a\\x07b\tc\n"
 
 
-def test_an_edit_is_shown_as_its_diff() -> None:
+def test_edit_is_shown_as_diff() -> None:
     text = "Edited a.py\n--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-old\n+new\n\nnow:\n1\tnew"
-    lines = CallLines(PLAIN).ended(Completed(ToolCall("1", "edit", {"path": "a.py"}), Output(text)))
+    lines = CallLines(PLAIN).end_lines(Completed(ToolCall("1", "edit", {"path": "a.py"}), Output(text)))
     assert lines == ["● edit a.py", "  @@ -1,1 +1,1 @@", "  -old", "  +new"]
-    failed = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "x"}), Denied("the rule forbids it")))
+    failed = CallLines(PLAIN).end_lines(Failed(ToolCall("1", "bash", {"command": "x"}), Denied("the rule forbids it")))
     assert failed == ["✗ bash x", "  denied: the rule forbids it"]
 
 
-def test_why_something_was_denied_is_shown_whole() -> None:
+def test_denial_reason_is_shown_whole() -> None:
     reason = "the rule Bash(git push *) forbids it (deny rule Bash(git push *) in /home/ada/.callwright/settings.json)"
-    _, *rows = CallLines(PLAIN).ended(Failed(ToolCall("1", "bash", {"command": "git push"}), Denied(reason)))
+    _, *rows = CallLines(PLAIN).end_lines(Failed(ToolCall("1", "bash", {"command": "git push"}), Denied(reason)))
     assert " ".join(row.strip() for row in rows) == f"denied: {reason}"
     assert all(len(row) <= 80 for row in rows)
 
 
-def test_markdown_is_styled_line_by_line_and_left_alone_without_colour() -> None:
+def test_markdown_is_styled_line_by_line() -> None:
     coloured = MarkdownLines(COLOURED)
     assert coloured.rows("# Title", 80) == ["\x1b[1mTitle\x1b[0m"]
     assert coloured.rows("a **bold** `word`", 80) == ["a \x1b[1mbold\x1b[0m \x1b[36mword\x1b[0m"]

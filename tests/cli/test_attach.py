@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.cli.attachments import Mention, mentions
+from callwright.cli.attachments import Mention, find_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -27,24 +27,24 @@ def said(machine: Any, session: str) -> list[dict[str, Any]]:
         ("@sub and @.", ["sub", "."]),
     ],
 )
-def test_files_are_named_with_an_at_sign(tmp_path: Path, prompt: str, found: list[str]) -> None:
+def test_mentions_start_with_an_at_sign(tmp_path: Path, prompt: str, found: list[str]) -> None:
     (tmp_path / "sub").mkdir()
     for name in ("a.txt", "with space.txt", "sub/b.py"):
         (tmp_path / name).write_text("x")
-    assert [mention.name for mention in mentions(prompt, tmp_path)[0]] == found
+    assert [mention.name for mention in find_mentions(prompt, tmp_path)[0]] == found
 
 
-def test_lines_can_be_named_too(tmp_path: Path) -> None:
+def test_mention_may_name_lines(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
-    assert mentions("@a.txt#L3-9 @a.txt#L4", tmp_path)[0] == [Mention("a.txt", 3, 9), Mention("a.txt", 4, 4)]
+    assert find_mentions("@a.txt#L3-9 @a.txt#L4", tmp_path)[0] == [Mention("a.txt", 3, 9), Mention("a.txt", 4, 4)]
     assert Mention("a.txt", 3, 9).arguments == {"path": "a.txt", "offset": 3, "limit": 7}
 
 
-def test_people_and_decorators_are_not_taken_for_missing_files(tmp_path: Path) -> None:
-    assert mentions("thanks @ada, about @property and @nope.py or @gone/", tmp_path) == ([], ["nope.py", "gone/"])
+def test_user_names_and_decorators_are_not_files(tmp_path: Path) -> None:
+    assert find_mentions("thanks @ada, about @property and @nope.py or @gone/", tmp_path) == ([], ["nope.py", "gone/"])
 
 
-def test_content_pictures_and_listings_go_along_with_the_prompt(machine: Any) -> None:
+def test_text_images_and_folders_are_attached(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha\n")
     (machine.project / "p.png").write_bytes(PNG)
     (machine.project / "sub").mkdir()
@@ -60,13 +60,13 @@ def test_content_pictures_and_listings_go_along_with_the_prompt(machine: Any) ->
     assert "> see @a.txt" in shown and "alpha" not in shown
 
 
-def test_a_missing_file_is_noted_and_the_prompt_is_said_all_the_same(machine: Any) -> None:
+def test_missing_file_is_noted_and_prompt_is_sent(machine: Any) -> None:
     ended = machine("-p", "see @nope.txt", machine.says("ok"), "--session-id", "s1")
-    assert (ended.code, ended.out) == (0, "ok\n") and "@nope.txt: there is no such file" in ended.err
+    assert (ended.code, ended.out) == (0, "ok\n") and "@nope.txt: no such file" in ended.err
     assert said(machine, "s1") == [{"text": "see @nope.txt"}]
 
 
-def test_a_file_a_rule_forbids_is_not_attached_and_counts_as_denied(machine: Any) -> None:
+def test_denied_file_is_not_attached(machine: Any) -> None:
     (machine.project / "secret.txt").write_text("hunter2")
     (machine.project / "a.txt").write_text("alpha")
     rule = ("--disallowedTools", "Read(secret.txt)")
@@ -76,7 +76,7 @@ def test_a_file_a_rule_forbids_is_not_attached_and_counts_as_denied(machine: Any
     assert "hunter2" not in parts and "alpha" in parts and "error=" in parts
 
 
-def test_a_file_that_needs_a_yes_is_not_attached_where_nobody_can_give_it(machine: Any) -> None:
+def test_file_that_needs_approval_is_not_attached(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     asked = json.dumps({"permissions": {"ask": ["Read(a.txt)"]}})
     ended = machine("-p", "see @a.txt", machine.says("ok"), "--session-id", "s1", "--settings", asked)
@@ -84,21 +84,21 @@ def test_a_file_that_needs_a_yes_is_not_attached_where_nobody_can_give_it(machin
     assert "alpha" not in json.dumps(said(machine, "s1"))
 
 
-def test_an_attached_file_may_be_edited_without_being_read_again(machine: Any) -> None:
+def test_attached_file_counts_as_read(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha\n")
     edit = {"name": "edit", "arguments": {"path": "a.txt", "old_string": "alpha", "new_string": "beta"}}
     ended = machine("-p", "change @a.txt", machine.says({"calls": [edit]}, "ok"), "--permission-mode", "auto")
     assert ended.code == 0 and (machine.project / "a.txt").read_text() == "beta\n"
 
 
-def test_a_long_file_is_clipped_as_read_would_clip_it(machine: Any) -> None:
+def test_long_attachment_is_clipped_like_read(machine: Any) -> None:
     (machine.project / "long.txt").write_text("".join(f"line {number}\n" for number in range(10_000)))
     machine("-p", "see @long.txt", machine.says("ok"), "--session-id", "s1")
     attached = said(machine, "s1")[1]["text"]
     assert "continue with offset=2001" in attached and len(attached) < 60_000
 
 
-def test_what_is_piped_in_names_no_files(machine: Any) -> None:
+def test_piped_text_names_no_files(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     ended = machine("-p", "summarise", machine.says("ok"), "--session-id", "s1", stdin="see @a.txt and @nope.txt")
     assert (ended.code, ended.err) == (0, "")
@@ -106,7 +106,7 @@ def test_what_is_piped_in_names_no_files(machine: Any) -> None:
     assert "@nope.txt" in heard and "alpha" not in heard
 
 
-def test_what_is_piped_into_a_skill_names_no_files_either(machine: Any) -> None:
+def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
     skill = machine.project / ".callwright" / "skills" / "review"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\nname: review\ndescription: Review.\n---\nReview $ARGUMENTS")

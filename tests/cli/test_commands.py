@@ -153,7 +153,7 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("nosuch", "there is no command 'nosuch'"),
+        ("nosuch", "unknown command 'nosuch'"),
         ("-p hi --output-format xml", "--output-format: invalid value 'xml'; choose from text, json, stream-json"),
         ("-p hi --max-turns 0", "--max-turns: expected a number of at least 1, got '0'"),
         ("-p hi --max-turns", "--max-turns: expected a value"),

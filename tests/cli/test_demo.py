@@ -27,7 +27,7 @@ def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> No
     assert "demo" in shown.stdout and "permissions" in shown.stdout
     slip = callwright("dmeo")
     assert slip.returncode == 2
-    assert "there is no command 'dmeo'; did you mean demo?" in slip.stderr
+    assert "unknown command 'dmeo'; did you mean demo?" in slip.stderr
 
 
 def test_the_rule_tester_answers_by_exit_code() -> None:

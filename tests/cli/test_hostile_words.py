@@ -41,12 +41,12 @@ def hostile(machine: "Machine") -> "Machine":
     ],
     ids=" ".join,
 )
-def test_no_command_lets_a_terminal_obey_what_a_repository_wrote(hostile: "Machine", line: tuple[str, ...]) -> None:
+def test_commands_escape_control_characters(hostile: "Machine", line: tuple[str, ...]) -> None:
     ended = hostile(*line)
     assert "\x1b" not in ended.out + ended.err and "\x07" not in ended.out + ended.err
 
 
-def test_a_mention_and_an_untrusted_wish_are_told_in_words(hostile: "Machine") -> None:
+def test_notices_escape_control_characters(hostile: "Machine") -> None:
     ended = hostile("-p", f"look at @gone{ESCAPE}.py", hostile.says("done"))
     assert ended.out == "done\n" and "\x1b" not in ended.err
-    assert "there is no such file" in ended.err and "not trusted" in ended.err
+    assert "no such file" in ended.err and "not trusted" in ended.err

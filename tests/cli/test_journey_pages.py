@@ -38,12 +38,12 @@ def follow() -> Iterator[Follow]:
         yield follow
 
 
-def test_the_demo_does_its_work_and_asks(follow: Follow) -> None:
+def test_demo_page(follow: Follow) -> None:
     (seen,) = follow("install-and-demo").shown
     assert "deletes /tmp/callwright-demo-" in seen.text and "on disk: test_words.py, words.py" in seen.text
 
 
-def test_a_file_is_edited_after_a_yes_and_not_before(follow: Follow) -> None:
+def test_edit_page_writes_only_after_approval(follow: Follow) -> None:
     seen = follow("edit-with-approval")
     asked, done = seen.shown
     assert "writes /home/someone/greeting/greet.py" in asked.text and "● edit" not in asked.text
@@ -51,7 +51,7 @@ def test_a_file_is_edited_after_a_yes_and_not_before(follow: Follow) -> None:
     assert done.text.endswith("Hello, Ada\n$")
 
 
-def test_a_session_goes_on_after_the_window_was_closed(follow: Follow) -> None:
+def test_resume_page_continues_the_session(follow: Follow) -> None:
     seen = follow("resume")
     again, listed = seen.shown
     assert '> Put "water the plants" on my todo list.' in again.text and "● write todo.txt" in again.text
@@ -59,7 +59,7 @@ def test_a_session_goes_on_after_the_window_was_closed(follow: Follow) -> None:
     assert listed.text.count("Put ") == 1  # one session, not two
 
 
-def test_an_mcp_server_is_added_tried_and_used(follow: Follow) -> None:
+def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     if find_spec("mcp") is None:
         pytest.skip("the package mcp is not installed, so there is no server to add")
     seen = follow("add-an-mcp-server")
@@ -70,14 +70,14 @@ def test_an_mcp_server_is_added_tried_and_used(follow: Follow) -> None:
     assert done.text.startswith('● mcp__shop__in_stock {"item": "pencil"}\n  12\n')
 
 
-def test_a_skill_is_written_checked_and_followed(follow: Follow) -> None:
+def test_skill_page_writes_checks_and_runs_a_skill(follow: Follow) -> None:
     seen = follow("write-a-skill")
     checked, asked, _ = seen.shown
     assert "release-note" in checked.text and "Allow write?" in asked.text
     assert "(Ada)" in (seen.home / "site" / "NOTES.md").read_text()
 
 
-def test_a_command_is_blocked_and_the_rule_its_file_and_line_are_named(follow: Follow) -> None:
+def test_block_page_names_rule_file_and_line(follow: Follow) -> None:
     tried, refused = follow("block-a-command").shown
     assert "deny" in tried.text and "settings.json:3" in tried.text
     assert "denied: the rule Bash(git push *) forbids it" in refused.text
@@ -86,7 +86,7 @@ def test_a_command_is_blocked_and_the_rule_its_file_and_line_are_named(follow: F
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_fresh_machine_installs_with_the_readme_and_follows_the_pages(tmp_path: Path, follow: Follow) -> None:
+def test_fresh_install_follows_the_pages(tmp_path: Path, follow: Follow) -> None:
     clone = _clone(tmp_path / "callwright")
     command = re.findall(r"```\n(python3 -m venv .*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     assert "on disk: test_words.py, words.py" in _run(command, clone)
@@ -99,7 +99,7 @@ def test_a_fresh_machine_installs_with_the_readme_and_follows_the_pages(tmp_path
 def _clone(target: Path) -> Path:
     """What a clone of the repository has, as it is now."""
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no clone, so nobody knows which files belong to it")
+        pytest.skip("not a git clone, so the list of files is unknown")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():

@@ -97,10 +97,10 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a__b", "run"), "'a__b' is no name for a server"),
-        (("_a", "run"), "is no name"),
-        (("", "run"), "is no name"),
-        (("a" * 65, "run"), "is no name"),
+        (("a__b", "run"), "invalid server name 'a__b'"),
+        (("_a", "run"), "invalid server name"),
+        (("", "run"), "invalid server name"),
+        (("a" * 65, "run"), "invalid server name"),
         (("x",), "x has no target"),
         (("x", "run", "--flag"), "after --"),
         (("x", "https://example.com", "more"), "takes no arguments"),
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
         (("x", "-H", "A: 1", "--", "run"), "-e KEY=VALUE"),
         (("x", "-e", "A", "--", "run"), "expected -e KEY=VALUE, got 'A'"),
         (("x", "https://example.com", "-H", "A"), "expected --header"),
-        (("x", "-t", "http", "run"), "'run' is not an http or https address"),
+        (("x", "-t", "http", "run"), "expected an http or https url, got 'run'"),
         (("x", "-t", "sse", "https://example.com"), "invalid value 'sse'"),
     ],
 )
@@ -193,13 +193,13 @@ def probed(machine: Any, *command: str) -> Any:
 
 def test_a_program_that_is_not_there_is_named(machine: Any) -> None:
     ended = probed(machine, "--", "no-such-program")
-    assert ended.code == 1 and "there is no no-such-program; install it" in ended.err
+    assert ended.code == 1 and "no-such-program was not found; install it" in ended.err
 
 
 def test_a_program_that_ends_at_once_is_quoted(machine: Any) -> None:
     code = "import sys; print('one\\ntwo\\x1b[2K', file=sys.stderr); sys.exit(7)"
     ended = probed(machine, "--", sys.executable, "-c", code)
-    assert ended.code == 1 and "it ended with exit code 7; it said: two\\x1b[2K" in ended.err
+    assert ended.code == 1 and "it ended with exit code 7; its last output: two\\x1b[2K" in ended.err
     assert "    one\n    two" in ended.err
     silent = probed(machine, "--", sys.executable, "-c", "")
     assert silent.code == 1 and "it ended with exit code 0" in silent.err
@@ -207,19 +207,19 @@ def test_a_program_that_ends_at_once_is_quoted(machine: Any) -> None:
 
 def test_a_program_that_hangs_is_given_up(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()")
-    assert ended.code == 1 and "did not introduce itself" in ended.err and "0.5 s" in ended.err
+    assert ended.code == 1 and "did not connect and list its tools" in ended.err and "0.5 s" in ended.err
 
 
 def test_a_program_that_speaks_something_else_is_quoted(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input(); input(); input()")
-    assert ended.code == 1 and "no message: b'usage: x" in ended.err
+    assert ended.code == 1 and "not a message: b'usage: x" in ended.err
 
 
 def test_an_address_where_nobody_is_is_named(machine: Any) -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         ended = probed(machine, f"http://127.0.0.1:{door.getsockname()[1]}/mcp")
-    assert ended.code == 1 and "no answer from http://127.0.0.1:" in ended.err
+    assert ended.code == 1 and "no response from http://127.0.0.1:" in ended.err
 
 
 class Site(BaseHTTPRequestHandler):
@@ -258,7 +258,7 @@ def site() -> Iterator[str]:
         (403, "HTTP status 403: the server does not accept these credentials"),
         (405, "HTTP status 405: method not allowed"),
         (500, "HTTP status 500: internal server error"),
-        (200, "it answers with text/html, which no MCP server does"),
+        (200, "it responds with text/html, so it is not an MCP server"),
     ],
 )
 def test_an_address_that_is_no_mcp_server_says_what_it_is(machine: Any, site: str, status: int, said: str) -> None:

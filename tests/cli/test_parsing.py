@@ -40,6 +40,7 @@ def fail(parser: Parser, capsys: pytest.CaptureFixture[str], *arguments: str) ->
         ("n --limit", "--limit: expected a value"),
         ("n --limit --json", "--limit: expected a value"),
         ("n --limit 0", "--limit: expected a number of at least 1, got '0'"),
+        ("n --limit ²", "--limit: expected a number of at least 1, got '²'"),
         ("n --usd nan", "--usd: expected an amount above 0, got 'nan'"),
         ("n --budget many", "--budget: expected a whole number, got 'many'"),
         ("n --seconds soon", "--seconds: expected a number, got 'soon'"),

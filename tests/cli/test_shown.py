@@ -1,11 +1,14 @@
-"""What is shown of text and of running calls: columns, Markdown, code, tables, progress."""
+"""Rendering: widths, Markdown, code, tables, progress of running calls."""
+
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, strategies as st
 
 from callwright.cli.render.calls import Progress
-from callwright.cli.render.markdown import MarkdownLines, code_line
-from callwright.cli.render.text import Palette, cut, filled, padded, visible, width_of, word_rows
+from callwright.cli.render.markdown import MarkdownLines
+from callwright.cli.render.text import Palette, cut, visible, width_of, word_spans, wrap_columns, wrap_line
 from callwright.cli.terminal.status import RunningCalls
 from callwright.core.calls import ToolCall
 
@@ -18,7 +21,7 @@ def rendered(text: str, width: int = 40, palette: Palette = PLAIN) -> list[str]:
 
 
 @given(st.text(max_size=60), st.integers(2, 30))
-def test_a_cut_text_fits_and_says_that_something_is_missing(text: str, width: int) -> None:
+def test_cut_text_fits_and_ends_with_ellipsis(text: str, width: int) -> None:
     shown = visible(text).replace("\n", " ").replace("\t", " ")
     short = cut(shown, width)
     assert width_of(short) <= width
@@ -26,20 +29,46 @@ def test_a_cut_text_fits_and_says_that_something_is_missing(text: str, width: in
 
 
 @given(st.text("ab 字é", max_size=80), st.integers(4, 30))
-def test_rows_of_words_lose_no_word_and_fit_unless_a_word_does_not(text: str, width: int) -> None:
-    rows = [text[start:end] for start, end in word_rows(text, width)]
+def test_word_wrap_keeps_words_and_fits(text: str, width: int) -> None:
+    rows = [text[start:end] for start, end in word_spans(text, width)]
     assert [word for row in rows for word in row.split()] == text.split()
     for row in rows:
         assert width_of(row) <= width or len(row.split()) == 1
 
 
-def test_wide_characters_count_twice_and_colours_nothing() -> None:
-    assert width_of("字字") == 4 and width_of("\x1b[1mab\x1b[0m") == 2 and padded("字", 4, "right") == "  字"
+def test_widths_of_wide_characters_and_colours() -> None:
+    assert width_of("字字") == 4 and width_of("\x1b[1mab\x1b[0m") == 2
     assert cut("字字字", 5) == "字字…"
-    assert filled("  one two three", 9) == ["  one two", "  three"]
+    assert wrap_line("  one two three", 9) == ["  one two", "  three"]
 
 
-def test_long_lines_are_broken_between_words_and_stand_under_their_bullet() -> None:
+FAMILY, RAINBOW, THUMB = "👨\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈", "👍🏽"
+
+
+def test_joined_emoji_take_two_columns() -> None:
+    assert [width_of(emoji) for emoji in (FAMILY, RAINBOW, THUMB, "🇩🇪", "❤\ufe0f", "한")] == [2] * 6
+    assert wrap_columns(FAMILY * 3, 4) == [FAMILY * 2, FAMILY]
+    assert cut(FAMILY * 3, 5) == f"{FAMILY * 2}…"
+    assert rendered(f"| {FAMILY} | b |\n|--|--|\n| aa | c |") == [f"{FAMILY}  b", "─────", "aa  c"]
+
+
+def test_joiners_stay_only_between_emoji() -> None:
+    assert visible(FAMILY) == FAMILY and visible(RAINBOW) == RAINBOW
+    assert visible("rm\u200d -rf\u200d") == "rm\\u200d -rf\\u200d"
+    assert visible("👨\u200dx\u200d👩 \u200d👧") == "👨\\u200dx\\u200d👩 \\u200d👧"
+
+
+def test_table_cells_are_styled() -> None:
+    assert "\x1b[1mb\x1b[0m" in rendered("| a | b |\n|--|--|\n| **b** | `c` |", 40, COLOURED)[2]
+    assert rendered("| a | b |\n|--|--|\n| **b** | `c` |", 40)[2] == "**b**  `c`"
+
+
+def test_narrow_screen_shows_the_table_as_written() -> None:
+    table = "| a | b | c | d |\n|--|--|--|--|\n| 1 | 2 | 3 | 4 |"
+    assert rendered(table, 20) == table.split("\n")
+
+
+def test_long_items_wrap_under_their_bullet() -> None:
     assert rendered("- one two three four five six seven eight nine", 24) == [
         "• one two three four",
         "  five six seven eight",
@@ -48,16 +77,16 @@ def test_long_lines_are_broken_between_words_and_stand_under_their_bullet() -> N
     assert rendered("  - [x] done\n1. first\n> said", 30) == ["  • ☑ done", "1. first", "│ said"]
 
 
-def test_a_word_that_fits_nowhere_is_left_whole() -> None:
+def test_overlong_word_stays_whole() -> None:
     address = "https://example.com/" + "x" * 60
     assert address in rendered(f"see {address} there", 30)
 
 
-def test_tables_become_columns_that_fit_the_screen() -> None:
+def test_table_columns_fit_the_screen() -> None:
     table = "| name | size |\n|:--|--:|\n| a | 1 |\n| 字 and some more words | 22 |\nafter"
     assert rendered(table, 24) == [
         "name                size",
-        "─" * 18 + "  ────",
+        "─" * 24,
         "a                      1",
         "字 and some more      22",
         "words",
@@ -74,21 +103,28 @@ def test_no_table_is_wider_than_the_screen(cells: list[list[str]]) -> None:
     assert all(width_of(row) <= 60 for row in rows)
 
 
-def test_a_link_shows_where_it_leads() -> None:
+def test_link_shows_its_address() -> None:
     assert rendered("[the bank](https://evil.example) [https://a.b](https://a.b)", 80) == [
         "the bank (https://evil.example) https://a.b"
     ]
 
 
-def test_code_is_coloured_by_its_language_and_left_as_it_is_otherwise() -> None:
-    assert code_line('return "x"  # why', "python", COLOURED) == (
-        '\x1b[34mreturn\x1b[0m \x1b[32m"x"\x1b[0m  \x1b[2m# why\x1b[0m'
+def code(line: str, language: str, palette: Palette) -> str:
+    lines = MarkdownLines(palette)
+    lines.rows(f"```{language}", 40)
+    return lines.rows(line, 40)[0]
+
+
+def test_code_is_coloured_by_language() -> None:
+    assert code('return "x"  # why', "python", COLOURED) == (
+        '\x1b[94mreturn\x1b[0m \x1b[33m"\x1b[0m\x1b[33mx\x1b[0m\x1b[33m"\x1b[0m  \x1b[2m# why\x1b[0m'
     )
-    assert code_line("+ new", "diff", COLOURED) == "\x1b[32m+ new\x1b[0m"
-    assert code_line("return 1", "klingon", COLOURED) == code_line("return 1", "python", PLAIN) == "return 1"
+    assert code("+ new", "diff", COLOURED) == "\x1b[92m+ new\x1b[0m"
+    assert code("return 1", "klingon", COLOURED) == code("return 1", "python", PLAIN) == "return 1"
+    assert code("    return", "python", COLOURED) == "    \x1b[94mreturn\x1b[0m"
 
 
-def test_a_block_ends_at_its_own_fence_and_with_its_message() -> None:
+def test_code_block_ends_at_its_fence_or_message() -> None:
     lines = MarkdownLines(PLAIN)
     shown = [row for line in ("````md", "```py", "- x", "```", "````", "- y") for row in lines.rows(line, 40)]
     assert shown[2] == "- x" and shown[-1] == "• y"
@@ -97,9 +133,31 @@ def test_a_block_ends_at_its_own_fence_and_with_its_message() -> None:
     assert lines.rows("- z", 40) == ["• z"]
 
 
-def test_nothing_that_is_said_can_steer_the_terminal() -> None:
+def test_markdown_escapes_control_characters() -> None:
     for text in ("a\x1b[2Jb", "| a\x1b[2J | b |\n|--|--|\n| \x07 | c |", "```\n\x1b]0;title\x07\n```"):
         assert all("\x1b" not in row and "\x07" not in row for row in rendered(text))
+    assert rendered("`\x07` [\x9b2J](https://a.b) &#x202e;x &#27; **\u200b**", 80) == [
+        "`\\x07` \\x9b2J (https://a.b) \\u202ex \ufffd **\\u200b**"
+    ]
+    assert "\\u202e" in rendered("![\u202e](u\u202e) # \x1b", 80)[0]
+
+
+@given(st.text(max_size=80), st.integers(20, 60))
+def test_no_text_sends_codes_to_the_terminal(text: str, width: int) -> None:
+    for row in rendered(text, width):
+        assert all(character.isprintable() or character in "\t\u200d" for character in row)
+
+
+def test_rich_is_loaded_with_the_first_rendered_text() -> None:
+    probe = (
+        "import sys; from callwright.cli.terminal.app import run; from callwright.cli.render.markdown import *; "
+        "from callwright.cli.terminal.ui import Terminal; from callwright.cli.terminal.screen import Screen; "
+        "import asyncio; asyncio.run(asyncio.to_thread(lambda: None)); "
+        "print(*(sys.modules.keys() & {'rich', 'markdown_it', 'pygments', 'pydantic', 'callwright.app', 'json'})); "
+        "MarkdownLines(Palette(True)).rows('x', 20); print('rich' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["json", "True"]
 
 
 @pytest.mark.parametrize(
@@ -117,26 +175,26 @@ def test_nothing_that_is_said_can_steer_the_terminal() -> None:
         ({"phase": "linking"}, None, "{'phase': 'linking'}"),
     ],
 )
-def test_what_a_tool_reports_is_understood(report: object, share: float | None, text: str) -> None:
+def test_progress_reports_are_parsed(report: object, share: float | None, text: str) -> None:
     assert Progress.read(report) == Progress(share, text)
 
 
-def test_a_bar_shows_the_share_the_time_and_what_is_left() -> None:
+def test_progress_bar_shows_share_and_time() -> None:
     assert Progress(0.25, "files").line(10, 80) == "█████░░░░░░░░░░░░░░░  25% · 10 s, 30 s left · files"
     assert Progress(None, "compiling").line(0.2, 80) == "compiling"
     assert Progress(None, "compiling").line(3, 80) == "3 s · compiling"
 
 
-def test_running_calls_have_one_row_each_and_leave_nothing_behind() -> None:
+def test_running_calls_have_one_row_each() -> None:
     running = RunningCalls(PLAIN)
     calls = [ToolCall(str(number), "fetch", {"url": f"http://localhost/{number}{'x' * 90}"}) for number in range(12)]
     for call in calls:
-        running.began(call)
-        running.progressed(call, {"progress": 1, "total": 2})
+        running.add(call)
+        running.report(call, {"progress": 1, "total": 2})
     rows = running.rows(60)
     assert len(rows) == 9 and "50%" in rows[0] and rows[-1] == "  … and 4 more are running"
     assert all(width_of(row) <= 60 for row in rows)
     for call in calls:
-        running.ended(call)
-        running.progressed(call, "too late")
+        running.remove(call)
+        running.report(call, "too late")
     assert running.rows(60) == []

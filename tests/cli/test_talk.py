@@ -1,4 +1,4 @@
-"""A conversation in a real terminal: what a person may type, at any moment, and what they see of it."""
+"""Conversations in tmux: everything a user may type, and what the screen shows."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 Call = Callable[..., dict[str, object]]
 
 
-def gone(tmux: Any, text: str) -> str:
+def wait_gone(tmux: Any, text: str) -> str:
     """Wait until a text is no longer on the screen."""
     deadline = time.monotonic() + 20
     while text in (screen := tmux.screen()):
@@ -16,7 +16,7 @@ def gone(tmux: Any, text: str) -> str:
     return screen
 
 
-def test_a_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: Call) -> None:
+def test_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls: Call) -> None:
     (machine.project / "notes.txt").write_text("alpha\n")
     edit = calls("edit", path="notes.txt", old_string="alpha", new_string="beta")
     tmux.start(machine.project, machine.says(edit, "changed"), "--permission-mode auto")
@@ -24,28 +24,28 @@ def test_a_file_is_completed_attached_and_edited(machine: Any, tmux: Any, calls:
     tmux.type("look at @not", "Tab", "and @gone.txt", "Enter")
     shown = tmux.shows("changed")
     assert "look at @notes.txt and @gone.txt" in shown and "● read notes.txt" in shown
-    assert "! @gone.txt: there is no such file here" in shown
+    assert "! @gone.txt: no such file" in shown
     assert "-alpha" in shown and "+beta" in shown and (machine.project / "notes.txt").read_text() == "beta\n"
 
 
-def test_commands_show_what_there_is_and_slips_are_answered(machine: Any, tmux: Any) -> None:
+def test_slash_commands_and_their_mistakes(machine: Any, tmux: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(rm *)"]}})
     tmux.start(machine.project, machine.says("hello", "a summary", "again"))
     tmux.shows("default mode")
     tmux.type("/compact", "Enter")
-    tmux.shows("nothing was said in this session yet")
+    tmux.shows("this session has no messages yet")
     tmux.type("hi", "Enter")
     tmux.shows("hello")
     for typed, answer in {
         "/permissions": "deny   Bash(rm *)",
-        "/context": "what the model said",
-        "/cost": "no price is known for scripted",
+        "/context": "model messages",
+        "/cost": "no price for scripted",
         "/moed plan": "did you mean /mode?",
         "/mode nonsense": "nonsense",
-        "/model nosuch": "there is no model 'nosuch': write anthropic:NAME",
-        "/export a.md": "written to",
+        "/model nosuch": "unknown model 'nosuch': write anthropic:NAME",
+        "/export a.md": "exported to",
         "/export b.jsonl": "b.jsonl",
-        "/compact the names": "tokens became",
+        "/compact the names": "compacted from about",
     }.items():
         tmux.type(typed, "Enter")
         tmux.shows(answer)
@@ -53,12 +53,12 @@ def test_commands_show_what_there_is_and_slips_are_answered(machine: Any, tmux: 
     assert '"hello"' in (machine.project / "b.jsonl").read_text()
     assert "a summary" not in tmux.screen()
     tmux.type("/export a.md", "Enter")
-    tmux.shows("is there already")
+    tmux.shows("already exists")
     tmux.type("/clear", "Enter")
-    tmux.shows("a new session; /resume")
+    tmux.shows("new session; /resume")
 
 
-def test_another_model_answers_from_the_next_turn_on(machine: Any, tmux: Any) -> None:
+def test_model_command_switches_the_next_turn(machine: Any, tmux: Any) -> None:
     other = machine.says("from the other").removeprefix("--model=")
     tmux.start(machine.project, machine.says("from the first", "never said"))
     tmux.shows("default mode")
@@ -71,7 +71,7 @@ def test_another_model_answers_from_the_next_turn_on(machine: Any, tmux: Any) ->
     assert "never said" not in tmux.screen()
 
 
-def test_a_large_paste_is_a_mark_on_the_line_and_whole_when_it_is_sent(machine: Any, tmux: Any) -> None:
+def test_large_paste_is_folded_and_sent_whole(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("read it"), "--session-id s1")
     tmux.shows("default mode")
     tmux.paste("".join(f"row {number}\n" for number in range(5_000)))
@@ -83,7 +83,7 @@ def test_a_large_paste_is_a_mark_on_the_line_and_whole_when_it_is_sent(machine: 
     assert "row 4999\\n and this" in exported
 
 
-def test_the_screen_is_right_after_it_became_narrow_low_and_wide_again(machine: Any, tmux: Any) -> None:
+def test_resized_screen_shows_no_leftovers(machine: Any, tmux: Any) -> None:
     text = "words that stay where they are, " * 4
     tmux.start(machine.project, machine.says(text.strip()), rows=24)
     tmux.shows("default mode")
@@ -99,7 +99,7 @@ def test_the_screen_is_right_after_it_became_narrow_low_and_wide_again(machine: 
     assert shown.count("stay where they are") == 4
 
 
-def test_a_low_screen_holds_many_calls_and_many_queued_prompts(machine: Any, tmux: Any) -> None:
+def test_low_screen_with_many_calls_and_prompts(machine: Any, tmux: Any) -> None:
     sleeps = [{"name": "bash", "arguments": {"command": f"sleep 3{number}"}} for number in range(4)]
     replies = [{"calls": sleeps}, *["ok"] * 8]
     tmux.start(machine.project, machine.says(*replies), "--allowedTools", "'Bash(sleep *)'", rows=10)
@@ -112,11 +112,11 @@ def test_a_low_screen_holds_many_calls_and_many_queued_prompts(machine: Any, tmu
     assert shown.count("default mode") == 1
     tmux.type("Escape")
     tmux.shows("stopped: interrupted by the user")
-    shown = gone(tmux, "queued")
+    shown = wait_gone(tmux, "queued")
     assert shown.count("default mode") == 1
 
 
-def test_keys_that_come_with_an_answer_are_not_lost(machine: Any, tmux: Any, calls: Call) -> None:
+def test_keys_after_an_answer_are_kept(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.start(machine.project, machine.says(calls("write", path="a", content="x"), "fine"))
     tmux.shows("default mode")
     tmux.type("go", "Enter")
@@ -126,7 +126,7 @@ def test_keys_that_come_with_an_answer_are_not_lost(machine: Any, tmux: Any, cal
     tmux.shows("fine")
 
 
-def test_arguments_edited_to_touch_something_else_are_asked_about_again(machine: Any, tmux: Any, calls: Call) -> None:
+def test_edited_arguments_are_asked_about_again(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.start(machine.project, machine.says(calls("bash", command="touch one"), "done"))
     tmux.shows("default mode")
     tmux.type("go", "Enter")
@@ -141,7 +141,7 @@ def test_arguments_edited_to_touch_something_else_are_asked_about_again(machine:
     assert (machine.project / "two").exists() and not (machine.project / "one").exists()
 
 
-def test_long_arguments_are_edited_in_the_editor_of_the_persons_choice(machine: Any, tmux: Any, calls: Call) -> None:
+def test_long_arguments_open_the_editor(machine: Any, tmux: Any, calls: Call) -> None:
     script = machine.says(calls("write", path="a.txt", content="hello " * 60), "done")
     tmux.start(machine.project, script, before="EDITOR='sed -i s/hello/HELLO/'")
     tmux.shows("default mode")
@@ -154,7 +154,7 @@ def test_long_arguments_are_edited_in_the_editor_of_the_persons_choice(machine: 
     tmux.shows("> still here")
 
 
-def test_a_terminal_that_cannot_place_a_cursor_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
+def test_dumb_terminal_gets_lines(machine: Any, tmux: Any, calls: Call) -> None:
     script = machine.says(calls("write", path="a.txt", content="x"), "All **done**.")
     tmux.start(machine.project, script, before="TERM=dumb")
     tmux.shows(">")
@@ -169,7 +169,7 @@ def test_a_terminal_that_cannot_place_a_cursor_gets_lines(machine: Any, tmux: An
     tmux.shows("EXIT 0")
 
 
-def test_nothing_is_coloured_where_nobody_wants_colours(machine: Any, tmux: Any) -> None:
+def test_no_color_removes_all_colours(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("# Title\n\n`code`\n"), before="NO_COLOR=1")
     tmux.shows("default mode")
     tmux.type("hi", "Enter")
@@ -177,7 +177,7 @@ def test_nothing_is_coloured_where_nobody_wants_colours(machine: Any, tmux: Any)
     assert "\x1b[" not in tmux.coloured()
 
 
-def test_control_c_interrupts_empties_the_line_and_leaves_the_third_time(machine: Any, tmux: Any, calls: Call) -> None:
+def test_control_c_interrupts_clears_then_leaves(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.start(machine.project, machine.says(calls("bash", command="sleep 30")), "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
     tmux.type("go", "Enter")
@@ -185,14 +185,14 @@ def test_control_c_interrupts_empties_the_line_and_leaves_the_third_time(machine
     tmux.type("C-c")
     tmux.shows("stopped: interrupted by the user")
     tmux.type("half a thou", "C-c")
-    gone(tmux, "half a thou")
+    wait_gone(tmux, "half a thou")
     tmux.type("C-c")
     tmux.shows("press Ctrl-C again")
     tmux.type("C-c")
     tmux.shows("EXIT 0")
 
 
-def test_what_was_typed_on_another_day_is_recalled(machine: Any, tmux: Any) -> None:
+def test_history_of_earlier_sessions_is_recalled(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("hello"))
     tmux.shows("default mode")
     tmux.type("remember me", "Enter")
@@ -205,20 +205,20 @@ def test_what_was_typed_on_another_day_is_recalled(machine: Any, tmux: Any) -> N
     tmux.shows("> remember me")
 
 
-def test_leaving_before_anything_was_said_leaves_no_session_to_continue(machine: Any, tmux: Any) -> None:
+def test_empty_session_is_not_offered_to_continue(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says("x"))
     tmux.shows("default mode")
     tmux.type("C-d")
-    assert "go on with" not in tmux.shows("EXIT 0")
+    assert "to continue" not in tmux.shows("EXIT 0")
 
 
-def test_without_a_model_the_terminal_says_what_to_do(machine: Any, tmux: Any) -> None:
+def test_unknown_model_is_explained(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, "--model", "nosuch")
     shown = tmux.shows("EXIT 2")
-    assert "there is no model 'nosuch'" in shown
+    assert "unknown model 'nosuch'" in shown
 
 
-def test_leaving_works_at_every_moment(machine: Any, tmux: Any, calls: Call) -> None:
+def test_user_can_leave_at_any_time(machine: Any, tmux: Any, calls: Call) -> None:
     tmux.start(machine.project, machine.says("x"))
     tmux.shows(">")
     tmux.type("C-d")  # while everything is still being loaded

@@ -1,4 +1,4 @@
-"""The terminal: keys, the input line, what is drawn, and the whole of it in a real one."""
+"""The terminal: keys, the input line, frames, and whole conversations in tmux."""
 
 import sys
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from callwright.cli.render.text import Palette, width_of, wrapped
+from callwright.cli.render.text import Palette, width_of, wrap_columns
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
 
 
-def test_keys_have_names_and_text_is_itself() -> None:
+def test_bytes_become_named_keys_and_text() -> None:
     keys = KeyReader()
     assert keys.feed(b"hi\r") == [("text", "hi"), ("key", "enter")]
     assert keys.feed(b"\x1b[A\x1b[Z\x7f\x03\x1bb") == [
@@ -26,32 +26,32 @@ def test_keys_have_names_and_text_is_itself() -> None:
     assert keys.feed("é字".encode()) == [("text", "é字")]
 
 
-def test_an_escape_is_one_when_nothing_follows_it() -> None:
+def test_lone_escape_is_the_escape_key() -> None:
     keys = KeyReader()
-    assert keys.feed(b"\x1b") == [] and keys.undecided
-    assert keys.settle() == [("key", "escape")] and not keys.undecided
+    assert keys.feed(b"\x1b") == [] and keys.incomplete
+    assert keys.flush() == [("key", "escape")] and not keys.incomplete
 
 
-def test_pasted_text_is_not_obeyed() -> None:
+def test_pasted_control_keys_are_text() -> None:
     keys = KeyReader()
     assert keys.feed(b"\x1b[200~one\r\ntwo\x03\x1b[201~x") == [("paste", "one\ntwo\x03"), ("text", "x")]
 
 
-def test_a_sequence_nobody_knows_is_passed_over() -> None:
+def test_unknown_sequence_is_skipped() -> None:
     assert KeyReader().feed(b"\x1b[99;5ux") == [("text", "x")]
 
 
 @given(st.lists(st.sampled_from([b"a", "é".encode(), b"\x1b[A", b"\r", b"\x1b[200~p\x1b[201~"]), max_size=8), st.data())
-def test_what_comes_in_pieces_is_understood_as_if_it_came_at_once(parts: list[bytes], data: st.DataObject) -> None:
+def test_split_input_decodes_like_whole_input(parts: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(parts)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
     pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     keys = KeyReader()
-    heard = [key for piece in pieces for key in keys.feed(piece)]
-    assert _joined(heard) == _joined(KeyReader().feed(whole))
+    decoded = [key for piece in pieces for key in keys.feed(piece)]
+    assert _merge_text(decoded) == _merge_text(KeyReader().feed(whole))
 
 
-def _joined(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _merge_text(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for kind, value in keys:
         if kind == "text" and found and found[-1][0] == "text":
@@ -61,7 +61,7 @@ def _joined(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
-def test_the_input_line_is_edited_and_recalled() -> None:
+def test_input_is_edited_and_recalled() -> None:
     editor = Editor()
     editor.insert("hello wrld")
     for _ in range(3):
@@ -85,7 +85,7 @@ KEYS = "left right home end word-left word-right backspace delete delete-word de
 
 
 @given(st.lists(st.sampled_from("ab \n"), max_size=10), st.lists(st.sampled_from(KEYS.split()), max_size=20))
-def test_no_key_takes_the_cursor_out_of_the_text(text: list[str], keys: list[str]) -> None:
+def test_cursor_stays_inside_the_text(text: list[str], keys: list[str]) -> None:
     editor = Editor(["one", "two"], lambda word: ["abc", "abd"])
     editor.insert("".join(text))
     for key in keys:
@@ -93,7 +93,7 @@ def test_no_key_takes_the_cursor_out_of_the_text(text: list[str], keys: list[str
         assert 0 <= editor.cursor <= len(editor.text)
 
 
-def test_a_word_is_completed_as_far_as_it_is_certain() -> None:
+def test_tab_completes_the_common_prefix() -> None:
     editor = Editor(complete=lambda word: [name for name in ("/help", "/history") if f"^{name}".startswith(word)])
     editor.insert("/he")
     editor.press("tab")
@@ -104,13 +104,13 @@ def test_a_word_is_completed_as_far_as_it_is_certain() -> None:
 
 
 @given(st.text(max_size=40), st.integers(2, 12))
-def test_rows_are_never_wider_than_the_screen_and_lose_nothing(text: str, width: int) -> None:
-    rows = wrapped(text, width)
+def test_wrapped_rows_fit_and_lose_nothing(text: str, width: int) -> None:
+    rows = wrap_columns(text, width)
     assert all(width_of(row) <= width for row in rows)
     assert "".join(rows) == text.replace("\n", "")
 
 
-async def test_many_deltas_are_few_frames(tmp_path: Path) -> None:
+async def test_many_deltas_are_one_frame(tmp_path: Path) -> None:
     with (tmp_path / "screen").open("wb") as file:
         terminal = Terminal(Screen(file.fileno()), Palette(True))
         for number in range(10_000):
@@ -125,9 +125,7 @@ def call(name: str, **arguments: object) -> dict[str, object]:
     return {"text": f"I use {name}.", "calls": [{"name": name, "arguments": arguments}]}
 
 
-def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_terminal_is_closed(
-    machine: Any, tmux: Any
-) -> None:
+def test_approved_write_and_continued_session(machine: Any, tmux: Any) -> None:
     script = machine.says(call("write", path="a.txt", content="alpha"), "It is **written**.")
     tmux.start(machine.project, script)
     tmux.shows("default mode")
@@ -150,7 +148,7 @@ def test_a_file_is_changed_with_an_approval_and_the_session_goes_on_after_the_te
     tmux.shows("Welcome back.")
 
 
-def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any, tmux: Any) -> None:
+def test_escape_interrupts_and_queued_prompt_runs(machine: Any, tmux: Any) -> None:
     script = machine.says(call("bash", command="sleep 30"), "second answer")
     tmux.start(machine.project, script, "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
@@ -163,7 +161,7 @@ def test_escape_interrupts_and_what_is_typed_meanwhile_is_said_next(machine: Any
     tmux.shows("second answer")
 
 
-def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Any) -> None:
+def test_modes_commands_denials_and_edited_arguments(machine: Any, tmux: Any) -> None:
     script = machine.says(
         call("write", path="a.txt", content="x"), "ok", call("write", path="b.txt", content="x"), "fine"
     )
@@ -191,7 +189,7 @@ def test_modes_commands_denials_and_edits_of_arguments(machine: Any, tmux: Any) 
     assert not (machine.project / "a.txt").exists()
 
 
-def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, tmux: Any) -> None:
+def test_escape_at_a_question_declines_all_and_stops(machine: Any, tmux: Any) -> None:
     both = [{"name": "write", "arguments": {"path": f"{name}.txt", "content": name}} for name in ("one", "two")]
     tmux.start(machine.project, machine.says({"calls": both}, "never said"))
     tmux.shows("default mode")
@@ -203,7 +201,7 @@ def test_turning_away_from_one_question_is_a_no_to_all_and_stops(machine: Any, t
     assert not list(machine.project.glob("*.txt"))
 
 
-def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machine: Any, tmux: Any) -> None:
+def test_terminal_mode_is_restored_at_exit(machine: Any, tmux: Any) -> None:
     tmux.start(machine.project, machine.says(call("bash", command="sleep 30")), "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
     tmux.type("go", "Enter")
@@ -214,18 +212,18 @@ def test_the_terminal_is_as_it_was_when_the_command_is_ended_from_outside(machin
     tmux.shows("\n1")
 
 
-def test_a_folder_that_asks_for_something_is_shown_before_anything_of_it_counts(machine: Any, tmux: Any) -> None:
+def test_trust_is_asked_before_settings_apply(machine: Any, tmux: Any) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     tmux.start(machine.project, machine.says("hello", "hello"))
     tmux.shows("hook on SessionStart: touch started")
     tmux.type("n", "Enter")
-    tmux.shows("not trusted yet")
+    tmux.shows("not trusted")
     tmux.type("hi", "Enter")
     tmux.shows("hello")
     assert not (machine.project / "started").exists()
 
 
-def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tmux: Any) -> None:
+def test_paused_headless_run_is_answered_in_terminal(machine: Any, tmux: Any) -> None:
     paused = machine("-p", "go", machine.says(call("write", path="a.txt", content="x")), "--session-id", "s1")
     assert paused.code == 4
     hooked = '{"hooks": {"Notification": [{"hooks": [{"command": "touch rang"}]}]}}'
@@ -237,6 +235,6 @@ def test_a_run_that_paused_headless_is_answered_in_the_terminal(machine: Any, tm
     assert (machine.project / "a.txt").read_text() == "x" and (machine.project / "rang").exists()
 
 
-def test_without_a_terminal_there_is_no_conversation(machine: Any) -> None:
+def test_conversation_needs_a_terminal(machine: Any) -> None:
     ended = machine()
     assert ended.code == 2 and "use callwright -p" in ended.err

@@ -1,4 +1,4 @@
-"""`@file` in a prompt: the file's content goes along, read as the model itself would read it, behind the same rules."""
+"""Attachments: `@file` in a prompt adds the file's content, read by the `read` tool under the same rules."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _MOST_FILES = 20
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A file somebody named, and the lines of it they meant."""
+    """A file named in a prompt, and a range of lines (0 for the whole file)."""
 
     name: str
     first: int = 0
@@ -29,28 +29,36 @@ class Mention:
 
     @property
     def arguments(self) -> dict[str, str | int]:
-        """What `read` is to be called with."""
-        wanted: dict[str, str | int] = {"path": self.name}
+        """The arguments for the `read` tool."""
+        arguments: dict[str, str | int] = {"path": self.name}
         if self.first:
-            wanted |= {"offset": self.first, "limit": max(self.last - self.first + 1, 1)}
-        return wanted
+            arguments |= {"offset": self.first, "limit": max(self.last - self.first + 1, 1)}
+        return arguments
 
 
-def mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
-    """The files a prompt names that are there, each once, and the names nothing was found for."""
+def find_mentions(prompt: str, cwd: Path) -> tuple[list[Mention], list[str]]:
+    """Find the files a prompt names.
+
+    Args:
+        prompt: The prompt.
+        cwd: The folder that relative names start from.
+
+    Returns:
+        The files that exist, each once, and the names that look like files but do not exist.
+    """
     found: dict[Mention, None] = {}
     missing: dict[str, None] = {}
     for match in _MENTION.finditer(prompt):
         name = match["quoted"] or match["plain"]
-        mention = _found(name, cwd)
+        mention = _resolve_mention(name, cwd)
         if mention is not None:
             found[mention] = None
-        elif not match["plain"] or "/" in name or "." in name.strip(_TRAILING):  # others are people and decorators
+        elif not match["plain"] or "/" in name or "." in name.strip(_TRAILING):  # others are user names and decorators
             missing[name.rstrip(_TRAILING)] = None
     return list(found), list(missing)
 
 
-def _found(name: str, cwd: Path) -> Mention | None:
+def _resolve_mention(name: str, cwd: Path) -> Mention | None:
     for candidate in dict.fromkeys((name, name.rstrip(_TRAILING))):
         lines = _LINES.search(candidate)
         bare = candidate[: lines.start()] if lines else candidate
@@ -60,23 +68,29 @@ def _found(name: str, cwd: Path) -> Mention | None:
     return None
 
 
-class Attaching:
-    """Reads what prompts name, for one session; `tell` hears what could not be attached."""
+class Attachments:
+    """Reads the files that the prompts of one session name.
 
-    def __init__(self, app: App, session_id: str, tell: Callable[[str], None]) -> None:
+    Args:
+        app: The app whose `read` tool and policies are used.
+        session_id: The session.
+        notify: Shows a notice about a file that could not be attached.
+    """
+
+    def __init__(self, app: App, session_id: str, notify: Callable[[str], None]) -> None:
         self._app = app
         self._session_id = session_id
-        self._tell = tell
+        self._notify = notify
 
     async def __call__(self, prompt: str) -> Sequence[Part]:
-        """The content of the files a prompt names; of those that may not be read, why not."""
-        if self._app.skills.parse_slash(prompt) is not None:  # a skill reads what its text and arguments name by itself
+        """Return the content of the files a prompt names; for those that cannot be read, the reason."""
+        if self._app.skills.parse_slash(prompt) is not None:  # skills resolve the files in their arguments themselves
             return []
-        found, missing = mentions(prompt, self._app.locations.cwd)
+        found, missing = find_mentions(prompt, self._app.locations.cwd)
         for name in missing:
-            self._tell(f"@{name}: there is no such file here, so nothing is attached for it")
+            self._notify(f"@{name}: no such file, nothing attached")
         if len(found) > _MOST_FILES:
-            self._tell(f"{len(found)} files are named; the first {_MOST_FILES} are attached")
+            self._notify(f"{len(found)} files are named; only the first {_MOST_FILES} are attached")
         return await self._read(found[:_MOST_FILES])
 
     async def _read(self, found: Sequence[Mention]) -> list[Part]:
@@ -86,7 +100,7 @@ class Attaching:
         mark = uuid.uuid4().hex[:8]
         turn = Turn(self._session_id, state=agent.state(self._session_id), ask=agent.ask)
         parts: list[Part] = []
-        for place, mention in enumerate(found):  # one by one: a file that needs a yes must not hold up the others
+        for place, mention in enumerate(found):  # one turn each: a file that needs approval must not hold up the others
             call = ToolCall(f"attach-{mark}-{place}", "read", mention.arguments)
             (outcome,) = await self._app.executor.execute([call], turn=turn)
             parts += self._parts(mention, outcome)
@@ -101,5 +115,5 @@ class Attaching:
                 return [Text(f"{opening}{content}{closing}")]
             return [Text(opening), *outcome.output.parts, Text(closing)]
         reason = outcome.text if isinstance(outcome, Failed) else "reading it needs an approval"
-        self._tell(f"@{mention.name} is not attached: {reason}")
+        self._notify(f"@{mention.name} is not attached: {reason}")
         return [Text(f'<file path="{name}" error="{escape(reason)}"/>')]

@@ -1,7 +1,4 @@
-"""Finds the command that was asked for and gives it the rest of the line.
-
-How the command ends: one number for each thing a script may want to know.
-"""
+"""Dispatches a command line to its command, and defines the exit codes."""
 
 import sys
 from importlib import import_module
@@ -13,36 +10,36 @@ TERMINATED = 143
 
 COMMANDS = {
     "call": "run one tool with JSON arguments, behind the same permissions",
-    "tools": "list the tools, or search them by what they do",
-    "permissions": "test what a rule set says to a call, and list the rules in force",
-    "trust": "see what this folder's files ask for, and let them have it",
+    "tools": "list the tools, or search them by description",
+    "permissions": "test how the rules decide a call, and list the rules",
+    "trust": "show what this folder's files request, and trust them",
     "sessions": "list, show, resume, fork, export or delete conversations",
-    "skills": "list and check the skills found here",
-    "mcp": "list, add, remove and try MCP servers",
-    "serve": "offer these tools to any MCP client",
-    "stats": "what tools and tokens the sessions here took",
-    "doctor": "what is installed, which model, which sandbox, what to do next",
-    "demo": "watch the agent do a small task in a temporary folder; needs no model, key or network",
-    "completion": "print completion for bash, zsh or fish",
+    "skills": "list and check the skills of this folder",
+    "mcp": "list, add, remove and test MCP servers",
+    "serve": "serve these tools to any MCP client",
+    "stats": "show calls, tokens and cost of this project's sessions",
+    "doctor": "check the installation, the model and the sandbox",
+    "demo": "watch the agent do a small task; needs no model, key or network",
+    "completion": "print shell completion for bash, zsh or fish",
 }
 
 
 def usage() -> str:
-    """The page `--help` prints."""
+    """Return the text of `--help`."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
     return "\n".join(
         [
             "callwright: an agent for your files, and the tool runtime behind it",
             "",
-            "usage: callwright [PROMPT]                 talk in the terminal",
+            "usage: callwright [PROMPT]                 start a conversation in the terminal",
             "       callwright -p PROMPT [OPTIONS]      answer once, for scripts",
             "       callwright COMMAND [ARGUMENTS]",
             "",
             *lines,
             "",
-            "callwright -p --help lists the options of a conversation, callwright COMMAND --help explains a command,",
-            "callwright --version tells the version. Start with: callwright demo",
+            "callwright -p --help lists the options of a conversation, callwright COMMAND --help those of a command,",
+            "callwright --version prints the version. Start with: callwright demo",
         ]
     )
 
@@ -54,40 +51,40 @@ def run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
-    name, rest = _command(arguments)
+    name, rest = _split_command(arguments)
     if name not in COMMANDS and name != "chat":
-        return _no_command(name)
-    from callwright.cli.render.calls import tell
-    from callwright.core.errors import CallwrightError, UsageError, plainly
+        return _reject_command(name)
+    from callwright.cli.render.text import print_notice
+    from callwright.core.errors import CallwrightError, UsageError, describe_exception
 
     try:
         return import_module(f"callwright.cli.commands.{name}").run(rest)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has seen enough
-        sys.stdout = None  # type: ignore[assignment] - or flushing it on exit would fail again
+    except BrokenPipeError:  # the reader of our output, such as head, has closed it
+        sys.stdout = None  # type: ignore[assignment] - flushing it at exit would fail again
         return ERROR
     except CallwrightError as error:
-        tell(str(error))
+        print_notice(str(error))
         return USAGE if isinstance(error, UsageError) else ERROR
-    except OSError as error:  # a full disk, a folder that may not be written
-        named = f"{error.filename}: " if error.filename else ""
-        tell(f"{named}{plainly(error)}")
+    except OSError as error:  # such as a full disk or a folder without write permission
+        file = f"{error.filename}: " if error.filename else ""
+        print_notice(f"{file}{describe_exception(error)}")
         return ERROR
 
 
-def _command(arguments: list[str]) -> tuple[str, list[str]]:
-    """A line that begins with an option, or with a sentence, is said to the agent."""
+def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the command and its arguments; a line that starts with an option or a sentence is a conversation."""
     if not arguments or arguments[0].startswith("-") or " " in arguments[0].strip():
         return "chat", arguments
     return arguments[0], arguments[1:]
 
 
-def _no_command(name: str) -> int:
+def _reject_command(name: str) -> int:
     from difflib import get_close_matches
 
     near = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-    print(f"callwright: there is no command {name!r}; {hint}", file=sys.stderr)
-    print(f"to say it to the agent: callwright -p {name}", file=sys.stderr)
+    hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+    print(f"callwright: unknown command {name!r}; {hint}", file=sys.stderr)
+    print(f"to send it to the agent: callwright -p {name}", file=sys.stderr)
     return USAGE

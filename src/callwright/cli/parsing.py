@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         settings = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **settings}
         super().__init__(prog, **settings)  # type: ignore[arg-type] - passed on unchanged
 
-    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
         """Parse a command line; exit with code 2 if it is not valid."""
         options, extras = self.parse_known_args(args, namespace)
         if extras:

@@ -13,7 +13,7 @@ from callwright.app.locations import Locations
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
-from callwright.cli.render.calls import tell
+from callwright.cli.render.text import print_notice
 from callwright.cli.startup import run_options, settings_for
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
 from callwright.executor.turn import Turn
@@ -47,7 +47,7 @@ def app_without_model(options: argparse.Namespace, folder: Path | None = None) -
     """Return the app of a folder, by default the working folder, without a model and without stored sessions."""
     locations = Locations.of(folder)
     settings = settings_for(options, locations)
-    return assemble(NoModel(), settings, locations, replace(run_options(options), keep=False), report=tell)
+    return assemble(NoModel(), settings, locations, replace(run_options(options), keep=False), report=print_notice)
 
 
 def run(arguments: list[str]) -> int:
@@ -73,7 +73,7 @@ async def _perform(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.arguments == "-" else options.arguments
     async with app_without_model(options) as app:
         for problem in app.problems:
-            tell(problem)
+            print_notice(problem)
         turn = Turn(ask=_approve_all if options.yes else None)
         (outcome,) = await app.executor.execute([ToolCall("call-1", options.tool, text)], turn=turn)
         return _report(options, outcome)
@@ -93,11 +93,11 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
         if options.json:
             print(json.dumps(fields, ensure_ascii=False))
         else:
-            tell(f"{options.tool}: {outcome.error}")
+            print_notice(f"{options.tool}: {outcome.error}")
         return DENIED if outcome.error.code == "denied" else ERROR
     questions = [f"{question.summary} {question.reason}" for question in outcome.questions]
     if options.json:
         print(json.dumps({"status": "interrupted", "questions": questions}, ensure_ascii=False))
     for question in questions:
-        tell(f"{question}; --yes approves it")
+        print_notice(f"{question}; --yes approves it")
     return PAUSED

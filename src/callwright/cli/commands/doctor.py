@@ -14,7 +14,7 @@ from callwright.app.models import choose_model
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
-from callwright.cli.render.calls import visible
+from callwright.cli.render.text import visible
 from callwright.core.errors import UsageError
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import find_sandbox

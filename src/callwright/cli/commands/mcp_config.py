@@ -13,7 +13,8 @@ from callwright.app.settings import repository_layers
 from callwright.app.settings_file import read_layer
 from callwright.app.trust import Trust
 from callwright.cli.main import DONE
-from callwright.cli.render.calls import one_line, tell
+from callwright.cli.render.calls import one_line
+from callwright.cli.render.text import print_notice
 from callwright.core.errors import UsageError
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
@@ -62,7 +63,7 @@ def add(options: argparse.Namespace) -> int:
     trusted = trust.given  # read before writing: the user who adds the entry agrees to it
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
-        tell(f"warning: {problem}")
+        print_notice(f"warning: {problem}")
     if trusted and options.scope != "user":
         trust.give()
     entry_added = ServerEntry(name, options.scope, file, entry)
@@ -116,14 +117,14 @@ def _require_inside_project(locations: Locations, scope: str, file: Path) -> Pat
 def _warn(added: ServerEntry, entries: Sequence[ServerEntry]) -> None:
     named = [other for other in entries if other.name == added.name]
     if named[-1].file != added.file:
-        tell(f"warning: the entry in {named[-1].place} overrides this one")
+        print_notice(f"warning: the entry in {named[-1].place} overrides this one")
     elif len(named) > 1:
-        tell(f"warning: this entry overrides the one in {named[-2].place}")
+        print_notice(f"warning: this entry overrides the one in {named[-2].place}")
     secrets = [*added.entry.get("env", {}).items(), *added.entry.get("headers", {}).items()]
     plain = [key for key, value in secrets if "${" not in value]
     if plain and added.scope == "project":
         advice = f"to keep a secret out of it, write {plain[0]}='${{NAME}}' and set NAME"
-        tell(f"warning: {added.file} is shared with others; {advice}")
+        print_notice(f"warning: {added.file} is shared with others; {advice}")
 
 
 def remove(options: argparse.Namespace) -> int:

@@ -14,9 +14,10 @@ from callwright.app.mcp_servers import prepare_servers
 from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import ServerEntry, describe_unknown_server, find_entries
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
-from callwright.cli.render.calls import one_line, tell, visible
+from callwright.cli.render.calls import one_line
+from callwright.cli.render.text import print_notice, visible
 from callwright.cli.startup import settings_for
-from callwright.core.errors import UsageError, plainly
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 from callwright.registry import Registry
@@ -101,7 +102,7 @@ async def _sign_in(servers: "McpServers", name: str) -> None:
     status = _status(servers, name)
     if status.condition != "signing in" or not sys.stderr.isatty():
         return
-    tell(f"{status.name} needs a sign-in; open {status.sign_in_url}")
+    print_notice(f"{status.name} needs a sign-in; open {status.sign_in_url}")
     while _status(servers, name).condition == "signing in":  # noqa: ASYNC110 - the browser comes back to another task
         await asyncio.sleep(0.1)
 
@@ -118,7 +119,7 @@ def _entries(options: argparse.Namespace) -> list[ServerEntry]:
             servers: dict[str, Any] = content["mcpServers"]
             entries += [ServerEntry(name, "given", file, entry) for name, entry in servers.items()]
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise UsageError(f"--config {file}: {plainly(error) or 'no mcpServers in it'}") from None
+            raise UsageError(f"--config {file}: {describe_exception(error) or 'no mcpServers in it'}") from None
     return entries
 
 
@@ -139,7 +140,7 @@ async def _connect(
     permitted = {entry.name: thaw(entry.entry) for entry in entries if _may_start(entry, trusted)}
     loaded = servers_of({"mcpServers": permitted})
     for problem in loaded.problems:
-        tell(f"warning: {problem}")
+        print_notice(f"warning: {problem}")
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
     async with prepare_servers(registry, configs, locations) as servers:
         yield servers, trusted
@@ -180,7 +181,7 @@ def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) 
         print(json.dumps({**_fields(seen), "tools": listed}, indent=2, ensure_ascii=False))
     elif status is None or seen.code != DONE:
         why = _NEXT_TRUST if status is None else _describe_problem(status)
-        tell(f"{seen.entry.name} is {_readiness(seen)}: {why}")
+        print_notice(f"{seen.entry.name} is {_readiness(seen)}: {why}")
         print(f"  {seen.entry.place}: {seen.entry.target}", file=sys.stderr)
         _print_log(status)
     else:

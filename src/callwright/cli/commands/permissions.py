@@ -15,7 +15,7 @@ from callwright.cli.commands.call import app_without_model
 from callwright.cli.commands.permission_test import judge_call
 from callwright.cli.main import DENIED, DONE, PAUSED, USAGE
 from callwright.cli.parsing import Parser
-from callwright.cli.render.calls import tell, visible
+from callwright.cli.render.text import print_notice, visible
 from callwright.core.errors import UsageError
 from callwright.policy import Rule
 
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _test(options) if options.action == "test" else _explain(options)
     except UsageError as error:
-        tell(f"permissions: {error}")
+        print_notice(f"permissions: {error}")
         return USAGE
 
 
@@ -84,7 +84,7 @@ def _app(options: argparse.Namespace) -> tuple[App, bool]:
 def _test(options: argparse.Namespace) -> int:
     app, trusted = _app(options)
     for problem in app.problems:
-        tell(f"warning: {problem}")
+        print_notice(f"warning: {problem}")
     report = judge_call(app, options.tool, options.argument, withheld_rules(app.locations, trusted=trusted))
     if options.json:
         print(json.dumps({**report.fields, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))

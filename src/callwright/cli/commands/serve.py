@@ -16,7 +16,7 @@ from callwright.app.app import App
 from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.parsing import Parser
-from callwright.cli.render.calls import tell
+from callwright.cli.render.text import print_notice
 from callwright.core.errors import UsageError
 from callwright.core.spec import ToolSpec
 from callwright.registry import Catalog, filtered
@@ -110,7 +110,7 @@ async def _serve(options: argparse.Namespace) -> None:
     _end_on_signal()
     async with app:
         for problem in app.problems:
-            tell(f"warning: {problem}")
+            print_notice(f"warning: {problem}")
         served = _ServedTools(app, options.only)
         skills = app.skills if served.keeps_name("skill") else None
         listing = ListingOptions(options.budget, tuple(options.pin))
@@ -175,9 +175,9 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
         raise UsageError(f"--http: expected PORT or HOST:PORT, got {options.http!r}")
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
     http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
-    tell(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
+    print_notice(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")
     if not options.no_token and not os.environ.get(_TOKEN):
-        tell(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
+        print_notice(f"token for clients (set ${_TOKEN} to choose it): {http.token}")
     return http
 
 

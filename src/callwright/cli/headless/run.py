@@ -20,7 +20,7 @@ from callwright.cli.headless import stream_json
 from callwright.cli.headless.input import messages_on_stdin, open_questions, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
-from callwright.cli.render.calls import tell, visible
+from callwright.cli.render.text import print_notice, visible
 from callwright.cli.startup import resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
 from callwright.core.errors import UsageError
@@ -65,12 +65,12 @@ class _HeadlessRun:
             self._output_type = load_output_schema(options.json_schema)
         prompts = self._prompts()
         self._handle_signals()
-        async with start(options, report=tell, wrap=self._tap, observe=self._observe) as app:
+        async with start(options, report=print_notice, wrap=self._tap, observe=self._observe) as app:
             for problem in app.problems:
-                tell(problem)
+                print_notice(problem)
             conversation = Conversation(app, *await resolve_session(options, app))
             self._session_id = conversation.session_id
-            conversation.attach = Attachments(app, self._session_id, tell)
+            conversation.attach = Attachments(app, self._session_id, print_notice)
             if self._streaming:
                 _print(stream_json.init_line(app, self._session_id))
             return await self._run_all(app, conversation, prompts)
@@ -165,12 +165,12 @@ class _HeadlessRun:
             sys.stdout.flush()
         if isinstance(result, Paused):
             for question in result.questions:
-                tell(f"{question.summary} {question.reason} (call {question.call_id})")
-            tell(f"paused; continue with: callwright -p --resume {result.session_id} --answers allow|deny")
+                print_notice(f"{question.summary} {question.reason} (call {question.call_id})")
+            print_notice(f"paused; continue with: callwright -p --resume {result.session_id} --answers allow|deny")
         elif isinstance(result, Stopped):
-            tell(f"stopped: {result.reason}")
+            print_notice(f"stopped: {result.reason}")
         for denied in self._denials:
-            tell(f"denied: {denied['tool_name']}: {denied['reason']}")
+            print_notice(f"denied: {denied['tool_name']}: {denied['reason']}")
 
     def _tap(self, provider: Provider) -> Provider:
         return TappedProvider(provider, self._on_model_event)

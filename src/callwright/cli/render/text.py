@@ -1,75 +1,90 @@
-"""Text on a screen: with nothing in it that hides, how much room it takes, and how it is made to fit.
+"""Text for a terminal: escaping of control characters, widths in columns, wrapping, colours.
 
-Colours, where the terminal has them and nobody has asked for none.
+Widths come from rich, which is imported with the first text that is not ASCII: the first prompt does not wait for it.
 """
 
 import os
 import re
+import sys
 import unicodedata
 from dataclasses import dataclass
 from typing import TextIO
 
-_PAINT = re.compile(r"\x1b\[[\d;]*m")
+_COLOUR_CODE = re.compile(r"\x1b\[[\d;]*m")
 _WORD = re.compile(r"\S+\s*")
+_JOINER = "\u200d"
 
 
 def visible(text: str) -> str:
-    """The text with every character a terminal would obey or hide written out; line breaks and tabs stay."""
+    """Return the text with every character escaped that a terminal would obey or hide.
+
+    Line breaks and tabs stay, and so do joiners between two emoji, which make one symbol of them.
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or (c == _JOINER and _joins_emoji(text, at)) else _escape(c)
+        for at, c in enumerate(text)
+    )
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _joins_emoji(text: str, at: int) -> bool:
+    """Whether the joiner at this place stands between two symbols; elsewhere it would be invisible."""
+    before = text[:at].rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
+    after = text[at + 1 : at + 2]
+    return all(character and unicodedata.category(character) == "So" for character in (before, after))
+
+
+def print_notice(text: str) -> None:
+    """Print a message for the user to stderr, escaped: parts of it may come from a model or a server."""
+    print(f"callwright: {visible(text)}", file=sys.stderr)
 
 
 def width_of(text: str) -> int:
-    """How many columns a text takes; colours take none."""
+    """Return the columns a text takes on a screen; colour codes take none."""
     if text.isascii() and text.isprintable():
         return len(text)
-    return sum(map(_columns, _PAINT.sub("", text)))
+    from rich.cells import cell_len
+
+    return cell_len(_COLOUR_CODE.sub("", text))
 
 
-def _columns(character: str) -> int:
-    if character.isascii():
-        return 1
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def wrap_columns(text: str, width: int) -> list[str]:
+    """Break every line of a text into rows of at most `width` columns, anywhere but inside a character."""
+    return [row for line in text.split("\n") for row in _rows(line, width)]
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Part a text into rows of at most that many columns, character by character; a row for every line."""
-    rows: list[str] = []
-    for line in text.split("\n"):
-        if line.isascii():
-            rows += [line[at : at + width] for at in range(0, len(line), width)] or [""]
-            continue
-        row, used = "", 0
-        for character in line:
-            columns = _columns(character)
-            if used + columns > width:
-                rows.append(row)
-                row, used = "", 0
-            row += character
-            used += columns
-        rows.append(row)
-    return rows
+def _rows(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+    from rich.cells import split_graphemes
+
+    rows, first, used = list[str](), 0, 0
+    for start, _, columns in split_graphemes(line)[0]:
+        if used + columns > width:
+            rows.append(line[first:start])
+            first, used = start, 0
+        used += columns
+    return [*rows, line[first:]]
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text that fits, with a mark where something was left out; it holds no colours."""
+    """Return the start of a text that fits, with `…` if something was left out; the text must have no colour codes."""
     if width_of(text) <= width:
         return text
-    return f"{wrapped(text, max(width - 1, 1))[0]}…"
+    return f"{wrap_columns(text, max(width - 1, 1))[0]}…"
 
 
-def padded(text: str, width: int, side: str = "left") -> str:
-    """The text with spaces on the other side, or on both, until it fills the width."""
-    room = max(width - width_of(text), 0)
-    before = {"left": 0, "right": room}.get(side, room // 2)
-    return " " * before + text + " " * (room - before)
+def word_spans(text: str, width: int) -> list[tuple[int, int]]:
+    """Return start and end of each row when a text is wrapped at words.
 
-
-def word_rows(text: str, width: int) -> list[tuple[int, int]]:
-    """Where rows of whole words begin and end in a text; a word that is too long for any row has one to itself."""
+    A word longer than a row gets a row of its own and stays whole, so that an address in it can be copied; rich would
+    break it.
+    """
     if width_of(text) <= width:
         return [(0, len(text))]
     rows: list[tuple[int, int]] = []
@@ -86,11 +101,11 @@ def word_rows(text: str, width: int) -> list[tuple[int, int]]:
     return [*rows, (start, end)]
 
 
-def filled(text: str, width: int) -> list[str]:
-    """A line as rows of whole words; those after the first are indented as it is."""
+def wrap_line(text: str, width: int) -> list[str]:
+    """Wrap a line at words; further rows are indented like the first."""
     body = text.lstrip(" ")
-    lead = text[: len(text) - len(body)]
-    return [lead + body[start:end] for start, end in word_rows(body, max(width - len(lead), 10))]
+    indent = text[: len(text) - len(body)]
+    return [indent + body[start:end] for start, end in word_spans(body, max(width - len(indent), 10))]
 
 
 _CODES = {
@@ -109,13 +124,13 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Puts text in a style, or leaves it as it is."""
+    """Adds colour codes to text, or leaves it unchanged if colours are off."""
 
     on: bool = False
 
     @classmethod
     def of(cls, stream: TextIO) -> "Palette":
-        """Look at the stream and at the environment: `NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`."""
+        """Choose by the stream and the environment: `NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`."""
         if os.environ.get("NO_COLOR"):
             return cls(False)
         if os.environ.get("FORCE_COLOR"):
@@ -123,7 +138,7 @@ class Palette:
         return cls(stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb"))
 
     def paint(self, text: str, *styles: str) -> str:
-        """The text in these styles."""
+        """Return the text in these styles."""
         if not self.on or not text:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"

@@ -1,7 +1,4 @@
-"""The input line: text, a cursor, what was typed before, and what could come next.
-
-What people typed here before, kept in a file to be recalled.
-"""
+"""The input line: an editor with history and completion, and the file that keeps the history."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MOST_LINES, _MOST_CHARS = 12, 2_000
-"""What is pasted up to here is shown as it is."""
+"""Pastes up to these limits are shown in full."""
 Complete = Callable[[str], Sequence[str]]
-"""Told the word before the cursor; returns what it could become."""
+"""Returns the completions of the word before the cursor; `^` marks the first word of the line."""
 
 
 class Editor:
-    """Edits one text. Knows nothing of screens, so that it can be tried without one."""
+    """Edits one text, independent of any screen.
+
+    Args:
+        history: Earlier texts, newest last.
+        complete: Returns the completions of a word.
+    """
 
     def __init__(self, history: Sequence[str] = (), complete: Complete = lambda word: ()) -> None:
         self.text = ""
@@ -27,15 +29,15 @@ class Editor:
         self._place = len(self._history)
         self._draft = ""
         self._pastes: dict[str, str] = {}
-        """Long texts that were pasted, by what stands on the line in their place."""
+        """Long pasted texts by the placeholder shown on the line."""
 
     def set(self, text: str) -> None:
-        """Replace the text, cursor at its end."""
+        """Replace the text and put the cursor at its end."""
         self.text, self.cursor, self.suggestions = text, len(text), ()
 
     def take(self) -> str:
-        """Return the text and begin anew; it becomes part of the history."""
-        text = self.whole
+        """Return the text with all pastes, add it to the history and clear the line."""
+        text = self.full_text
         self._pastes.clear()
         if text.strip() and (not self._history or self._history[-1] != text):
             self._history.append(text)
@@ -43,41 +45,42 @@ class Editor:
         self.set("")
         return text
 
-    def remember(self, texts: Sequence[str]) -> None:
-        """Add what was typed on other days, before what was typed today."""
+    def prepend_history(self, texts: Sequence[str]) -> None:
+        """Add texts of earlier conversations in front of those of this one."""
         self._history[:0] = texts
         self._place += len(texts)
 
     def insert(self, text: str) -> None:
-        """Type or paste something where the cursor is."""
+        """Insert text at the cursor."""
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
         self.cursor += len(text)
         self.suggestions = ()
 
     def paste(self, text: str) -> None:
-        """Insert a text that was pasted; a long one is shown as a mark, and is itself again when the line is taken."""
-        self.insert(self._folded(text))
+        """Insert a pasted text; a long one is shown as a placeholder and expanded when the line is taken."""
+        self.insert(self._fold(text))
 
     @property
-    def whole(self) -> str:
-        """The text with everything that was pasted."""
+    def full_text(self) -> str:
+        """The text with the placeholders of pastes expanded."""
         text = self.text
-        for mark, pasted in self._pastes.items():
-            text = text.replace(mark, pasted)
+        for placeholder, pasted in self._pastes.items():
+            text = text.replace(placeholder, pasted)
         return text
 
-    def _folded(self, text: str) -> str:
+    def _fold(self, text: str) -> str:
         lines = text.count("\n") + 1
         if lines <= _MOST_LINES and len(text) <= _MOST_CHARS:
             return text
         much = f"{lines} lines" if lines > 1 else f"{len(text)} characters"
-        mark = f"[pasted {len(self._pastes) + 1}: {much}]"
-        self._pastes[mark] = text
-        return mark
+        placeholder = f"[pasted {len(self._pastes) + 1}: {much}]"
+        self._pastes[placeholder] = text
+        return placeholder
 
     def press(self, key: str) -> bool:
-        """Carry out an editing key; False if it is none."""
-        action = getattr(self, f"_{key.replace('-', '_')}", None)
+        """Apply an editing key; False if the key edits nothing."""
+        # keys are named after their methods: "word-left" is _press_word_left
+        action = getattr(self, f"_press_{key.replace('-', '_')}", None)
         if action is None:
             return False
         if key != "tab":
@@ -85,23 +88,23 @@ class Editor:
         action()
         return True
 
-    def _left(self) -> None:
+    def _press_left(self) -> None:
         self.cursor = max(0, self.cursor - 1)
 
-    def _right(self) -> None:
+    def _press_right(self) -> None:
         self.cursor = min(len(self.text), self.cursor + 1)
 
-    def _home(self) -> None:
+    def _press_home(self) -> None:
         self.cursor = self.text.rfind("\n", 0, self.cursor) + 1
 
-    def _end(self) -> None:
+    def _press_end(self) -> None:
         found = self.text.find("\n", self.cursor)
         self.cursor = len(self.text) if found < 0 else found
 
-    def _word_left(self) -> None:
+    def _press_word_left(self) -> None:
         self.cursor = self._word_start()
 
-    def _word_right(self) -> None:
+    def _press_word_right(self) -> None:
         rest = self.text[self.cursor :]
         self.cursor += len(rest) - len(rest.lstrip()) + len((rest.split(maxsplit=1) or [""])[0])
 
@@ -109,21 +112,21 @@ class Editor:
         before = self.text[: self.cursor].rstrip()
         return max(before.rfind(" "), before.rfind("\n")) + 1
 
-    def _backspace(self) -> None:
+    def _press_backspace(self) -> None:
         before = self.text[: self.cursor]
-        mark = next((mark for mark in self._pastes if before.endswith(mark)), before[-1:])
-        self._cut(self.cursor - len(mark), self.cursor)
+        removed = next((placeholder for placeholder in self._pastes if before.endswith(placeholder)), before[-1:])
+        self._cut(self.cursor - len(removed), self.cursor)
 
-    def _delete(self) -> None:
+    def _press_delete(self) -> None:
         self._cut(self.cursor, self.cursor + 1)
 
-    def _delete_word(self) -> None:
+    def _press_delete_word(self) -> None:
         self._cut(self._word_start(), self.cursor)
 
-    def _delete_to_start(self) -> None:
+    def _press_delete_to_start(self) -> None:
         self._cut(self.text.rfind("\n", 0, self.cursor) + 1, self.cursor)
 
-    def _delete_to_end(self) -> None:
+    def _press_delete_to_end(self) -> None:
         found = self.text.find("\n", self.cursor)
         self._cut(self.cursor, len(self.text) if found < 0 else found)
 
@@ -131,10 +134,10 @@ class Editor:
         self.text = self.text[:start] + self.text[end:]
         self.cursor = start
 
-    def _newline(self) -> None:
+    def _press_newline(self) -> None:
         self.insert("\n")
 
-    def _up(self) -> None:
+    def _press_up(self) -> None:
         start = self.text.rfind("\n", 0, self.cursor) + 1
         if not start:
             self._recall(-1)
@@ -142,7 +145,7 @@ class Editor:
         above = self.text.rfind("\n", 0, start - 1) + 1
         self.cursor = min(above + self.cursor - start, start - 1)
 
-    def _down(self) -> None:
+    def _press_down(self) -> None:
         end = self.text.find("\n", self.cursor)
         if end < 0:
             self._recall(1)
@@ -158,9 +161,9 @@ class Editor:
         if self._place == len(self._history):
             self._draft = self.text
         self._place = place
-        self.set(self._draft if place == len(self._history) else self._folded(self._history[place]))
+        self.set(self._draft if place == len(self._history) else self._fold(self._history[place]))
 
-    def _tab(self) -> None:
+    def _press_tab(self) -> None:
         start = max(self.text.rfind(" ", 0, self.cursor), self.text.rfind("\n", 0, self.cursor)) + 1
         word = self.text[start : self.cursor]
         found = list(self.complete(word if start else f"^{word}"))
@@ -183,12 +186,12 @@ def _common(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptHistory:
-    """A file with one prompt a line, newest last."""
+    """The prompts of earlier conversations: a file with one JSON string per line, newest last."""
 
     file: Path
 
     def read(self) -> list[str]:
-        """Everything that can be read; lines that cannot are left out."""
+        """Return all prompts; lines that are not valid are skipped."""
         if not self.file.exists():
             return []
         found: list[str] = []
@@ -200,7 +203,7 @@ class PromptHistory:
         return found
 
     def add(self, prompt: str) -> None:
-        """Write one more."""
+        """Append a prompt."""
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")

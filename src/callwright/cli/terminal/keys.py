@@ -1,7 +1,4 @@
-"""From the bytes a terminal sends to keys with names.
-
-The terminal's mode while we read keys, and its return to what it was, whatever happens.
-"""
+"""Keyboard input: decodes the bytes of a terminal into named keys, and switches the terminal's mode to send them."""
 
 import os
 import sys
@@ -59,34 +56,34 @@ _LONGEST_SEQUENCE = 8
 
 
 class KeyReader:
-    """Understands what was typed, also when it comes in pieces."""
+    """Decodes terminal input into keys, text and pastes; sequences may arrive in pieces."""
 
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._pending = ""
         self._pasted: list[str] | None = None
-        """What has come of a paste that has not ended."""
+        """The pieces of a paste that has not ended yet."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Take bytes and return pairs: ("key", its name), ("text", what was typed) or ("paste", what was pasted)."""
+        """Decode bytes into pairs: ("key", name), ("text", typed text) or ("paste", pasted text)."""
         self._pending += self._decoder.decode(data)
         return list(self._keys())
 
-    def settle(self) -> list[tuple[str, str]]:
-        """Take what is pending as it is: an escape nothing followed is the key itself, a paste what came of it."""
+    def flush(self) -> list[tuple[str, str]]:
+        """Decode what is pending as it is: a lone escape is the Esc key, an unfinished paste is what arrived of it."""
         pending, self._pending = self._pending, ""
         if self._pasted is not None:
             return [self._paste(pending)]
         return [("key", "escape")] if pending.startswith("\x1b") else []
 
     @property
-    def undecided(self) -> bool:
-        """Whether something was begun that may be more than it seems."""
+    def incomplete(self) -> bool:
+        """Whether the input so far may be the start of a longer sequence."""
         return bool(self._pending) or self.pasting
 
     @property
     def pasting(self) -> bool:
-        """Whether a paste is under way, which may take its time over a slow line."""
+        """Whether a paste has not ended yet, which can take seconds over a slow connection."""
         return self._pasted is not None
 
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -94,7 +91,7 @@ class KeyReader:
             if self._pasted is not None:
                 body, ended, rest = self._pending.partition(_PASTE_ENDS)
                 if not ended:
-                    kept = len(_PASTE_ENDS) - 1  # the mark itself may come in pieces
+                    kept = len(_PASTE_ENDS) - 1  # the end mark itself may arrive in pieces
                     self._pasted.append(self._pending[:-kept])
                     self._pending = self._pending[-kept:]
                     return
@@ -117,16 +114,16 @@ class KeyReader:
 
     def _next(self, text: str) -> tuple[tuple[str, str] | None, int]:
         if text[0] != "\x1b":
-            return _plain(text)
+            return _read_plain(text)
         for length in range(2, min(len(text), _LONGEST_SEQUENCE) + 1):
             if text[1:length] in _SEQUENCES:
                 return ("key", _SEQUENCES[text[1:length]]), length
         if len(text) > 1 and text[1] not in "[O":
             return ("key", "escape"), 1
-        return _unknown(text)
+        return _skip_unknown(text)
 
 
-def _plain(text: str) -> tuple[tuple[str, str] | None, int]:
+def _read_plain(text: str) -> tuple[tuple[str, str] | None, int]:
     if text[0] in _CONTROLS:
         return ("key", _CONTROLS[text[0]]), 1
     if not text[0].isprintable():
@@ -135,8 +132,8 @@ def _plain(text: str) -> tuple[tuple[str, str] | None, int]:
     return ("text", text[:end]), end
 
 
-def _unknown(text: str) -> tuple[tuple[str, str] | None, int]:
-    """Skip a sequence nobody knows, once it is whole: it ends with a letter or a tilde."""
+def _skip_unknown(text: str) -> tuple[tuple[str, str] | None, int]:
+    """Skip an unknown sequence once it is complete: it ends with a letter or a tilde."""
     for at in range(2, len(text)):
         if text[at].isalpha() or text[at] == "~":
             return None, at + 1
@@ -144,39 +141,41 @@ def _unknown(text: str) -> tuple[tuple[str, str] | None, int]:
 
 
 _BEGIN, _END = b"\x1b[?2004h", b"\x1b[?2004l\x1b[?25h"
-"""Pasted text is marked as such while we read."""
+"""Switch bracketed paste on and off; the second also shows the cursor, in case an editor hid it."""
 
 
 class Tty:
-    """stdin as a source of keys: inside `with`, each comes as it is pressed, without echo; `give_back` interrupts that.
+    """The terminal on stdin: inside `with` it sends every key at once and without echo.
 
-    A terminal that cannot place its cursor is left as it is: it sends whole lines.
+    Args:
+        keys: False for a terminal without cursor movement; its mode is not changed, and it sends whole lines.
     """
 
     def __init__(self, *, keys: bool) -> None:
         self.keys = keys
         self.descriptor = sys.stdin.fileno()
-        self._before: list[Any] = termios.tcgetattr(self.descriptor)
+        self._saved_mode: list[Any] = termios.tcgetattr(self.descriptor)
 
-    def take(self) -> None:
-        """Read keys from now on."""
+    def read_keys(self) -> None:
+        """Switch the terminal to sending single keys."""
         if not self.keys:
             return
         changed = termios.tcgetattr(self.descriptor)
+        # no ISIG: Ctrl-C is a key like any other, so that it can empty the line first
         changed[0] &= ~(termios.ICRNL | termios.IXON)
         changed[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
         termios.tcsetattr(self.descriptor, termios.TCSANOW, changed)
         os.write(sys.stdout.fileno(), _BEGIN)
 
-    def give_back(self) -> None:
-        """Leave the terminal as it was found."""
+    def restore(self) -> None:
+        """Restore the terminal's mode."""
         if self.keys:
             os.write(sys.stdout.fileno(), _END)
-        termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._before)
+        termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._saved_mode)
 
     def __enter__(self) -> "Tty":
-        self.take()
+        self.read_keys()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.give_back()
+        self.restore()

@@ -1,6 +1,6 @@
-"""What is on the screen: lines that scroll away, and below them a few that are drawn anew. One write per frame.
+"""Draws on a terminal: lines that scroll away, and below them a few rows that are redrawn. One write per frame.
 
-A screen for terminals that cannot place a cursor: lines only, and the prompt where one can be typed.
+`PlainScreen` is for terminals without cursor movement (`TERM=dumb`): it writes lines and the prompt.
 """
 
 import os
@@ -10,76 +10,86 @@ from collections.abc import Sequence
 from callwright.cli.render.text import width_of
 
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know these show a frame at once; the others ignore them."""
+"""Synchronized output: terminals that support it show a frame at once, others ignore the sequences."""
 
-_REMEMBER, _RETURN = "\x1b7", "\x1b8"
+_SAVE_CURSOR, _RESTORE_CURSOR = "\x1b7", "\x1b8"
 
 
 class Screen:
-    """Writes to a terminal. The rows at the bottom are erased and drawn again under every new line above them."""
+    """Writes to a terminal and redraws the rows at the bottom below every new line.
+
+    Args:
+        descriptor: The terminal's file descriptor.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._above: list[str] = []
+        self._new_lines: list[str] = []
         self._widths: list[int] = []
-        """How wide the rows at the bottom were drawn."""
+        """The widths of the rows at the bottom, as they were drawn."""
         self._cursor = (0, 0)
 
     @property
     def width(self) -> int:
-        """Columns there are, less one, because terminals differ about the last one."""
+        """The usable columns: one fewer than there are, because terminals differ in how they treat the last one."""
         return max(self._size()[0] - 1, 20)
 
     @property
     def height(self) -> int:
-        """Rows there are."""
+        """The number of rows."""
         return self._size()[1]
 
     def scroll(self, *lines: str) -> None:
-        """Add lines that stay; they are shown with the next frame."""
-        self._above.extend(lines)
+        """Add lines that stay; the next frame shows them."""
+        self._new_lines.extend(lines)
 
     def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
-        """Show what was added, then the rows at the bottom, with the cursor at (row, column) of them."""
-        parts = [_FRAME_BEGINS, self._erased()]
-        parts += [f"{line}\r\n" for line in self._above]
+        """Write a frame: the added lines, then the rows at the bottom.
+
+        Args:
+            rows: The rows at the bottom, none wider than `width`.
+            cursor: Row and column of the cursor within these rows.
+        """
+        parts = [_FRAME_BEGINS, self._erase_rows()]
+        parts += [f"{line}\r\n" for line in self._new_lines]
         parts.append("\r\n".join(rows))
         up = len(rows) - 1 - cursor[0]
         parts += ["\r", f"\x1b[{up}A" if up else "", f"\x1b[{cursor[1]}C" if cursor[1] else "", _FRAME_ENDS]
-        self._above.clear()
+        self._new_lines.clear()
         self._cursor, self._widths = cursor, [width_of(row) for row in rows]
         self._write("".join(parts))
 
     def leave(self) -> None:
-        """Erase the rows at the bottom, so that what comes after begins there."""
-        lines = "".join(f"{line}\r\n" for line in self._above)
-        erased = self._erased()
-        self._above.clear()
+        """Erase the rows at the bottom, so that other programs continue there."""
+        lines = "".join(f"{line}\r\n" for line in self._new_lines)
+        erase = self._erase_rows()
+        self._new_lines.clear()
         self._cursor, self._widths = (0, 0), []
-        self._write(f"{erased}{lines}")
+        self._write(f"{erase}{lines}")
 
-    def typed(self) -> None:
-        """Something was typed that the terminal showed by itself; here it shows nothing by itself."""
+    def note_echo(self) -> None:
+        """Note that the terminal itself echoed a line of input; does nothing here, where echo is off."""
 
     def clear(self) -> None:
-        """Empty the whole screen; the next frame begins at its top."""
+        """Clear the whole screen; the next frame starts at the top."""
         self._cursor, self._widths = (0, 0), []
         self._write("\x1b[2J\x1b[H")
 
-    def _erased(self) -> str:
-        """Empty the rows at the bottom one by one: erasing the screen as a whole would put them into tmux's history.
+    def _erase_rows(self) -> str:
+        """Return the codes that erase the rows at the bottom, one by one.
 
-        A terminal that became narrower has broken the wide ones in two, so they are counted as they stand now.
+        Erasing to the end of the screen would be shorter, but tmux moves what it erases that way into its history.
         """
         if not self._widths:
             return "\r"
         columns, height = self._size()
-        standing = [max(1, -(-width // columns)) for width in self._widths]
-        above = min(sum(standing[: self._cursor[0]]) + self._cursor[1] // columns, height - 1)
-        count = min(sum(standing), height)
+        # a terminal that became narrower has broken wide rows in two, so count the rows as they are now
+        heights = [max(1, -(-width // columns)) for width in self._widths]
+        above = min(sum(heights[: self._cursor[0]]) + self._cursor[1] // columns, height - 1)
+        count = min(sum(heights), height)
         up = f"\x1b[{above}A" if above else ""
-        # the way back is remembered, not counted: a terminal that became lower has dropped rows below the cursor
-        return f"\r{up}{_REMEMBER}" + "\x1b[1B".join(["\x1b[2K"] * count) + _RETURN
+        # the position is saved, not counted: a terminal that became lower has dropped rows below the cursor
+        return f"\r{up}{_SAVE_CURSOR}" + "\x1b[1B".join(["\x1b[2K"] * count) + _RESTORE_CURSOR
 
     def _size(self) -> os.terminal_size:
         try:
@@ -93,7 +103,7 @@ class Screen:
         while data:
             try:
                 data = data[os.write(self._descriptor, data) :]
-            except BlockingIOError:  # a slow line, as over SSH: the rest follows when it takes more
+            except BlockingIOError:  # the terminal is slow, for example over SSH, and its buffer is full
                 _wait_writable(self._descriptor)
 
 
@@ -104,31 +114,31 @@ def _wait_writable(descriptor: int) -> None:
 
 
 class PlainScreen(Screen):
-    """Writes what stays and nothing that would have to be drawn over; the terminal echoes what is typed."""
+    """Writes only what stays; the terminal echoes what is typed."""
 
     _prompt = ""
-    """What stands before the cursor."""
+    """The prompt in front of the cursor."""
 
     def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
-        """Write new lines, and the prompt again below them or where it has changed."""
+        """Write new lines, then the prompt if lines were written or it changed."""
         prompt = rows[cursor[0]]
-        if not self._above and prompt == self._prompt:
+        if not self._new_lines and prompt == self._prompt:
             return
-        lines = [*([""] if self._prompt else []), *self._above]
-        self._above.clear()
+        lines = [*([""] if self._prompt else []), *self._new_lines]
+        self._new_lines.clear()
         self._prompt = prompt
         self._write("".join(f"{line}\n" for line in lines) + prompt)
 
-    def typed(self) -> None:
-        """A line came, so that the cursor stands at the beginning of another."""
+    def note_echo(self) -> None:
+        """Note that the cursor is at the start of a new line after the user's Enter."""
         self._prompt = ""
 
     def clear(self) -> None:
-        """There is nothing to be cleared."""
+        """Do nothing: such a terminal cannot be cleared."""
 
     def leave(self) -> None:
-        """Write what is left."""
-        lines = [*([""] if self._prompt else []), *self._above]
-        self._above.clear()
+        """Write the remaining lines."""
+        lines = [*([""] if self._prompt else []), *self._new_lines]
+        self._new_lines.clear()
         self._prompt = ""
         self._write("".join(f"{line}\n" for line in lines))

@@ -1,7 +1,4 @@
-"""What a person may look at in a conversation: its context, the rules in force, and a copy of it in a file.
-
-What begins with a slash: our own commands, and the skills people may call.
-"""
+"""Slash commands of the terminal: the built-in ones and the skills a user may call, with their completion."""
 
 import json
 import uuid
@@ -18,9 +15,9 @@ from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.cli.render.calls import one_line, transcript
-from callwright.cli.render.text import filled
+from callwright.cli.render.text import wrap_line
 from callwright.cli.startup import find_session
-from callwright.cli.terminal.status import Spent
+from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
@@ -30,11 +27,11 @@ from callwright.policy.paths import PathContext
 from callwright.sessions import export_jsonl
 from callwright.system.paths import Workspace
 
-_KINDS = {UserMessage: "what you said", AssistantMessage: "what the model said", ToolMessage: "what tools gave back"}
+_KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", ToolMessage: "tool results"}
 
 
 def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
-    """About how many tokens each part of the next request takes, and when the conversation will be summarised."""
+    """Yield estimated tokens of each part of the next request, and the threshold of automatic compaction."""
     definitions = app.agent.registry.snapshot().definitions
     tools = sum(
         estimate_tokens(spec.name + spec.description + json.dumps(thaw(spec.input_schema))) for spec in definitions
@@ -44,25 +41,28 @@ def context_lines(app: App, messages: Sequence[Message]) -> Iterator[str]:
         sizes[name] = sum(estimate_message_tokens(message) for message in messages if type(message) is kind)
     total = sum(sizes.values())
     yield from (f"  {name:<22} {tokens:>8}" for name, tokens in sizes.items())
-    yield f"  {'about':<22} {total:>8} tokens, counted roughly"
+    yield f"  {'total':<22} {total:>8} tokens (estimated)"
     if app.agent.compaction is not None:
-        room = app.agent.compaction.at_tokens
-        yield f"  summarised by itself above {room}; /compact does it now"
+        yield f"  compacted automatically above {app.agent.compaction.at_tokens} tokens; /compact does it now"
 
 
 def permission_lines(app: App) -> Iterator[str]:
-    """The mode and every rule in force, with where it was written."""
+    """Yield the mode and every rule in force, with the file and line that defines it."""
     here = PathContext.within(Workspace(app.locations.cwd), app.locations.cwd)
     rules = load_rules(app.settings, here).rules
     yield f"  mode {app.switch.mode}"
     yield from (f"  {rule.kind:<5}  {rule.text}  [{rule.written_in}]" for rule in rules)
     if not rules:
-        yield "  no rules in the settings: the mode decides, and the safety guards hold"
-    yield "  to try a call: callwright permissions test TOOL ARGUMENT"
+        yield "  no rules in the settings: the mode and the safety guards decide"
+    yield "  to test a call: callwright permissions test TOOL ARGUMENT"
 
 
-async def write_copy(app: App, session_id: str, name: str) -> Path:
-    """Write the conversation as text, or its records where the file is named `.jsonl`; never over another file."""
+async def export_session(app: App, session_id: str, name: str) -> Path:
+    """Write the session to a new file: as text, or as records if the name ends in `.jsonl`.
+
+    Raises:
+        UsageError: The file exists or cannot be written.
+    """
     target = _target(app.locations, name or f"session-{session_id[:8]}.md")
     if target.suffix == ".jsonl":
         text = await export_jsonl(app.agent.sessions, session_id)
@@ -72,9 +72,9 @@ async def write_copy(app: App, session_id: str, name: str) -> Path:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{target} is there already; name another file: /export FILE") from None
+        raise UsageError(f"{target} already exists; name another file: /export FILE") from None
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}; name another file: /export FILE") from None
+        raise UsageError(f"cannot write {target}: {error.strerror}; name another file: /export FILE") from None
     return target
 
 
@@ -83,57 +83,61 @@ def _target(locations: Locations, name: str) -> Path:
 
 
 COMMANDS = {
-    "help": "what can be typed here",
+    "help": "list commands and keys",
     "mode": "show or change the mode: plan, default, auto, dontAsk, bypass",
-    "model": "show the model, or go on with another: provider:name",
-    "permissions": "the mode and the rules in force, and where they were written",
-    "cost": "what the session took",
-    "context": "what the next request is made of, in tokens",
-    "compact": "summarise what was said; /compact FOCUS keeps that above all",
-    "clear": "begin another session; the old one can be resumed",
-    "new": "the same as /clear",
-    "resume": "go on with a session: its id, or how it begins",
-    "sessions": "the sessions of this project",
+    "model": "show the model, or switch to another: provider:name",
+    "permissions": "show the mode and the rules, with their files",
+    "cost": "show tokens and cost of the session",
+    "context": "show the size of the next request, in tokens",
+    "compact": "summarise the session; /compact FOCUS says what to keep",
+    "clear": "start a new session; the old one can be resumed",
+    "new": "same as /clear",
+    "resume": "continue a session: its id, or the start of it",
+    "sessions": "list the sessions of this project",
     "export": "write the session to a file: text, or records to FILE.jsonl",
-    "tools": "what the model can call",
-    "skills": "skills that can be called as /NAME",
-    "exit": "leave; the session can be continued",
+    "tools": "list the tools the model can call",
+    "skills": "list the skills you can call as /NAME",
+    "exit": "leave; the session can be continued later",
 }
 _KEYS = """\
-  /NAME         a skill, with arguments if it takes some
-  @FILE         attach a file, a picture or a folder's names; @FILE#L10-20
-Enter sends, Alt-Enter breaks the line, Tab completes, Up and Down recall,
-Esc interrupts, Shift-Tab changes the mode, Ctrl-L draws anew, Ctrl-D leaves;
-what is typed while the agent works is queued"""
+  /NAME         call a skill, with its arguments
+  @FILE         attach a file, an image or a folder listing; @FILE#L10-20
+Enter sends, Alt-Enter inserts a line break, Tab completes, Up and Down recall,
+Esc interrupts, Shift-Tab changes the mode, Ctrl-L redraws, Ctrl-D leaves;
+prompts typed while the agent works are queued"""
 _MOST_SESSIONS = 15
 _MOST_FILES = 200
 
 
-class Host(Protocol):
-    """The conversation as its commands see it."""
+class ChatHost(Protocol):
+    """The parts of a chat that slash commands use."""
 
     app: App
     conversation: Conversation
     terminal: Terminal
     locations: Locations
-    spent: Spent
+    usage: SessionUsage
 
     async def compact(self, focus: str) -> None:
-        """Have the session summarised."""
+        """Replace the session's messages by a summary."""
         ...
 
-    async def begin(self, session_id: str, source: str) -> None:
-        """Talk in another session from now on."""
+    async def open_session(self, session_id: str, source: str) -> None:
+        """Continue in another session from now on."""
         ...
 
 
-class Slash:
-    """Carries out commands and completes them."""
+class SlashCommands:
+    """Runs slash commands and completes them.
 
-    def __init__(self, talker: Host) -> None:
-        self._talker = talker
-        self._known: list[str] = []
-        """Sessions that were listed, to be completed."""
+    Args:
+        chat: The chat the commands act on.
+    """
+
+    def __init__(self, chat: ChatHost) -> None:
+        self._chat = chat
+        self._listed_sessions: list[str] = []
+        """Ids of listed sessions, for completion."""
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
             "mode": self._mode,
@@ -153,53 +157,52 @@ class Slash:
         }
 
     async def perform(self, line: str) -> str | None:
-        """Carry a command out; a skill comes back as what is to be said to the agent."""
+        """Run a command and return None; return the line itself if it calls a skill, to be sent as a prompt."""
         name, _, rest = (line[1:].strip() or "help").partition(" ")
         action = self._actions.get({"quit": "exit", "continue": "resume"}.get(name, name))
         try:
             if action is not None:
                 await action(rest.strip())
                 return None
-            return self._skill(line)
+            self._check_skill(line)
+            return line
         except CallwrightError as error:
             self._show(f"! {error}")
             return None
 
-    def _skill(self, line: str) -> str:
-        """A skill is said as it was typed: the conversation knows what it stands for."""
-        if self._talker.app.skills.parse_slash(line) is None:
+    def _check_skill(self, line: str) -> None:
+        if self._chat.app.skills.parse_slash(line) is None:
             name = line[1:].split(maxsplit=1)[0]
             near = get_close_matches(name, self._names(), n=1)
-            hint = f"did you mean /{near[0]}?" if near else "/help names those there are"
-            raise UsageError(f"there is no command /{name}; {hint}")
-        return line
+            hint = f"did you mean /{near[0]}?" if near else "/help lists commands"
+            raise UsageError(f"unknown command /{name}; {hint}")
 
     def complete(self, word: str) -> Sequence[str]:
-        """What a word could become: a command at the start of the line (marked ^), its argument, a file after @."""
+        """Return completions of a word: a command at the start of the line (marked ^), its argument, a file after @."""
         first, word = word.startswith("^"), word.removeprefix("^")
         if first and word.startswith("/"):
             return sorted(f"/{name}" for name in self._names() if name.startswith(word[1:]))
         if word.startswith("@"):
             return [f"@{name}" for name in self._files(word[1:])]
-        command = self._talker.terminal.editor.text.split(" ", 1)[0]
+        command = self._chat.terminal.editor.text.split(" ", 1)[0]
         return sorted(known for known in self._arguments(command) if known.startswith(word))
 
     def _names(self) -> list[str]:
-        return [*COMMANDS, *(skill.name for skill in self._talker.app.skills if skill.user_invocable)]
+        return [*COMMANDS, *(skill.name for skill in self._chat.app.skills if skill.user_invocable)]
 
     def _arguments(self, command: str) -> Sequence[str]:
-        """What can stand after a command, as far as that can be listed."""
+        """Return the known arguments of a command."""
         match command:
             case "/mode":
                 return get_args(Mode)
             case "/resume":
-                return self._known
+                return self._listed_sessions
             case _:
                 return ()
 
-    def _files(self, begun: str) -> Iterator[str]:
-        folder, _, start = begun.rpartition("/")
-        base = Path(self._talker.locations.cwd, folder)
+    def _files(self, prefix: str) -> Iterator[str]:
+        folder, _, start = prefix.rpartition("/")
+        base = Path(self._chat.locations.cwd, folder)
         try:
             entries = sorted(base.iterdir())[:_MOST_FILES]
         except OSError:
@@ -210,90 +213,90 @@ class Slash:
                 yield f"{name}/" if entry.is_dir() else name
 
     def _show(self, *lines: str) -> None:
-        terminal = self._talker.terminal
-        terminal.show(*(row for line in lines for row in filled(line, terminal.screen.width)))
+        terminal = self._chat.terminal
+        terminal.show(*(row for line in lines for row in wrap_line(line, terminal.screen.width)))
 
     async def _help(self, rest: str) -> None:
         self._show(*(f"  /{name:<12} {what}" for name, what in COMMANDS.items()), *_KEYS.splitlines())
 
     async def _mode(self, rest: str) -> None:
-        switch = self._talker.app.switch
+        switch = self._chat.app.switch
         if rest:
             switch.mode = mode_named(rest)
         self._show(f"the mode is {switch.mode}")
 
     async def _new(self, rest: str) -> None:
-        old = self._talker.conversation.session_id
-        await self._talker.conversation.end("clear")
-        await self._talker.begin(str(uuid.uuid4()), "clear")
-        self._show(f"a new session; /resume {old[:8]} goes back to the old one")
+        old = self._chat.conversation.session_id
+        await self._chat.conversation.end("clear")
+        await self._chat.open_session(str(uuid.uuid4()), "clear")
+        self._show(f"new session; /resume {old[:8]} returns to the previous one")
 
     async def _resume(self, rest: str) -> None:
         if not rest:
             await self._sessions("")
-            self._show("type /resume and how its id begins; Tab completes it")
+            self._show("type /resume and the start of an id; Tab completes it")
             return
-        wanted = await find_session(self._talker.app.agent.sessions, rest)
-        await self._talker.conversation.end("resume")
-        await self._talker.begin(wanted, "resume")
+        session_id = await find_session(self._chat.app.agent.sessions, rest)
+        await self._chat.conversation.end("resume")
+        await self._chat.open_session(session_id, "resume")
 
     async def _sessions(self, rest: str) -> None:
-        entries = await self._talker.app.agent.sessions.list(limit=_MOST_SESSIONS)
-        self._known = [entry.session_id for entry in entries]
-        width = self._talker.terminal.screen.width
+        entries = await self._chat.app.agent.sessions.list(limit=_MOST_SESSIONS)
+        self._listed_sessions = [entry.session_id for entry in entries]
+        width = self._chat.terminal.screen.width
         for entry in entries:
             self._show(f"  {entry.session_id[:12]:<12}  {one_line(entry.title, width - 18)}")
         if not entries:
-            self._show("  none yet: this one is kept from its first prompt on")
+            self._show("  no sessions yet; this one is saved with its first prompt")
 
     async def _tools(self, rest: str) -> None:
-        self._list({spec.name: spec.description for spec in self._talker.app.agent.registry.snapshot().definitions})
+        self._list({spec.name: spec.description for spec in self._chat.app.agent.registry.snapshot().definitions})
 
     def _list(self, entries: dict[str, str]) -> None:
-        """Names and the beginnings of what they are, as wide as the screen is."""
+        """Show names and the first lines of their descriptions, as wide as the screen."""
         column = max(map(len, entries), default=0)
-        room = max(self._talker.terminal.screen.width - column - 5, 20)
+        room = max(self._chat.terminal.screen.width - column - 5, 20)
         for name, what in entries.items():
             self._show(f"  {name:<{column}}  {one_line(what.strip().partition(chr(10))[0], room)}")
 
     async def _skills(self, rest: str) -> None:
-        self._list({f"/{skill.name}": skill.description for skill in self._talker.app.skills})
-        if not len(self._talker.app.skills):
-            self._show("  none here; a skill is a folder with a SKILL.md in .callwright/skills")
+        self._list({f"/{skill.name}": skill.description for skill in self._chat.app.skills})
+        if not len(self._chat.app.skills):
+            self._show("  no skills here; a skill is a folder with a SKILL.md in .callwright/skills")
 
     async def _cost(self, rest: str) -> None:
-        usage, usd = self._talker.spent.usage, self._talker.spent.usd
+        usage, usd = self._chat.usage.usage, self._chat.usage.usd
         cached = f", {usage.cache_read_tokens} from the cache" if usage.cache_read_tokens else ""
-        model = self._talker.app.agent.provider.model
-        money = f"{usd:.4f} USD" if usd is not None else f'no price is known for {model}: "prices" in the settings'
+        model = self._chat.app.agent.provider.model
+        money = f"{usd:.4f} USD" if usd is not None else f'no price for {model}; set "prices" in the settings'
         self._show(f"  {usage.input_tokens} tokens in{cached}, {usage.output_tokens} out; {money}")
 
     async def _context(self, rest: str) -> None:
-        app, session = self._talker.app, self._talker.conversation.session_id
-        self._show(*context_lines(app, await app.agent.messages(session) if await self._begun() else []))
+        app, session = self._chat.app, self._chat.conversation.session_id
+        self._show(*context_lines(app, await app.agent.messages(session) if await self._is_recorded() else []))
 
-    async def _begun(self) -> bool:
-        session = self._talker.conversation.session_id
-        return any(entry.session_id == session for entry in await self._talker.app.agent.sessions.list(limit=10_000))
+    async def _is_recorded(self) -> bool:
+        session = self._chat.conversation.session_id
+        return any(entry.session_id == session for entry in await self._chat.app.agent.sessions.list(limit=10_000))
 
-    async def _check_begun(self) -> None:
-        if not await self._begun():
-            raise UsageError("nothing was said in this session yet")
+    async def _check_recorded(self) -> None:
+        if not await self._is_recorded():
+            raise UsageError("this session has no messages yet")
 
     async def _permissions(self, rest: str) -> None:
-        self._show(*permission_lines(self._talker.app))
+        self._show(*permission_lines(self._chat.app))
 
     async def _compact(self, rest: str) -> None:
-        await self._check_begun()
-        await self._talker.compact(rest)
+        await self._check_recorded()
+        await self._chat.compact(rest)
 
     async def _export(self, rest: str) -> None:
-        await self._check_begun()
-        path = await write_copy(self._talker.app, self._talker.conversation.session_id, rest)
-        self._show(f"  written to {path}")
+        await self._check_recorded()
+        path = await export_session(self._chat.app, self._chat.conversation.session_id, rest)
+        self._show(f"  exported to {path}")
 
     async def _model(self, rest: str) -> None:
-        app = self._talker.app
+        app = self._chat.app
         if rest:
             models = app.skill_service.models
             models.own = models.get(rest)
@@ -302,4 +305,4 @@ class Slash:
         self._show(f"the model is {app.agent.provider.model}")
 
     async def _exit(self, rest: str) -> None:
-        self._talker.terminal.leave()
+        self._chat.terminal.leave()

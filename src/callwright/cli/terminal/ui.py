@@ -1,4 +1,17 @@
-"""`Terminal`: what a person sees and types. Light, so that the first prompt is there before anything else is loaded."""
+"""`Terminal`: the user interface of a conversation. Imports little, so that the first prompt appears at once.
+
+    lines that scroll away      streamed text, finished calls, dialogs
+    ------------------------
+    the text being streamed     its last rows
+    running calls               one row each
+    queued prompts
+    > the input line
+    completions
+    status line
+
+prompt_toolkit was measured instead: its first prompt takes twice as long, and after a terminal is resized its renderer
+leaves rows of earlier frames behind.
+"""
 
 import asyncio
 import os
@@ -6,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from callwright.cli.render.text import Palette, cut, visible, width_of, wrapped
+from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_columns
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
@@ -15,29 +28,30 @@ _FRAME_SECONDS = 1 / 30
 _TICK_SECONDS = 1.0
 _ESCAPE_SECONDS = 0.03
 _PASTE_SECONDS = 3.0
-_TWICE_SECONDS = 2.0
+_SECOND_INTERRUPT_SECONDS = 2.0
 _MOST_PARTIAL_ROWS = 6
 _MOST_INPUT_ROWS = 10
 _MOST_QUEUED = 3
 
 
-class Style(Protocol):
-    """How lines that were said become rows on a screen."""
+class LineStyle(Protocol):
+    """Renders lines of streamed text as rows of the screen."""
 
-    table: list[str]
+    held: list[str]
+    """Lines that are held back until the block they belong to is complete."""
 
     def rows(self, line: str, width: int) -> list[str]:
-        """The rows of one line; none while it is kept back."""
+        """Return the rows of one line; none while it is held back."""
         ...
 
     def end(self, width: int) -> list[str]:
-        """What was kept back."""
+        """Return the rows of held lines."""
         ...
 
 
-class _Plain:
+class _PlainStyle:
     def __init__(self) -> None:
-        self.table: list[str] = []
+        self.held: list[str] = []
 
     def rows(self, line: str, width: int) -> list[str]:
         return [visible(line)]
@@ -47,52 +61,57 @@ class _Plain:
 
 
 class Terminal:
-    """Lines scroll above; below stand what is under way, the input and a status line."""
+    """Shows lines, streams text, reads prompts and asks questions.
+
+    Args:
+        screen: The screen to draw on.
+        palette: The colours.
+        lines: Whether the terminal sends whole lines, not keys.
+    """
 
     def __init__(self, screen: Screen, palette: Palette, *, lines: bool = False) -> None:
         self.screen = screen
         self._lines = lines
-        """The terminal sends whole lines, not keys."""
         self.palette = palette
         self.editor = Editor()
-        self.status = "loading…"
+        self.status = "loading..."  # ASCII: other characters would load rich for their widths
         self.busy = False
-        self.style: Style = _Plain()
+        self.style: LineStyle = _PlainStyle()
         self.running: Callable[[int], Sequence[str]] = lambda width: ()
-        """Rows for the calls that are running, no wider than they are told."""
+        """Returns the rows of running calls for a width."""
         self.on_interrupt: Callable[[], None] = lambda: None
         self.on_mode: Callable[[], None] = lambda: None
-        self.edit_outside: Callable[[str], Awaitable[str | None]] | None = None
-        """Lets the person change a text in a program of their choice, where they have chosen one."""
+        self.edit_externally: Callable[[str], Awaitable[str | None]] | None = None
+        """Opens a text in the user's editor, if one is configured."""
         self.over = asyncio.Event()
         self._keys = KeyReader()
         self._partial = ""
         self._prompts: asyncio.Queue[str | None] = asyncio.Queue()
-        self._waiting: list[str] = []
+        self._queued: list[str] = []
         self._question: asyncio.Future[str | None] | None = None
         self._hint = self._draft = ""
-        self._frame: asyncio.TimerHandle | None = None
-        self._tick: asyncio.TimerHandle | None = None
-        self._settling: asyncio.TimerHandle | None = None
+        self._frame_timer: asyncio.TimerHandle | None = None
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._flush_timer: asyncio.TimerHandle | None = None
         self._interrupted_at = 0.0
         self.paused = False
-        """Somebody else has the screen."""
+        """Whether another program, such as an editor, uses the screen."""
 
-    def readable(self, descriptor: int) -> None:
-        """Take what was typed."""
+    def read_input(self, descriptor: int) -> None:
+        """Read and handle what was typed."""
         try:
             data = os.read(descriptor, 65_536)
         except OSError:
             data = b""
-        if not data:  # the terminal is gone
+        if not data:  # the terminal was closed
             self.leave()
             return
         if self._lines:
             data = data.replace(b"\n", b"\r")
-            self.screen.typed()
+            self.screen.note_echo()
         for kind, value in self._keys.feed(data):
-            self._typed(kind, value)
-        self._settle_later()
+            self._handle(kind, value)
+        self._flush_later()
         self.refresh()
 
     def show(self, *lines: str) -> None:
@@ -101,7 +120,7 @@ class Terminal:
         self.refresh()
 
     def stream(self, text: str) -> None:
-        """Add to the text that is being written; whole lines of it stay, the rest is drawn as it grows."""
+        """Add to the streamed text; whole lines stay, the last incomplete one is redrawn as it grows."""
         *lines, self._partial = (self._partial + text).split("\n")
         if lines:
             width = self.screen.width
@@ -109,13 +128,23 @@ class Terminal:
         self.refresh()
 
     def end_stream(self) -> None:
-        """Let the text stay as it is."""
+        """End the streamed text; its incomplete last line stays as it is."""
         width = self.screen.width
         partial, self._partial = self._partial, ""
         self.show(*(self.style.rows(partial, width) if partial else ()), *self.style.end(width))
 
     async def ask(self, hint: str, prefill: str = "") -> str | None:
-        """Let the person answer on the input line; None if they turned away."""
+        """Ask the user on the input line.
+
+        What was typed before the question appeared stays a draft and never answers it.
+
+        Args:
+            hint: The prompt in front of the input.
+            prefill: The text to start from.
+
+        Returns:
+            The answer; None if the user pressed Esc or left.
+        """
         if self.over.is_set():
             return None
         self._draft = self.editor.text
@@ -130,19 +159,19 @@ class Terminal:
                 self._answer(None)
 
     async def prompt(self) -> str | None:
-        """The next thing the person has said; None when they are done."""
-        said = await self._prompts.get()
-        if self._waiting:
-            self._waiting.pop(0)
-        return said
+        """Return the next prompt; None when the user leaves."""
+        prompt = await self._prompts.get()
+        if self._queued:
+            self._queued.pop(0)
+        return prompt
 
-    def say(self, text: str) -> None:
-        """Put something in line as if it had been typed."""
-        self._waiting.append(text)
+    def submit(self, text: str) -> None:
+        """Queue a prompt as if it had been typed."""
+        self._queued.append(text)
         self._prompts.put_nowait(text)
 
     def leave(self) -> None:
-        """End the conversation: whoever waits for a prompt or an answer is told that there is none."""
+        """End the conversation: pending `ask` and `prompt` calls return None."""
         self.over.set()
         self._answer(None)
         if self.busy:
@@ -150,68 +179,68 @@ class Terminal:
         self._prompts.put_nowait(None)
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does: stop what is under way, empty the line, and the second time leave."""
+        """Handle Ctrl-C: stop the run, or clear the line, or leave at the second time."""
         if self._question is None and not self.busy and not self.editor.text:
-            if time.monotonic() - self._interrupted_at < _TWICE_SECONDS:
+            if time.monotonic() - self._interrupted_at < _SECOND_INTERRUPT_SECONDS:
                 self.leave()
                 return
             self._interrupted_at = time.monotonic()
             self.show(self.palette.paint("press Ctrl-C again, or Ctrl-D, to leave", "dim"))
-        self._turn_away()
+        self._cancel()
 
     def refresh(self) -> None:
-        """Draw soon; everything that changes until then is one frame."""
-        if self._frame is None:
-            self._frame = asyncio.get_running_loop().call_later(_FRAME_SECONDS, self.draw)
+        """Draw soon; all changes until then go into one frame."""
+        if self._frame_timer is None:
+            self._frame_timer = asyncio.get_running_loop().call_later(_FRAME_SECONDS, self.draw)
 
     def draw(self) -> None:
         """Draw now."""
-        if self._frame is not None:
-            self._frame.cancel()
-            self._frame = None
+        if self._frame_timer is not None:
+            self._frame_timer.cancel()
+            self._frame_timer = None
         if self.paused:
             return
         width, height = self.screen.width, self.screen.height
-        shown, (row, column) = self._input(width, min(_MOST_INPUT_ROWS, max(height // 2, 1)))
-        below = [*self._suggested(width), self.palette.paint(cut(visible(self.status), width), "dim")]
+        shown, (row, column) = self._input_rows(width, min(_MOST_INPUT_ROWS, max(height // 2, 1)))
+        below = [*self._completion_rows(width), self.palette.paint(cut(visible(self.status), width), "dim")]
         below = below[max(0, len(shown) + len(below) - height + 1) :]
         room = height - len(shown) - len(below) - 1
-        above = self._under_way(width)[-room:] if room > 0 else []
+        above = self._live_rows(width)[-room:] if room > 0 else []
         self.screen.draw([*above, *shown, *below], (len(above) + row, column))
 
-    def _input(self, width: int, most_rows: int) -> tuple[list[str], tuple[int, int]]:
-        """The rows of the input line around the cursor, and where in them it is."""
+    def _input_rows(self, width: int, most_rows: int) -> tuple[list[str], tuple[int, int]]:
+        """Return the rows of the input line around the cursor, and the cursor's row and column in them."""
         prompt = f"{self._hint} > " if self._hint else "> "
-        before = wrapped(prompt + _typed_text(self.editor.text[: self.editor.cursor]), width)
-        rows = wrapped(prompt + _typed_text(self.editor.text), width)
+        before = wrap_columns(prompt + _visible_input(self.editor.text[: self.editor.cursor]), width)
+        rows = wrap_columns(prompt + _visible_input(self.editor.text), width)
         first = max(0, len(before) - most_rows)
         return rows[first : first + most_rows], (len(before) - 1 - first, width_of(before[-1]))
 
-    def _under_way(self, width: int) -> list[str]:
+    def _live_rows(self, width: int) -> list[str]:
         running = list(self.running(width))
-        if running and self._tick is None:  # the time they took is shown beside them
-            self._tick = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._ticked)
+        if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
+            self._tick_timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._on_tick)
         paint = self.palette.paint
-        queued = self._waiting if self.busy else []
-        waiting = [paint(cut(f"  queued: {_typed_text(text)}".replace("\n", " "), width), "dim") for text in queued]
+        queued = self._queued if self.busy else []
+        waiting = [paint(cut(f"  queued: {_visible_input(text)}".replace("\n", " "), width), "dim") for text in queued]
         if len(waiting) > _MOST_QUEUED:
             waiting[_MOST_QUEUED - 1 :] = [paint(f"  … and {len(waiting) - _MOST_QUEUED + 1} more queued", "dim")]
-        return [*self._growing(width), *running, *waiting]
+        return [*self._partial_rows(width), *running, *waiting]
 
-    def _growing(self, width: int) -> list[str]:
-        """The end of the text that is being written; whole rows are left out, so that the rest stands still."""
-        kept = [cut(line, width) for line in self.style.table[-_MOST_PARTIAL_ROWS:]]
+    def _partial_rows(self, width: int) -> list[str]:
+        """Return the last rows of the streamed text; only whole rows are dropped, so that the rest does not move."""
+        held = [cut(line, width) for line in self.style.held[-_MOST_PARTIAL_ROWS:]]
         if not self._partial:
-            return kept
+            return held
         start = max(0, len(self._partial) // width - _MOST_PARTIAL_ROWS) * width
-        rows = wrapped(visible(self._partial[start:]).replace("\t", "    "), width)
-        return [*kept, *rows][-_MOST_PARTIAL_ROWS:]
+        rows = wrap_columns(visible(self._partial[start:]).replace("\t", "    "), width)
+        return [*held, *rows][-_MOST_PARTIAL_ROWS:]
 
-    def _ticked(self) -> None:
-        self._tick = None
+    def _on_tick(self) -> None:
+        self._tick_timer = None
         self.refresh()
 
-    def _suggested(self, width: int) -> list[str]:
+    def _completion_rows(self, width: int) -> list[str]:
         found = [visible(text) for text in self.editor.suggestions]
         if not found:
             return []
@@ -221,28 +250,29 @@ class Terminal:
             row = "  ".join([*found, f"… {len(self.editor.suggestions) - len(found)} more"])
         return [self.palette.paint(cut(row, width), "dim")]
 
-    def _settle_later(self) -> None:
-        if self._settling is not None:
-            self._settling.cancel()
-            self._settling = None
-        if self._keys.undecided:
+    def _flush_later(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        # a lone escape byte may be the Esc key or the start of a sequence: only time tells
+        if self._keys.incomplete:
             seconds = _PASTE_SECONDS if self._keys.pasting else _ESCAPE_SECONDS
-            self._settling = asyncio.get_running_loop().call_later(seconds, self._settle)
+            self._flush_timer = asyncio.get_running_loop().call_later(seconds, self._flush)
 
-    def _settle(self) -> None:
-        for kind, value in self._keys.settle():
-            self._typed(kind, value)
+    def _flush(self) -> None:
+        for kind, value in self._keys.flush():
+            self._handle(kind, value)
         self.refresh()
 
-    def _typed(self, kind: str, value: str) -> None:
+    def _handle(self, kind: str, value: str) -> None:
         if kind != "key":
             (self.editor.paste if kind == "paste" else self.editor.insert)(value)
             return
         match value:
             case "enter":
-                self._entered()
+                self._enter()
             case "escape":
-                self._turn_away()
+                self._cancel()
             case "interrupt":
                 self.interrupt()
             case "end-of-input" if not self.editor.text:
@@ -256,16 +286,16 @@ class Terminal:
             case _:
                 self.editor.press(value)
 
-    def _entered(self) -> None:
+    def _enter(self) -> None:
         if self._question is not None:
-            self._answer(self.editor.whole)
+            self._answer(self.editor.full_text)
             return
         text = self.editor.take()
         if text.strip():
-            self.say(text)
+            self.submit(text)
 
     def _answer(self, text: str | None) -> None:
-        """The draft is back at once: the next key may have come together with this one."""
+        """Answer the open question and restore the draft at once: more keys may have arrived together with Enter."""
         question, self._question = self._question, None
         if question is None:
             return
@@ -275,7 +305,7 @@ class Terminal:
         self.editor.set(self._draft)
         self.refresh()
 
-    def _turn_away(self) -> None:
+    def _cancel(self) -> None:
         if self._question is not None:
             self._answer(None)
         elif self.busy:
@@ -284,6 +314,6 @@ class Terminal:
             self.editor.set("")
 
 
-def _typed_text(text: str) -> str:
-    """What stands on the input line: pasted text must not steer the terminal either."""
+def _visible_input(text: str) -> str:
+    """Escape control characters: pasted text must not control the terminal."""
     return visible(text).replace("\t", "    ")

@@ -1,0 +1,263 @@
+"""A conversation in the terminal: sends what the user types to the agent and shows what the agent does."""
+
+import argparse
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+
+from callwright.agent.results import AgentEvent, Done, ModelRetried, Stopped, TurnEnded
+from callwright.app.app import App
+from callwright.app.conversation import Conversation
+from callwright.app.costs import prices_in
+from callwright.app.locations import Locations
+from callwright.app.trust import Trust
+from callwright.cli.attachments import Attachments
+from callwright.cli.headless.input import open_questions
+from callwright.cli.main import ERROR, USAGE
+from callwright.cli.render.calls import CallLines, transcript
+from callwright.cli.render.markdown import MarkdownLines
+from callwright.cli.render.text import visible, wrap_line
+from callwright.cli.startup import resolve_session, start
+from callwright.cli.terminal.approvals import Approvals
+from callwright.cli.terminal.input import PromptHistory
+from callwright.cli.terminal.slash_commands import SlashCommands
+from callwright.cli.terminal.status import RunningCalls, SessionUsage
+from callwright.cli.terminal.ui import Terminal
+from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
+from callwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
+from callwright.providers.streaming import TappedProvider
+from callwright.tool.base import Cancellation
+
+_MODES = ("default", "auto", "plan")
+_MOST_ECHOED_LINES = 12
+
+
+async def run_chat(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Run a conversation to its end and return the exit code."""
+    try:
+        return await TerminalChat(options, terminal).run()
+    except CallwrightError as error:
+        terminal.show(*(terminal.palette.paint(line, "red") for line in f"callwright: {error}".splitlines()))
+        return USAGE if isinstance(error, UsageError) else ERROR
+
+
+class TerminalChat:
+    """Connects a terminal with the conversation of an app.
+
+    Args:
+        options: The parsed options of the command line.
+        terminal: The terminal to show on and to read prompts from.
+    """
+
+    def __init__(self, options: argparse.Namespace, terminal: Terminal) -> None:
+        self.options = options
+        self.terminal = terminal
+        self.locations = Locations.of()
+        self.usage = SessionUsage()
+        self.app: App
+        self.conversation: Conversation
+        self.slash: SlashCommands
+        self._paint = terminal.palette.paint
+        self._lines = CallLines(terminal.palette)
+        self._running = RunningCalls(terminal.palette)
+        self._approvals = Approvals(terminal, lambda: self.conversation)
+        self._cancellation: Cancellation | None = None
+        self._compacting = False
+        self._has_messages = False
+        self._history = PromptHistory(self.locations.record / "history.jsonl")
+
+    async def run(self) -> int:
+        """Start the app, then handle what is typed until the user leaves."""
+        terminal = self.terminal
+        terminal.style = MarkdownLines(terminal.palette)
+        terminal.running = self._running.rows
+        terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
+        self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
+        if not self.options.trust and not await self._ask_trust():
+            return 0
+        app = await asyncio.to_thread(
+            start, self.options, report=self._show_notice, wrap=self._tap_provider, observe=self._show_call_event
+        )
+        async with app:
+            await self._open(app)
+            while not terminal.over.is_set() and (text := await terminal.prompt()) is not None:
+                await self._handle_line(text)
+            await self.conversation.end("prompt_input_exit")
+        if self._has_messages:
+            terminal.show(f"session {self.conversation.session_id}; to continue: callwright --continue")
+        return 0
+
+    async def _open(self, app: App) -> None:
+        self.app = app
+        app.agent.ask = self._approvals.ask
+        self.slash = SlashCommands(self)
+        self.terminal.editor.complete = self.slash.complete
+        self.terminal.editor.prepend_history(self._history.read())
+        for problem in app.problems:
+            self._show_notice(problem)
+        await self.open_session(*await resolve_session(self.options, app))
+        if self.options.prompt:
+            self.terminal.submit(self.options.prompt)
+        self.show_status()
+
+    async def open_session(self, session_id: str, source: str) -> None:
+        """Continue in this session from now on; earlier messages of a resumed one are shown.
+
+        Args:
+            session_id: The session's id.
+            source: `startup`, `resume` or `clear`, as hooks receive it.
+        """
+        self.conversation = Conversation(self.app, session_id, source)
+        self.conversation.attach = Attachments(self.app, session_id, self._show_notice)
+        self.usage = SessionUsage()
+        self._has_messages = source == "resume"
+        if self._has_messages:
+            records = await self.app.agent.sessions.read(session_id)
+            self.usage.load(records, partial(prices_in, self.app.settings))
+            for text in transcript(await self.app.agent.messages(session_id)):
+                self.terminal.show(*text.splitlines())
+            if await open_questions(self.app.agent.sessions, session_id):
+                await self._follow(self.conversation.go_on(cancellation=self._new_cancellation()))
+
+    async def _ask_trust(self) -> bool:
+        """Ask whether to trust the folder if its files request something new; False if the user leaves."""
+        trust = Trust(self.locations)
+        if trust.given:
+            return True
+        self.terminal.show(self._paint(f"{self.locations.project} requests:", "bold", "yellow"))
+        self.terminal.show(*(f"  {visible(request)}" for request in trust.requests))
+        self.terminal.show("  y trust this folder · n continue without these · q leave")
+        while True:
+            answer = ((await self.terminal.ask("trust?")) or "q").strip().lower()
+            if answer in ("y", "yes"):
+                trust.give()
+            if answer in ("y", "yes", "n", "no"):
+                return True
+            if answer in ("q", "quit"):
+                return False
+
+    async def _handle_line(self, text: str) -> None:
+        self._history.add(text)
+        if text.startswith("/"):
+            prompt = await self.slash.perform(text)
+            if prompt is None:
+                self.show_status()
+                return
+        else:
+            prompt = text
+        lines = visible(text).splitlines()
+        more = len(lines) - _MOST_ECHOED_LINES
+        shown = lines if more <= 0 else [*lines[:_MOST_ECHOED_LINES], f"… {more} more lines"]
+        self.terminal.show("", *(self._paint(f"> {line}", "bold") for line in shown), "")
+        await self.send(prompt)
+
+    async def send(self, prompt: str) -> None:
+        """Send a prompt to the agent and show the run."""
+        self._has_messages = True
+        await self._follow(self.conversation.say(prompt, cancellation=self._new_cancellation()))
+
+    async def compact(self, focus: str) -> None:
+        """Replace the messages so far by a summary; the summary itself is not shown as an answer."""
+        self.terminal.busy, self._compacting = True, True
+        self.show_status()
+        try:
+            before, after = await self.conversation.compact(focus, cancellation=self._new_cancellation())
+            self.usage.context_tokens = after
+            self.terminal.show(f"  compacted from about {before} to {after} tokens")
+        finally:
+            self._compacting = False
+            self._finish_run()
+
+    def _new_cancellation(self) -> Cancellation:
+        self._cancellation = Cancellation()
+        return self._cancellation
+
+    async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
+        self.terminal.busy = True
+        self.show_status()
+        try:
+            async with aclosing(stream) as events:
+                async for event in events:
+                    self._show_agent_event(event)
+        except CallwrightError as error:
+            self._show_notice(str(error))
+        finally:
+            self._finish_run()
+
+    def _finish_run(self) -> None:
+        self.terminal.end_stream()
+        self._running.clear()
+        self.terminal.busy = False
+        self._cancellation = None
+        self.show_status()
+
+    def _show_agent_event(self, event: AgentEvent) -> None:
+        match event:
+            case TurnEnded(usage, cost=cost):
+                self.usage.update_run(usage, cost)
+                self.show_status()
+            case ModelRetried(error, attempt, seconds):
+                self._show_notice(f"{error}; attempt {attempt + 1} in {seconds:.0f} s")
+            case Done(usage=usage, cost=cost):
+                self.usage.finish_run(usage, cost)
+            case Stopped(reason=reason, usage=usage, cost=cost):
+                self.usage.finish_run(usage, cost)
+                self.terminal.end_stream()
+                self.terminal.show(self._paint(f"stopped: {reason}", "yellow"))
+            case _:
+                pass
+
+    def _tap_provider(self, provider: Provider) -> Provider:
+        return TappedProvider(provider, self._show_model_event)
+
+    def _show_model_event(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta) and not self._compacting:
+            self.terminal.stream(event.text)
+        elif isinstance(event, MessageDone):
+            self.terminal.end_stream()
+            self.usage.context_tokens = event.message.usage.total or self.usage.context_tokens
+
+    def _show_call_event(self, event: Event) -> None:
+        terminal = self.terminal
+        self._lines.width = terminal.screen.width
+        match event:
+            case CallBegan(call):
+                self._running.add(call)
+            case CallProgressed(call, report):
+                self._running.report(call, report)
+            case CallRetried(call, error, attempt, seconds):
+                self._show_notice(f"{call.name}: {error}; attempt {attempt + 1} in {seconds:.0f} s")
+            case CallEnded(outcome):
+                self._running.remove(outcome.call)
+                terminal.end_stream()
+                terminal.show(*self._lines.end_lines(outcome))
+            case _:
+                pass
+        terminal.refresh()
+
+    def _interrupt(self) -> None:
+        if self._cancellation is not None:
+            self._cancellation.cancel("interrupted by the user")
+
+    def _switch_mode(self) -> None:
+        if hasattr(self, "app"):  # Shift-Tab may be pressed while the app is still loading
+            switch = self.app.switch
+            known = _MODES.index(switch.mode) if switch.mode in _MODES else -1
+            switch.mode = _MODES[(known + 1) % len(_MODES)]
+            self.show_status()
+
+    def show_status(self) -> None:
+        """Update the status line: mode, model, tokens, cost, folder."""
+        app = self.app
+        parts = [f"{app.switch.mode} mode", app.agent.provider.model]
+        parts += self.usage.status_parts(app.agent.compaction.at_tokens if app.agent.compaction is not None else 0)
+        parts.append("esc interrupts" if self.terminal.busy else f"{self.locations.cwd.name} · /help · shift-tab mode")
+        self.terminal.status = " · ".join(parts)
+        self.terminal.refresh()
+
+    def _show_notice(self, text: str) -> None:
+        width = self.terminal.screen.width
+        rows = [row for line in f"! {visible(text)}".splitlines() for row in wrap_line(line, width)]
+        self.terminal.show(*(self._paint(row, "yellow") for row in rows))
