@@ -42,7 +42,7 @@ def names(toolset: Toolset) -> list[str]:
     return sorted(toolset.snapshot().tools)
 
 
-def test_a_prefix_goes_before_names_and_aliases() -> None:
+def test_prefix_applies_to_names_and_aliases() -> None:
     source = Registry(make("search", "find"), make("read"))
     view = prefixed(source, "github_")
     assert names(view) == ["github_read", "github_search"]
@@ -51,44 +51,44 @@ def test_a_prefix_goes_before_names_and_aliases() -> None:
     assert [spec.name for spec in view.snapshot().definitions] == ["github_read", "github_search"]
 
 
-def test_some_tools_are_renamed_and_the_others_are_the_same_objects() -> None:
+def test_renaming_keeps_other_tools_identical() -> None:
     read, write = make("read"), make("write")
     view = renamed(Registry(read, write), {"read": "show"})
     assert names(view) == ["show", "write"]
     assert view.snapshot().get("write") is write
 
 
-def test_names_may_be_swapped() -> None:
+def test_names_can_be_swapped() -> None:
     catalog = renamed(Registry(make("a"), make("b")), {"a": "b", "b": "a"}).snapshot()
     assert [catalog.tools[name].inner.name for name in "ab"] == ["b", "a"]  # type: ignore[attr-defined] - renamed
 
 
-def test_a_renamed_tool_does_not_displace_one_that_keeps_its_name() -> None:
+def test_renamed_tool_never_displaces_another() -> None:
     b = make("b")
     for source in (Registry(make("a"), b), Registry(b, make("a"))):
         assert renamed(source, {"a": "b"}).snapshot().get("b") is b
 
 
-def test_only_what_the_predicate_accepts_is_kept() -> None:
+def test_filter_keeps_accepted_tools() -> None:
     view = filtered(Registry(make("read"), make("write")), lambda spec: spec.name != "write")
     assert names(view) == ["read"]
     assert view.snapshot().get("write") is None
 
 
-def test_the_first_source_wins_a_clash() -> None:
+def test_first_source_wins_a_clash() -> None:
     local, remote = make("read"), make("read")
     assert combined(Registry(local), Registry(remote, make("more"))).snapshot().get("read") is local
     assert combined(Registry(remote), Registry(local)).snapshot().get("read") is remote
 
 
-def test_a_later_source_cannot_take_an_alias_of_an_earlier_one() -> None:
+def test_later_source_cannot_take_an_alias() -> None:
     local = make("delete_file", "remove_file")
     view = combined(Registry(local), Registry(make("remove_file"), make("other", "delete_file")))
     assert names(view) == ["delete_file", "other"]
     assert view.snapshot().get("remove_file") is view.snapshot().get("delete_file") is local
 
 
-def test_composed_toolsets_stay_alive_with_their_sources() -> None:
+def test_views_follow_their_sources() -> None:
     local, remote = Registry(make("read")), Registry(make("search"))
     view = combined(local, prefixed(filtered(remote, lambda spec: spec.name != "hidden"), "gh_"))
     seen = view.changes
@@ -99,7 +99,7 @@ def test_composed_toolsets_stay_alive_with_their_sources() -> None:
     assert view.changes > seen
 
 
-def test_a_composed_snapshot_is_the_same_object_until_a_source_changes() -> None:
+def test_view_snapshot_is_cached_until_change() -> None:
     source = Registry(make("a"))
     view = combined(prefixed(source, "x_"), source)
     before = view.snapshot()
@@ -110,7 +110,7 @@ def test_a_composed_snapshot_is_the_same_object_until_a_source_changes() -> None
     assert sorted(before.tools) == ["a", "x_a"]
 
 
-def test_revealed_tools_stay_revealed_through_every_view() -> None:
+def test_views_keep_revealed_tools() -> None:
     source = Registry(make("a"), make("late", deferred=True))
     view = combined(filtered(prefixed(source, "x_"), lambda _: True), Registry(make("b")))
     assert [spec.name for spec in view.snapshot().definitions] == ["b", "x_a"]
@@ -118,22 +118,22 @@ def test_revealed_tools_stay_revealed_through_every_view() -> None:
     assert [spec.name for spec in view.snapshot().definitions] == ["b", "x_a", "x_late"]
 
 
-def test_combining_nothing_is_an_empty_toolset() -> None:
+def test_combining_nothing_is_empty() -> None:
     assert len(combined().snapshot()) == 0
 
 
 @pytest.mark.parametrize("prefix", ["git hub_", "é_", "x" * 128])
-def test_a_prefix_no_name_can_have_is_refused_at_once(prefix: str) -> None:
+def test_invalid_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(UsageError, match="is not valid"):
         prefixed(Registry(), prefix)
 
 
-def test_a_new_name_that_is_none_is_refused_at_once() -> None:
+def test_invalid_new_name_is_refused() -> None:
     with pytest.raises(UsageError, match="is not valid"):
         renamed(Registry(), {"a": "not a name"})
 
 
-def test_a_prefix_that_makes_a_name_too_long_does_not_cost_the_other_tools() -> None:
+def test_too_long_prefixed_name_is_cut() -> None:
     source = Registry(make("a" * 127), make("a" * 126 + "b"), make("short"))
     view = prefixed(source, "server_")
     assert len(names(view)) == 3
@@ -141,7 +141,7 @@ def test_a_prefix_that_makes_a_name_too_long_does_not_cost_the_other_tools() -> 
     assert "server_short" in names(view)
 
 
-def test_a_foreign_name_does_not_cost_the_other_tools() -> None:
+def test_invalid_server_name_keeps_other_tools() -> None:
     class Server:
         changes = 0
 
@@ -173,7 +173,7 @@ DETAILED = ToolSpec(
 )
 
 
-def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
+def test_renamed_tool_delegates_to_inner() -> None:
     inner = SchemaTool(DETAILED, _echo, accesses=lambda arguments: [ReadPath(str(arguments["path"]))])
     outer = RenamedTool(inner, "outer", ("alias",))
     assert isinstance(outer, Tool)
@@ -191,14 +191,14 @@ def test_a_renamed_tool_is_the_inner_one_but_for_its_name() -> None:
         _ = outer.nothing
 
 
-def test_a_renamed_function_tool_can_still_be_called_and_copied() -> None:
+def test_renamed_tool_can_be_called_and_copied() -> None:
     outer = RenamedTool(make("inner"), "outer")
     assert copy.copy(outer).spec == outer.spec
     assert outer.traits.name == "inner"
     assert outer.direct is not None
 
 
-async def test_a_renamed_tool_runs_like_the_inner_one() -> None:
+async def test_renamed_tool_runs_like_inner() -> None:
     view = prefixed(Registry(make("read", "cat")), "x.")
     executor: Any = Executor(view)
     for name in ("x.read", "x_read", "x.cat"):

@@ -60,7 +60,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def test_installed_plugins_are_listed_without_importing_them(install: Install) -> None:
+def test_plugins_are_listed_without_import(install: Install) -> None:
     install("plugin_listed", first="hello", second="several")
     assert {"first", "second"} <= set(installed_plugins())
     assert "plugin_listed" not in sys.modules
@@ -76,27 +76,25 @@ def test_installed_plugins_are_listed_without_importing_them(install: Install) -
         ("Typed", ["typed"]),
     ],
 )
-def test_an_entry_point_gives_a_tool_a_class_several_or_a_function(
-    install: Install, value: str, names: list[str]
-) -> None:
+def test_entry_point_kinds_are_loaded(install: Install, value: str, names: list[str]) -> None:
     install("plugin_kinds", wanted=value)
     assert Registry(*load_plugins("wanted")).names() == names
 
 
-def test_only_what_is_asked_for_is_loaded(install: Install) -> None:
+def test_only_named_plugins_are_loaded(install: Install) -> None:
     install("plugin_one", one="hello")
     install("plugin_two", two="failing")
     assert [tool.spec.name for tool in load_plugins("one")] == ["hello"]
     assert "plugin_two" not in sys.modules
 
 
-def test_two_packages_may_offer_tools_under_one_name(install: Install) -> None:
+def test_two_packages_may_share_an_entry_point_name(install: Install) -> None:
     install("plugin_here", shared="hello")
     install("plugin_there", shared="bye")
     assert sorted(tool.spec.name for tool in load_plugins("shared")) == ["bye", "hello"]
 
 
-def test_an_unknown_name_is_refused_with_the_known_ones(install: Install) -> None:
+def test_unknown_plugin_lists_known_ones(install: Install) -> None:
     install("plugin_known", known="hello")
     with pytest.raises(UsageError, match=r"no installed package offers tools named 'unknown'; known names: .*known"):
         load_plugins("unknown")
@@ -111,7 +109,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(install: Install) -> Non
         ("number", "cannot be loaded"),
     ],
 )
-def test_a_broken_plugin_is_named(install: Install, value: str, said: str) -> None:
+def test_broken_plugin_is_named(install: Install, value: str, said: str) -> None:
     install("plugin_broken", broken=value)
     with pytest.raises(UsageError, match=f"'broken' .plugin_broken:{value}. {said}|'broken' .*{said}"):
         load_plugins("broken")

@@ -25,14 +25,14 @@ def make(name: str, *aliases: str, deferred: bool = False, effect: Effect = Effe
     return act
 
 
-def test_an_empty_registry_has_no_tools() -> None:
+def test_empty_registry_has_no_tools() -> None:
     registry = Registry()
     assert registry.names() == []
     assert len(registry) == 0
     assert registry.definitions() == ()
 
 
-def test_adding_is_chainable_and_looked_up_by_name() -> None:
+def test_add_is_chainable() -> None:
     read, write = make("read"), make("write")
     registry = Registry().add(write).add(read)
     assert registry.get("read") is read
@@ -45,7 +45,7 @@ def test_adding_is_chainable_and_looked_up_by_name() -> None:
         _ = registry["nonexistent"]
 
 
-def test_names_and_definitions_are_sorted_whatever_the_order_of_registration() -> None:
+def test_names_and_definitions_are_sorted() -> None:
     tools = [make(name) for name in ("write", "glob", "read", "grep", "bash", "edit")]
     random.shuffle(tools)
     registry = Registry(*tools)
@@ -54,21 +54,21 @@ def test_names_and_definitions_are_sorted_whatever_the_order_of_registration() -
     assert sorted(tool.spec.name for tool in registry) == registry.names()
 
 
-def test_typed_functions_and_hand_written_schemas_live_side_by_side() -> None:
+def test_typed_and_schema_tools_coexist() -> None:
     written = SchemaTool(ToolSpec("written", "By hand.", {"type": "object"}), _nothing)
     registry = Registry(make("typed"), written)
     assert registry.get("written") is written
     assert registry.names() == ["typed", "written"]
 
 
-def test_every_definition_has_name_description_and_schema() -> None:
+def test_definitions_are_complete() -> None:
     for spec in Registry(make("a"), make("b"), make("c")).definitions():
         assert spec.name
         assert spec.description
         assert spec.input_schema["type"] == "object"
 
 
-def test_the_same_name_replaces_in_place() -> None:
+def test_same_name_replaces_the_tool() -> None:
     first, second = make("x"), make("x")
     registry = Registry(first, make("y")).add(second)
     assert len(registry) == 2
@@ -76,14 +76,14 @@ def test_the_same_name_replaces_in_place() -> None:
     assert [tool.spec.name for tool in registry] == ["x", "y"]
 
 
-def test_a_strict_registry_refuses_the_same_name() -> None:
+def test_strict_registry_refuses_same_name() -> None:
     registry = Registry(make("x"), strict=True)
     with pytest.raises(UsageError, match="the tool 'x' exists already"):
         registry.add(make("x"))
     assert registry.changes == 1
 
 
-def test_an_alias_finds_the_tool_and_is_not_advertised() -> None:
+def test_alias_finds_tool_but_is_not_advertised() -> None:
     delete = make("delete_file", "remove_file", "rm")
     registry = Registry(delete)
     assert registry.get("remove_file") is registry.get("rm") is registry.get("delete_file") is delete
@@ -92,14 +92,14 @@ def test_an_alias_finds_the_tool_and_is_not_advertised() -> None:
     assert [spec.name for spec in registry.definitions()] == ["delete_file"]
 
 
-def test_a_word_means_one_tool_whatever_the_order_of_registration() -> None:
+def test_names_and_aliases_never_clash() -> None:
     for tools in ([make("a"), make("b", "a")], [make("b", "a"), make("a")], [make("b", "x"), make("c", "x")]):
         with pytest.raises(UsageError, match="alias"):
             Registry(*tools)
     assert Registry(make("a", "a")).get("a")
 
 
-def test_a_refused_tool_changes_nothing() -> None:
+def test_refused_tool_changes_nothing() -> None:
     registry = Registry(make("a", "x"))
     before, snapshot = registry.changes, registry.snapshot()
     with pytest.raises(UsageError):
@@ -107,7 +107,7 @@ def test_a_refused_tool_changes_nothing() -> None:
     assert (registry.changes, registry.snapshot()) == (before, snapshot)
 
 
-def test_replacing_or_removing_a_tool_frees_its_aliases() -> None:
+def test_removed_tool_frees_its_aliases() -> None:
     registry = Registry(make("a", "x")).add(make("a", "y")).add(make("b", "x"))
     assert registry.get("x") is registry.get("b")
     registry.remove("b")
@@ -116,7 +116,7 @@ def test_replacing_or_removing_a_tool_frees_its_aliases() -> None:
     assert registry.names() == ["a", "x"]
 
 
-def test_removing_gives_the_tool_back_and_an_unknown_name_is_refused() -> None:
+def test_remove_returns_tool_or_refuses_unknown() -> None:
     read = make("read")
     registry = Registry(read, make("write"))
     assert registry.remove("read") is read
@@ -125,21 +125,21 @@ def test_removing_gives_the_tool_back_and_an_unknown_name_is_refused() -> None:
         registry.remove("read")
 
 
-def test_merging_adds_every_tool_of_the_other() -> None:
+def test_merge_adds_all_tools() -> None:
     files, shell = Registry(make("read"), make("write")), Registry(make("bash"))
     assert files.merge(shell) is files
     assert files.names() == ["bash", "read", "write"]
     assert shell.names() == ["bash"]
 
 
-def test_one_tool_may_live_in_two_registries() -> None:
+def test_tool_may_be_in_two_registries() -> None:
     read = make("read")
     one, two = Registry(read), Registry(read)
     one.remove("read")
     assert two.get("read") is read
 
 
-def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
+def test_non_tool_is_refused_with_a_fix() -> None:
     def plain(path: str) -> str:
         return path
 
@@ -157,14 +157,14 @@ def test_what_is_not_a_tool_is_refused_with_a_fix() -> None:
 
 
 @pytest.mark.parametrize("name", ["not a name", "é", "x" * 129])
-def test_a_name_no_registry_could_advertise_is_refused(name: str) -> None:
+def test_invalid_tool_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not valid"):
         Registry(SchemaTool(ToolSpec(name, "Act.", {}), _nothing))
     with pytest.raises(UsageError, match="is not valid"):
         Registry(SchemaTool(ToolSpec("a", "Act.", {}, aliases=(name,)), _nothing))
 
 
-def test_definitions_are_the_same_object_until_something_changes() -> None:
+def test_definitions_are_cached_until_change() -> None:
     registry = Registry(make("read"), make("write"))
     before = registry.definitions()
     registry.get("read")
@@ -175,7 +175,7 @@ def test_definitions_are_the_same_object_until_something_changes() -> None:
     assert before[0] is registry.definitions()[1]
 
 
-def test_adding_a_tool_does_not_derive_its_schema() -> None:
+def test_add_does_not_derive_the_schema() -> None:
     read = make("read")
     registry = Registry(read)
     registry.get("read")
@@ -184,7 +184,7 @@ def test_adding_a_tool_does_not_derive_its_schema() -> None:
     assert vars(read)["_spec"] is not None
 
 
-def test_deferred_tools_are_found_but_shown_only_once_revealed_after_the_others() -> None:
+def test_deferred_tools_are_shown_after_reveal() -> None:
     registry = Registry(make("b"), make("a_late", deferred=True), make("c_late", deferred=True), make("a"))
     assert [spec.name for spec in registry.definitions()] == ["a", "b"]
     assert registry.get("c_late") is not None
@@ -198,7 +198,7 @@ def test_deferred_tools_are_found_but_shown_only_once_revealed_after_the_others(
     assert [spec.name for spec in registry.add(make("c_late", deferred=True)).definitions()] == ["a", "b", "a_late"]
 
 
-def test_listeners_hear_every_change_until_they_leave() -> None:
+def test_listeners_are_called_until_unsubscribed() -> None:
     heard: list[ToolsChanged] = []
     registry = Registry(make("old"))
     leave = registry.subscribe(heard.append)
@@ -211,7 +211,7 @@ def test_listeners_hear_every_change_until_they_leave() -> None:
     assert registry.changes == 5
 
 
-def test_a_listener_may_look_at_the_changed_registry() -> None:
+def test_listener_sees_the_changed_registry() -> None:
     registry = Registry()
     seen: list[list[str]] = []
     registry.subscribe(lambda _: seen.append([spec.name for spec in registry.definitions()]))
@@ -219,7 +219,7 @@ def test_a_listener_may_look_at_the_changed_registry() -> None:
     assert seen == [["a"], ["a", "b"]]
 
 
-def test_a_snapshot_does_not_change_with_the_registry() -> None:
+def test_snapshot_is_immutable() -> None:
     registry = Registry(make("a"), make("b"))
     catalog = registry.snapshot()
     assert registry.snapshot() is catalog
@@ -235,7 +235,7 @@ def test_a_snapshot_does_not_change_with_the_registry() -> None:
         catalog.tools["x"] = make("x")  # type: ignore[index] - that it is refused is the point
 
 
-def test_a_change_made_by_another_thread_is_never_lost() -> None:
+def test_concurrent_change_is_never_lost() -> None:
     registry = Registry()
     stop = threading.Event()
 
@@ -256,14 +256,14 @@ def test_a_change_made_by_another_thread_is_never_lost() -> None:
             watcher.join()
 
 
-def test_a_wire_name_finds_its_tool_and_beats_an_alias() -> None:
+def test_wire_name_beats_alias() -> None:
     dotted, other = make("fs.read"), make("show", "fs_read")
     registry = Registry(dotted, other)
     assert registry.snapshot().wire_names["fs.read"] == "fs_read"
     assert registry.get("fs_read") is dotted
 
 
-def test_nearest_names_are_offered_without_regard_to_case_or_dashes() -> None:
+def test_nearest_ignores_case_and_dashes() -> None:
     catalog = Registry(make("read_file", "cat_file"), make("write_file"), make("bash")).snapshot()
     assert catalog.nearest("Read-File")[0] == "read_file"
     assert catalog.nearest("cat_fil")[0] == "read_file"
@@ -271,14 +271,14 @@ def test_nearest_names_are_offered_without_regard_to_case_or_dashes() -> None:
     assert catalog.nearest("x" * 1_000_000) == []
 
 
-def test_tools_are_filtered_by_what_they_claim() -> None:
+def test_tools_are_filtered_by_spec() -> None:
     registry = Registry(*(make(name, effect=Effect.READ) for name in ("read", "glob", "grep")), make("write"))
     reading = sorted(tool.spec.name for tool in registry if tool.spec.annotations.effect is Effect.READ)
     assert reading == ["glob", "grep", "read"]
     assert registry["write"].spec.annotations == Annotations()
 
 
-def test_the_tokens_of_definitions_are_estimated() -> None:
+def test_definition_tokens_are_estimated() -> None:
     small, large = Registry(make("a")), Registry(*(make(f"t{number}") for number in range(10)))
     assert 0 < small.snapshot().definition_tokens < large.snapshot().definition_tokens
 
@@ -296,7 +296,7 @@ print(sorted(registry.snapshot().wire_names.items()))
 """
 
 
-def test_definitions_and_wire_names_are_the_same_in_every_process() -> None:
+def test_definitions_do_not_depend_on_hash_seed() -> None:
     seen = {
         subprocess.run(
             [sys.executable, "-c", SEEDED], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -306,7 +306,7 @@ def test_definitions_and_wire_names_are_the_same_in_every_process() -> None:
     assert len(seen) == 1
 
 
-def test_ten_thousand_tools_are_as_easy_as_ten() -> None:
+def test_registry_scales_to_ten_thousand_tools() -> None:
     schema = {"type": "object"}
     tools = [SchemaTool(ToolSpec(f"t.{number}", "Act.", schema), _nothing) for number in range(10_000)]
     registry = Registry(*tools)

@@ -54,20 +54,20 @@ def names(hits: list[Hit]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tool_is_first_when_called_by_its_name(name: str) -> None:
+def test_tool_name_query_ranks_first(name: str) -> None:
     assert INDEX.search(name)[0].name == name
     assert INDEX.search(name.replace("_", " "))[0].name == name
     assert INDEX.search(name.upper() if "_" in name else name)[0].name == name
 
 
-def test_a_name_inside_a_sentence_puts_its_tool_first() -> None:
+def test_identifier_in_sentence_ranks_first() -> None:
     hits = INDEX.search(
         "the weather page is broken, list what is open, then use `github.create_issue` on the repository"
     )
     assert hits[0].name == "github.create_issue"
 
 
-def test_an_ordinary_word_that_is_also_a_name_does_not_win_a_sentence() -> None:
+def test_plain_word_in_sentence_is_not_a_name() -> None:
     assert INDEX.search("search the pull requests of the repository")[0].name == "github.list_pull_requests"
 
 
@@ -87,7 +87,7 @@ def test_an_ordinary_word_that_is_also_a_name_does_not_win_a_sentence() -> None:
         ("help me", "help"),
     ],
 )
-def test_a_tool_is_found_by_what_it_says_or_means(query: str, name: str) -> None:
+def test_tool_is_found_by_words_and_synonyms(query: str, name: str) -> None:
     assert INDEX.search(query)[0].name == name
 
 
@@ -104,42 +104,42 @@ def test_a_tool_is_found_by_what_it_says_or_means(query: str, name: str) -> None
         ("createissue", "github.create_issue"),
     ],
 )
-def test_slips_and_parts_of_words_are_forgiven(query: str, name: str) -> None:
+def test_typos_and_partial_words_match(query: str, name: str) -> None:
     assert INDEX.search(query)[0].name == name
 
 
-def test_a_word_spelled_right_beats_one_that_is_merely_near() -> None:
+def test_exact_word_beats_similar_word() -> None:
     index = ToolIndex([_spec("form_fill", "Fill a form."), _spec("farm_plan", "Plan a farm.")])
     assert names(index.search("farm")) == ["farm_plan"]
 
 
-def test_every_part_of_a_long_request_is_heard() -> None:
+def test_every_sentence_of_a_request_counts() -> None:
     request = (
         "Look up the current weather at the place I travel to. Then send an email. Finally convert currency amounts."
     )
     assert set(names(INDEX.search(request, 3))) == {"get_current_weather", "send_email", "convert_currency"}
 
 
-def test_a_request_that_shares_nothing_finds_nothing() -> None:
+def test_unrelated_request_finds_nothing() -> None:
     assert INDEX.search("zzz qqq") == []
     assert INDEX.search("") == []
     assert INDEX.search("?!") == []
 
 
 @pytest.mark.parametrize("k", [-1, 0, 1, 2, 5])
-def test_at_most_k_tools_come_best_first(k: int) -> None:
+def test_at_most_k_results_best_first(k: int) -> None:
     hits = INDEX.search("list the files of the repository folder", k)
     assert len(hits) == max(k, 0)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_the_reason_names_the_words_that_matched() -> None:
+def test_why_names_the_matching_words() -> None:
     assert INDEX.search("weather in fahrenheit")[0].why == "name: weather; text: fahrenheit"
     assert "remove ~ delete" in INDEX.search("remove that file")[0].why
     assert "wether ~ weather" in INDEX.search("wether")[0].why
 
 
-def test_a_replaced_tool_is_found_by_its_new_words_only() -> None:
+def test_replaced_tool_is_found_by_new_words_only() -> None:
     index = ToolIndex(SPECS)
     assert index.search("weather")
     index.add(_spec("get_current_weather", "Tides at a harbour.", {"type": "object"}))
@@ -148,7 +148,7 @@ def test_a_replaced_tool_is_found_by_its_new_words_only() -> None:
     assert len(index) == len(SPECS)
 
 
-def test_a_removed_tool_is_not_found_and_cannot_be_removed_twice() -> None:
+def test_removed_tool_is_not_found() -> None:
     index = ToolIndex(SPECS)
     index.remove("search")
     assert index.search("search the web") == []
@@ -162,7 +162,7 @@ _QUERIES = st.sampled_from(
 
 
 @given(st.lists(st.sampled_from(SPECS), unique_by=lambda spec: spec.name), _QUERIES)
-def test_adding_and_removing_tools_restores_the_answers(extra: list[ToolSpec], query: str) -> None:
+def test_add_then_remove_restores_results(extra: list[ToolSpec], query: str) -> None:
     index = ToolIndex(spec for spec in SPECS if spec not in extra)
     before = index.search(query)
     for spec in extra:
@@ -174,21 +174,21 @@ def test_adding_and_removing_tools_restores_the_answers(extra: list[ToolSpec], q
 
 
 @given(st.permutations(SPECS), _QUERIES)
-def test_the_order_of_the_tools_does_not_matter(specs: list[ToolSpec], query: str) -> None:
+def test_results_ignore_order_of_adding(specs: list[ToolSpec], query: str) -> None:
     assert ToolIndex(specs).search(query) == INDEX.search(query)
 
 
 @given(st.text(), st.integers(-2, 20))
-def test_any_text_may_be_searched_for(query: str, k: int) -> None:
+def test_any_text_can_be_searched(query: str, k: int) -> None:
     assert len(INDEX.search(query, k)) <= max(k, 0)
 
 
 @given(st.text("abcXYZ019_-.", min_size=1, max_size=20))
-def test_a_tool_of_any_name_is_found_by_it(name: str) -> None:
+def test_any_tool_name_finds_its_tool(name: str) -> None:
     assert ToolIndex([*SPECS, _spec(name, "Something else entirely.")]).search(name)[0].name == name
 
 
-def test_hash_seeds_do_not_change_the_answers() -> None:
+def test_results_do_not_depend_on_hash_seed() -> None:
     program = (
         "from callwright.core.spec import ToolSpec\n"
         "from callwright.registry.search.index import ToolIndex\n"
@@ -205,7 +205,7 @@ def test_hash_seeds_do_not_change_the_answers() -> None:
     assert len(answers) == 1
 
 
-def test_threads_may_search_while_tools_come_and_go() -> None:
+def test_index_is_thread_safe() -> None:
     index = ToolIndex(SPECS)
     failures: list[Exception] = []
 
@@ -227,7 +227,7 @@ def test_threads_may_search_while_tools_come_and_go() -> None:
     assert failures == []
 
 
-def test_thousands_of_tools_share_words_without_crowding_out_the_right_one() -> None:
+def test_shared_words_do_not_hide_the_right_tool() -> None:
     nouns = [f"{first}{second}" for first in "bcdfghjklmnpqrst" for second in ("adget", "opsule", "imbret", "ulvane")]
     specs = [_spec(f"list_{noun}_{other}", f"List every {noun} with its {other}.") for noun in nouns for other in nouns]
     index = ToolIndex(specs)

@@ -33,7 +33,7 @@ _SPECS = [
 ]
 
 
-def test_a_tool_close_in_meaning_beats_one_that_shares_a_common_word() -> None:
+def test_meaning_beats_a_common_word() -> None:
     hits = [Hit("send", 2.0, "text: me"), Hit("weather", 1.9, "text: it")]
     assert [hit.name for hit in fuse(hits, {"send": 0.1, "weather": 0.7, "far": 0.05}, set(), 3)] == [
         "weather",
@@ -42,12 +42,12 @@ def test_a_tool_close_in_meaning_beats_one_that_shares_a_common_word() -> None:
     ]
 
 
-def test_a_tool_called_by_its_name_stays_first_whatever_it_means() -> None:
+def test_named_tool_stays_first() -> None:
     hits = [Hit("send", 9.0, "name: send"), Hit("weather", 1.0, "")]
     assert fuse(hits, {"send": -0.2, "weather": 0.9}, {"send"}, 1)[0].name == "send"
 
 
-def test_the_reason_tells_words_from_meaning() -> None:
+def test_why_separates_words_and_meaning() -> None:
     near = {"send": 0.5, "far": 0.25}
     assert [hit.why for hit in fuse([Hit("send", 1.0, "name: send")], near, set(), 2)] == [
         "name: send; meaning: 0.50",
@@ -55,11 +55,11 @@ def test_the_reason_tells_words_from_meaning() -> None:
     ]
 
 
-def test_words_alone_decide_where_nothing_is_near() -> None:
+def test_words_decide_without_similarity() -> None:
     assert fuse([Hit("send", 1.0, "")], {"far": -0.1, "send": -0.3}, set(), 1)[0].name == "send"
 
 
-def test_a_tool_is_found_by_meaning_when_no_word_is_shared() -> None:
+def test_tool_is_found_by_meaning() -> None:
     pytest.importorskip("numpy")
     index = SemanticIndex(_SPECS, _by_topic)
     assert index.search("do I need an umbrella?")[0].name == "get_weather"
@@ -67,7 +67,7 @@ def test_a_tool_is_found_by_meaning_when_no_word_is_shared() -> None:
     assert index.search("send_email")[0].name == "send_email"
 
 
-def test_tools_come_and_go_from_both_halves() -> None:
+def test_add_and_remove_apply_to_both_indexes() -> None:
     pytest.importorskip("numpy")
     index = SemanticIndex(_SPECS[:2], _by_topic)
     before = index.search("umbrella and letter")
@@ -80,7 +80,7 @@ def test_tools_come_and_go_from_both_halves() -> None:
     assert len(index) == 2
 
 
-def test_only_tools_that_say_something_new_are_embedded() -> None:
+def test_only_new_texts_are_embedded() -> None:
     pytest.importorskip("numpy")
     seen: list[str] = []
 
@@ -96,7 +96,7 @@ def test_only_tools_that_say_something_new_are_embedded() -> None:
     assert seen == ["send email: Send an email.", "rain"]
 
 
-def test_nothing_to_find_finds_nothing() -> None:
+def test_empty_index_or_query_finds_nothing() -> None:
     assert SemanticIndex([], _by_topic).search("rain") == []
     assert SemanticIndex(_SPECS, _by_topic).search("?") == []
     assert SemanticIndex(_SPECS, _by_topic).search("rain", 0) == []

@@ -86,7 +86,7 @@ async def outcomes(app: App, session: str = "s") -> list[Completed | Failed]:
     return [outcome for message in messages if isinstance(message, ToolMessage) for outcome in message.outcomes]
 
 
-async def test_the_user_s_own_skill_is_granted_its_tools_while_it_is_used(desk: Desk, home: Path, write: Write) -> None:
+async def test_user_skill_gets_its_tools_while_used(desk: Desk, home: Path, write: Write) -> None:
     write("make", "Make it.", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
     app = desk.app(use("make"), run_it(), "done", run_it())
     assert isinstance(await desk.say(app, "make it"), Done)
@@ -96,7 +96,7 @@ async def test_the_user_s_own_skill_is_granted_its_tools_while_it_is_used(desk: 
     assert not desk.made
 
 
-async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk: Desk, write: Write) -> None:
+async def test_project_skill_gets_no_tools_before_consent(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     app = desk.app(use("make"), "asked for approval")
     assert "this folder is not trusted" in app.problems[0]
@@ -105,7 +105,7 @@ async def test_a_project_s_skill_is_granted_nothing_before_a_person_agreed(desk:
     assert not desk.made
 
 
-async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(desk: Desk, write: Write) -> None:
+async def test_project_skill_gets_only_agreed_tools(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)")
     Trust(desk.locations).give()
     app = desk.app(use("make"), "done")
@@ -123,7 +123,7 @@ async def test_a_project_s_skill_is_granted_what_was_agreed_to_and_nothing_new(d
     assert not desk.made
 
 
-async def test_a_skill_that_changes_while_the_app_runs_keeps_no_grant(desk: Desk, write: Write) -> None:
+async def test_changed_skill_loses_its_grant(desk: Desk, write: Write) -> None:
     write("make", "Make it.", "allowed-tools: Bash(git log *)")
     Trust(desk.locations).give()
     app = desk.app(use("make"), run_it(), "done")
@@ -143,7 +143,7 @@ async def test_a_skill_that_changes_while_the_app_runs_keeps_no_grant(desk: Desk
     ids=["ask", "deny", "plan mode"],
 )
 @pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
-async def test_a_grant_never_beats_an_ask_a_deny_or_plan_mode(
+async def test_grant_never_overrides_ask_deny_or_plan_mode(
     desk: Desk, home: Path, write: Write, settings: str, mode: str, typed: bool
 ) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
@@ -154,7 +154,7 @@ async def test_a_grant_never_beats_an_ask_a_deny_or_plan_mode(
     assert not desk.made
 
 
-async def test_a_grant_holds_in_the_session_that_uses_the_skill_only(desk: Desk, home: Path, write: Write) -> None:
+async def test_grant_is_limited_to_its_session(desk: Desk, home: Path, write: Write) -> None:
     write("make", "Make it.", "allowed-tools: Bash(./make.sh)", base=home / ".claude" / "skills")
     app = desk.app()
     skill = app.skills.get("make")
@@ -168,7 +168,7 @@ async def test_a_grant_holds_in_the_session_that_uses_the_skill_only(desk: Desk,
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
 
 
-async def test_tools_a_skill_does_without_are_denied_while_it_is_used(desk: Desk, write: Write) -> None:
+async def test_disallowed_tools_are_denied_while_skill_is_used(desk: Desk, write: Write) -> None:
     write("look", "Only look.", "disallowed-tools: Bash")
     settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
     app = desk.app(use("look"), run_it(), "looked", run_it(), "made", settings=settings)
@@ -180,7 +180,7 @@ async def test_tools_a_skill_does_without_are_denied_while_it_is_used(desk: Desk
     assert desk.made
 
 
-async def test_a_person_s_slash_line_becomes_the_skills_text_with_commands_judged(desk: Desk, write: Write) -> None:
+async def test_slash_line_expands_to_skill_text(desk: Desk, write: Write) -> None:
     write("look", "Look at $ARGUMENTS: !`echo seen` !`touch owned`")
     app = desk.app("ok")
     assert isinstance(await desk.say(app, "/look src and more"), Done)
@@ -189,7 +189,7 @@ async def test_a_person_s_slash_line_becomes_the_skills_text_with_commands_judge
     assert not (desk.project / "owned").exists()
 
 
-async def test_several_skills_can_be_called_in_one_line(desk: Desk, write: Write) -> None:
+async def test_several_skills_in_one_line(desk: Desk, write: Write) -> None:
     write("terse", "Be terse.")
     write("review", "Review $ARGUMENTS.")
     write("hidden", "Hidden.", "user-invocable: false")
@@ -202,7 +202,7 @@ async def test_several_skills_can_be_called_in_one_line(desk: Desk, write: Write
 
 
 @pytest.mark.parametrize("text", ["/hidden go", "/nowhere", "/etc/passwd is odd", "see /review"])
-async def test_what_calls_no_skill_is_said_as_it_is(desk: Desk, write: Write, text: str) -> None:
+async def test_prompt_without_skill_is_unchanged(desk: Desk, write: Write, text: str) -> None:
     write("review", "Review.")
     write("hidden", "Hidden.", "user-invocable: false")
     app = desk.app("ok")
@@ -241,7 +241,7 @@ async def test_typed_marker_reaches_the_model_whole(desk: Desk, marker: str) -> 
     assert await first_said(app) == f"first{marker}second"
 
 
-async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Desk, write: Write) -> None:
+async def test_skill_attaches_readable_files(desk: Desk, write: Write) -> None:
     (desk.project / "style.md").write_text("Be kind.")
     (desk.project / "secret.pem").write_text("hunter2")
     write(
@@ -258,7 +258,7 @@ async def test_files_named_in_a_skill_come_with_it_if_they_may_be_read(desk: Des
     assert "touch made" not in said  # neither code nor what a command prints names a file
 
 
-async def test_a_file_that_came_along_with_the_prompt_comes_once(desk: Desk, write: Write) -> None:
+async def test_attached_file_is_not_repeated(desk: Desk, write: Write) -> None:
     (desk.project / "a.py").write_text("print(1)")
     (desk.project / "style.md").write_text("Be kind.")
     write("review", "Review $ARGUMENTS by @style.md.")
@@ -274,7 +274,7 @@ async def test_a_file_that_came_along_with_the_prompt_comes_once(desk: Desk, wri
     assert second == prompt[1]
 
 
-async def test_the_model_s_use_of_a_skill_brings_its_files_too(desk: Desk, write: Write) -> None:
+async def test_skill_loaded_by_model_attaches_files(desk: Desk, write: Write) -> None:
     (desk.project / "style.md").write_text("Be kind.")
     write("review", "Follow @style.md.")
     app = desk.app(use("review"), "ok")
@@ -282,7 +282,7 @@ async def test_the_model_s_use_of_a_skill_brings_its_files_too(desk: Desk, write
     assert "Be kind." in (await outcomes(app))[0].text
 
 
-async def test_a_forked_skill_runs_as_an_agent_with_its_own_grants(desk: Desk, home: Path, write: Write) -> None:
+async def test_forked_skill_has_its_own_grants(desk: Desk, home: Path, write: Write) -> None:
     fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
     write("make", "Make it.", *fields, base=home / ".claude" / "skills")
     app = desk.app(use("make"), run_it(), "it is made", "the agent says it is made", run_it())
@@ -295,7 +295,7 @@ async def test_a_forked_skill_runs_as_an_agent_with_its_own_grants(desk: Desk, h
     assert not desk.made
 
 
-async def test_what_a_forked_skill_is_granted_is_not_the_conversation_s(desk: Desk, home: Path, write: Write) -> None:
+async def test_forked_skill_grant_does_not_leak(desk: Desk, home: Path, write: Write) -> None:
     fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
     write("make", "Make it.", *fields, base=home / ".claude" / "skills")
     app = desk.app(use("make"), "I would rather not", run_it())
@@ -303,7 +303,7 @@ async def test_what_a_forked_skill_is_granted_is_not_the_conversation_s(desk: De
     assert not desk.made
 
 
-async def test_an_agent_a_person_started_reads_nothing_that_is_forbidden(desk: Desk, write: Write) -> None:
+async def test_forked_skill_cannot_read_denied_files(desk: Desk, write: Write) -> None:
     (desk.project / "secret.pem").write_text("hunter2")
     write("look", "Look.", "context: fork", "agent: Explore")
 
@@ -318,9 +318,7 @@ async def test_an_agent_a_person_started_reads_nothing_that_is_forbidden(desk: D
 
 
 @pytest.mark.parametrize("rule", ["deny", "ask"])
-async def test_a_forked_skill_keeps_to_the_rules_of_the_conversation(
-    desk: Desk, home: Path, write: Write, rule: str
-) -> None:
+async def test_forked_skill_obeys_conversation_rules(desk: Desk, home: Path, write: Write, rule: str) -> None:
     fields = ("context: fork", "allowed-tools: Bash(./make.sh)")
     write("make", "Make it.", *fields, base=home / ".claude" / "skills")
     settings = f'{{"permissions": {{"{rule}": ["Bash(./make.sh)"]}}}}'
@@ -330,7 +328,7 @@ async def test_a_forked_skill_keeps_to_the_rules_of_the_conversation(
         assert not desk.made
 
 
-async def test_a_person_can_call_a_forked_skill(desk: Desk, write: Write) -> None:
+async def test_user_can_call_forked_skill(desk: Desk, write: Write) -> None:
     write("research", "Find out about $ARGUMENTS.", "context: fork")
     app = desk.app("bees dance", "I see")
     await desk.say(app, "/research bees")
@@ -339,9 +337,7 @@ async def test_a_person_can_call_a_forked_skill(desk: Desk, write: Write) -> Non
 
 
 @pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
-async def test_an_agent_that_explores_changes_nothing_whatever_is_allowed(
-    desk: Desk, write: Write, typed: bool
-) -> None:
+async def test_explore_agent_never_writes(desk: Desk, write: Write, typed: bool) -> None:
     write("look", "Look around.", "context: fork", "agent: Explore")
     settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
     looking = (run_it(), run_it("list"), "looked", "ok")
@@ -350,7 +346,7 @@ async def test_an_agent_that_explores_changes_nothing_whatever_is_allowed(
     assert not desk.made
 
 
-async def test_an_agent_nobody_knows_is_refused_by_name(desk: Desk, write: Write) -> None:
+async def test_unknown_agent_is_refused_by_name(desk: Desk, write: Write) -> None:
     write("look", "Look around.", "context: fork", "agent: wizard")
     result = await desk.say(desk.app(), "/look")
     assert isinstance(result, Stopped)
@@ -366,7 +362,7 @@ def models(own: ScriptedProvider, **others: ScriptedProvider) -> Models:
     return Models(own, open_model)
 
 
-async def test_a_skill_s_model_answers_until_the_person_speaks_again(desk: Desk, home: Path, write: Write) -> None:
+async def test_skill_model_lasts_until_next_prompt(desk: Desk, home: Path, write: Write) -> None:
     write("think", "Think.", "model: deep", base=home / ".claude" / "skills")
     own, deep = ScriptedProvider(use("think"), "plain again"), ScriptedProvider("thought", model="deep")
     app = desk.app(models=models(own, deep=deep))
@@ -376,7 +372,7 @@ async def test_a_skill_s_model_answers_until_the_person_speaks_again(desk: Desk,
     assert (thought.text, plain.text) == ("thought", "plain again")
 
 
-async def test_a_forked_skill_s_agent_has_the_skill_s_model(desk: Desk, home: Path, write: Write) -> None:
+async def test_forked_skill_uses_its_model(desk: Desk, home: Path, write: Write) -> None:
     write("think", "Think.", "model: deep", "context: fork", base=home / ".claude" / "skills")
     own, deep = ScriptedProvider(use("think"), "so it is"), ScriptedProvider("thought", model="deep")
     app = desk.app(models=models(own, deep=deep))
@@ -385,7 +381,7 @@ async def test_a_forked_skill_s_agent_has_the_skill_s_model(desk: Desk, home: Pa
     deep.assert_used_up()
 
 
-async def test_a_model_that_nobody_could_watch_is_not_switched_to(desk: Desk, home: Path, write: Write) -> None:
+async def test_unobservable_model_is_not_used(desk: Desk, home: Path, write: Write) -> None:
     write("think", "Think.", "model: http://127.0.0.1:9/v1#deep", base=home / ".claude" / "skills")
     app = desk.app(use("think"), "thought here")
     result = await desk.say(app, "think")
@@ -395,7 +391,7 @@ async def test_a_model_that_nobody_could_watch_is_not_switched_to(desk: Desk, ho
 
 
 @pytest.mark.parametrize("where", ["project", "user"])
-async def test_a_model_nobody_agreed_to_or_knows_is_not_asked(desk: Desk, home: Path, write: Write, where: str) -> None:
+async def test_unapproved_or_unknown_model_is_not_used(desk: Desk, home: Path, write: Write, where: str) -> None:
     base = home / ".claude" / "skills" if where == "user" else None
     write("think", "Think.", f"model: {'elsewhere' if where == 'project' else 'haiku'}", base=base)
     own, other = ScriptedProvider(use("think"), "thought here"), ScriptedProvider("sent away")
@@ -406,7 +402,7 @@ async def test_a_model_nobody_agreed_to_or_knows_is_not_asked(desk: Desk, home: 
     assert "which is not used" in desk.told[0]
 
 
-async def test_a_skill_for_certain_files_is_offered_when_one_is_touched(desk: Desk, write: Write) -> None:
+async def test_path_skill_is_offered_after_matching_file(desk: Desk, write: Write) -> None:
     (desk.project / "src").mkdir()
     (desk.project / "src" / "a.ts").write_text("let a = 1")
     write("typescript", "Strictly.", 'paths: "src/**/*.{ts,tsx}"')
@@ -422,7 +418,7 @@ async def test_a_skill_for_certain_files_is_offered_when_one_is_touched(desk: De
     assert "typescript" not in third.text
 
 
-async def test_skills_in_a_folder_below_are_found_when_a_file_there_is_touched(desk: Desk, write: Write) -> None:
+async def test_nested_skill_is_found_when_file_is_touched(desk: Desk, write: Write) -> None:
     inner = desk.project / "packages" / "web"
     write("deploy-web", "!`./make.sh`", "allowed-tools: Bash(./make.sh)", base=inner / ".claude" / "skills")
     (inner / "a.ts").write_text("let a = 1")
@@ -436,7 +432,7 @@ async def test_skills_in_a_folder_below_are_found_when_a_file_there_is_touched(d
     assert not desk.made  # what turns up on the way is never granted anything
 
 
-async def test_a_folder_that_cannot_be_looked_into_costs_no_call_its_outcome(desk: Desk) -> None:
+async def test_unreadable_folder_does_not_fail_the_call(desk: Desk) -> None:
     class Barred(Skills):
         def visit(self, path: object) -> tuple[Skill, ...]:
             raise PermissionError(f"{path} is barred")
@@ -447,7 +443,7 @@ async def test_a_folder_that_cannot_be_looked_into_costs_no_call_its_outcome(des
     assert isinstance(outcome, Completed) and "touch made" in outcome.text
 
 
-async def test_folders_of_code_others_wrote_hold_no_skills(desk: Desk, write: Write) -> None:
+async def test_third_party_folders_hold_no_skills(desk: Desk, write: Write) -> None:
     inner = desk.project / "node_modules" / "left-pad"
     write("pad", "Pad.", base=inner / ".claude" / "skills")
     (inner / "a.js").write_text("pad()")
@@ -457,7 +453,7 @@ async def test_folders_of_code_others_wrote_hold_no_skills(desk: Desk, write: Wr
     assert app.skills.get("pad") is None
 
 
-async def test_what_turns_up_on_the_way_replaces_no_skill_that_is_known(desk: Desk, home: Path, write: Write) -> None:
+async def test_nested_skill_never_replaces_known_skill(desk: Desk, home: Path, write: Write) -> None:
     write("review", "Mine.", base=home / ".claude" / "skills")
     write("review", "Theirs.", base=desk.project / "sub" / ".claude" / "skills")
     app = desk.app()
@@ -466,15 +462,13 @@ async def test_what_turns_up_on_the_way_replaces_no_skill_that_is_known(desk: De
     assert kept is not None and kept.scope == "user"
 
 
-async def test_a_skill_that_cannot_be_used_is_among_the_problems(desk: Desk, write: Write) -> None:
+async def test_unusable_skill_is_a_problem(desk: Desk, write: Write) -> None:
     folder = write("review", "Review.", "context: knife")
     (problem,) = desk.app().problems
     assert problem == f"{folder / 'SKILL.md'}:4: context must be fork or inline, not 'knife'"
 
 
-async def test_a_skill_for_people_is_not_listed_to_the_model_and_one_for_the_model_not_typed(
-    desk: Desk, write: Write
-) -> None:
+async def test_invocation_flags_limit_user_and_model(desk: Desk, write: Write) -> None:
     write("release", "Release.", "disable-model-invocation: true")
     app = desk.app(use("release"), "ok")
     assert "release" not in app.agent.system
@@ -486,7 +480,7 @@ async def test_a_skill_for_people_is_not_listed_to_the_model_and_one_for_the_mod
     assert await first_said(typed) == "Release."
 
 
-async def test_a_person_is_asked_about_what_a_skill_they_typed_wants(desk: Desk, write: Write) -> None:
+async def test_typed_skill_command_asks_for_approval(desk: Desk, write: Write) -> None:
     write("make", "!`./make.sh`")
     asked: list[str] = []
 

@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "examples" / "skills").iterdir()), ids=lambda folder: folder.name)
-def test_the_example_skills_are_sound(folder: Path) -> None:
+def test_example_skills_are_valid(folder: Path) -> None:
     assert check_skill(folder).name == check_skill(folder / "SKILL.md").name == folder.name
 
 
-def test_a_sound_skill_passes_with_links_and_commands(write: Write) -> None:
+def test_valid_skill_with_links_and_commands_passes(write: Write) -> None:
     folder = write(
         "review",
         "Read [style](references/style.md), [more](references/), [web](https://x.y/z) and [up](#up).\n\n!`git diff $0`",
@@ -43,7 +43,7 @@ def test_a_sound_skill_passes_with_links_and_commands(write: Write) -> None:
         ("B", ("context: knife",), ":4: context must be fork or inline"),
     ],
 )
-def test_what_an_author_overlooked_is_named(write: Write, body: str, fields: tuple[str, ...], said: str) -> None:
+def test_common_mistakes_are_reported(write: Write, body: str, fields: tuple[str, ...], said: str) -> None:
     folder = write("review", body, *fields)
     (folder.parent.parent / "secret").write_text("s")
     with pytest.raises(AssertionError) as caught:
@@ -51,7 +51,7 @@ def test_what_an_author_overlooked_is_named(write: Write, body: str, fields: tup
     assert said in str(caught.value)
 
 
-def test_a_folder_without_a_skill_is_told_so(tmp_path: Path) -> None:
+def test_folder_without_skill_is_reported(tmp_path: Path) -> None:
     (tmp_path / "skill.md").write_text("x")
     with pytest.raises(AssertionError, match=r"contains no SKILL\.md"):
         check_skill(tmp_path)
@@ -80,9 +80,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("fields", "where", "advice"), BROKEN)
-def test_a_broken_field_is_named_with_its_line_its_value_and_what_to_do(
-    tmp_path: Path, fields: str, where: str, advice: str
-) -> None:
+def test_broken_field_names_line_value_and_fix(tmp_path: Path, fields: str, where: str, advice: str) -> None:
     (tmp_path / "review").mkdir()
     (tmp_path / "review" / "SKILL.md").write_text(f"---\n{fields}\n---\nReview.\n")
     with pytest.raises(AssertionError) as caught:
@@ -91,14 +89,14 @@ def test_a_broken_field_is_named_with_its_line_its_value_and_what_to_do(
     assert advice in str(caught.value)
 
 
-def test_fields_that_are_not_closed_are_told_how(tmp_path: Path) -> None:
+def test_unclosed_front_matter_names_the_fix(tmp_path: Path) -> None:
     (tmp_path / "review").mkdir()
     (tmp_path / "review" / "SKILL.md").write_text("---\nname: review\nReview.\n")
     with pytest.raises(AssertionError, match="add a line '---' after the last field"):
         check_skill(tmp_path / "review")
 
 
-def test_mistakes_in_the_instructions_are_found_by_line(write: Write) -> None:
+def test_instruction_problems_have_lines(write: Write) -> None:
     folder = write("review", "First.\n\nSee [x](missing.md) and [x](missing.md).\n\n```!\necho $(cat $0)\n```")
     with pytest.raises(AssertionError) as caught:
         check_skill(folder)
@@ -107,7 +105,7 @@ def test_mistakes_in_the_instructions_are_found_by_line(write: Write) -> None:
     assert "SKILL.md:9: the command" in second
 
 
-def test_a_file_that_is_spelt_otherwise_is_a_problem_and_no_skill(project: Path, home: Path) -> None:
+def test_misspelt_skill_file_is_a_problem(project: Path, home: Path) -> None:
     folder = project / ".claude" / "skills" / "review"
     folder.mkdir(parents=True)
     (folder / "skill.md").write_text("---\nname: review\ndescription: D.\n---\nReview.")
@@ -125,9 +123,7 @@ class TestCommand:
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setenv("CALLWRIGHT_HOME", str(home / ".callwright"))
 
-    def test_checking_names_what_is_wrong_and_counts_skills(
-        self, write: Write, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_check_command_lists_problems_and_counts(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
         write("good", "See [x](missing.md).", "agent: wizard")
         write("bad", "B", "context: knife", "user-invocable: maybe")
         assert run(["check"]) == 1
@@ -137,7 +133,7 @@ class TestCommand:
         assert "SKILL.md:6: the link to missing.md is broken" in out
         assert out.endswith("1 skill can be used, 1 cannot\n")
 
-    def test_one_folder_can_be_checked_on_its_own(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_check_command_accepts_one_folder(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
         good, _ = write("good", "G"), write("bad", "B", "context: knife")
         assert run(["check", str(good)]) == 0
         assert capsys.readouterr().out == "1 skill can be used, 0 cannot\n"
@@ -146,6 +142,6 @@ class TestCommand:
         assert (problem["line"], problem["fatal"]) == (4, True)
 
     @pytest.mark.parametrize("folder", ["nowhere", "."])
-    def test_a_folder_without_skills_is_told_so(self, folder: str) -> None:
+    def test_check_command_without_skills(self, folder: str) -> None:
         with pytest.raises(UsageError, match=r"is not a folder|holds no SKILL\.md"):
             run(["check", folder])

@@ -74,12 +74,12 @@ def left_of(marker: str) -> str:
     return subprocess.run(["pgrep", "-f", f"sleep {marker}"], capture_output=True, text=True, check=False).stdout
 
 
-async def test_output_and_exit_code_are_always_told(shell: Shell):
+async def test_output_and_exit_code_are_returned(shell: Shell):
     assert await shell.says("echo hello-from-bash") == "hello-from-bash\nexit code: 0"
     assert await shell.says("true") == "(no output)\nexit code: 0"
 
 
-async def test_a_failing_command_is_an_error_that_carries_output_and_exit_code(shell: Shell):
+async def test_failing_command_has_output_and_exit_code(shell: Shell):
     failed = failure(await shell("echo out; echo problem >&2; exit 3"))
     assert isinstance(failed.error, CommandFailed)
     assert failed.error.exit_code == 3
@@ -100,7 +100,7 @@ async def test_a_failing_command_is_an_error_that_carries_output_and_exit_code(s
         "cd sub && grep nothing /dev/null",
     ],
 )
-async def test_exit_code_1_that_means_no_is_not_an_error(shell: Shell, line: str):
+async def test_exit_code_1_of_grep_is_not_an_error(shell: Shell, line: str):
     outcome = await shell(line)
     assert isinstance(outcome, Completed), outcome
     assert outcome.text.endswith("exit code: 1")
@@ -113,17 +113,17 @@ async def test_other_exit_codes_are_errors(shell: Shell, line: str):
     assert isinstance(failure(await shell(line)).error, CommandFailed)
 
 
-async def test_the_folder_persists_and_variables_do_not(shell: Shell, tmp_path: Path):
+async def test_folder_persists_variables_do_not(shell: Shell, tmp_path: Path):
     assert f"[the shell is now in {tmp_path}/sub]" in await shell.says("cd sub; export KEPT=1; local_too=2")
     assert await shell.says("pwd; echo .$KEPT$local_too$1$#.") == f"{tmp_path}/sub\n.0.\nexit code: 0"
 
 
-async def test_the_folder_follows_a_line_that_fails_or_exits(shell: Shell, tmp_path: Path):
+async def test_folder_follows_failing_line(shell: Shell, tmp_path: Path):
     failure(await shell("cd sub; exit 4"))
     assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
 
 
-async def test_leaving_the_workspace_is_undone_and_told(shell: Shell, tmp_path: Path):
+async def test_leaving_the_workspace_is_undone(shell: Shell, tmp_path: Path):
     await shell.says("cd sub")
     (tmp_path / "out").symlink_to("/etc")
     for line in ("cd /", "cd ../out", "cd ../.."):
@@ -131,13 +131,13 @@ async def test_leaving_the_workspace_is_undone_and_told(shell: Shell, tmp_path: 
         assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
 
 
-async def test_a_folder_that_was_removed_means_the_root_again(shell: Shell, tmp_path: Path):
+async def test_removed_folder_resets_to_root(shell: Shell, tmp_path: Path):
     await shell.says("cd sub")
     (tmp_path / "sub").rmdir()
     assert (await shell.says("pwd")).startswith(f"{tmp_path}\n")
 
 
-async def test_a_call_judged_for_one_folder_never_runs_in_another(shell: Shell, tmp_path: Path):
+async def test_call_runs_only_in_its_judged_folder(shell: Shell, tmp_path: Path):
     calls = [ToolCall("1", "bash", {"command": "cd sub"}), ToolCall("2", "bash", {"command": "touch here"})]
     moved, refused = await shell.executor.execute(calls)
     assert isinstance(moved, Completed)
@@ -147,7 +147,7 @@ async def test_a_call_judged_for_one_folder_never_runs_in_another(shell: Shell, 
     assert (tmp_path / "sub" / "here").exists()
 
 
-async def test_sessions_do_not_share_a_folder(shell: Shell, tmp_path: Path):
+async def test_sessions_have_separate_folders(shell: Shell, tmp_path: Path):
     other = Shell(shell.bash)
     await shell.says("cd sub")
     failure(await other("touch here"))
@@ -155,7 +155,7 @@ async def test_sessions_do_not_share_a_folder(shell: Shell, tmp_path: Path):
     assert not is_anywhere("here", tmp_path)
 
 
-async def test_a_time_limit_stops_the_command_and_keeps_its_output(shell: Shell):
+async def test_timeout_stops_command_and_keeps_output(shell: Shell):
     failed = failure(await shell("echo begun; sleep 4242.1 & sleep 4242.1", timeout_seconds=0.2))
     assert isinstance(failed.error, TimedOut)
     assert failed.text.startswith("begun\ntimed out after 0.2 s")
@@ -174,30 +174,30 @@ async def test_a_time_limit_stops_the_command_and_keeps_its_output(shell: Shell)
         ({"timeout": 9_000_000}, 600.0),
     ],
 )
-def test_time_limits_are_clamped_and_other_spellings_understood(given: Mapping[str, Json], seconds: float):
+def test_timeouts_are_clamped_and_aliases_accepted(given: Mapping[str, Json], seconds: float):
     assert Bash("/").bind({"cmd": "true", **given}).given.timeout_seconds == seconds
 
 
 @pytest.mark.parametrize(
     "given", [{}, {"command": ""}, {"command": "x", "timeout_seconds": 0}, {"command": "x", "timeout": "long"}]
 )
-def test_arguments_that_make_no_sense_are_refused(given: Mapping[str, Json]):
+def test_invalid_arguments_are_refused(given: Mapping[str, Json]):
     with pytest.raises(InvalidArguments):
         Bash("/").bind(given)
 
 
-async def test_nothing_waits_for_input_or_a_pager(shell: Shell):
+async def test_no_command_waits_for_input_or_pager(shell: Shell):
     assert await shell.says("cat; seq 3 | $PAGER | tail -1; tty || true") == "3\nnot a tty\nexit code: 0"
     assert "exit code: 1" in failure(await shell("read -p 'sure? ' answer", timeout_seconds=5)).text
 
 
-async def test_what_is_left_in_the_background_is_stopped_and_told(shell: Shell):
+async def test_leftover_processes_are_stopped(shell: Shell):
     told = await shell.says("sleep 4242.2 & echo ready")
     assert told.startswith("ready\n[processes it left running were stopped: 1;")
     assert left_of("4242.2") == ""
 
 
-async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(shell: Shell):
+async def test_long_output_is_cut_and_saved(shell: Shell):
     told = await shell.says("seq 1 100000")
     assert len(told) < 30_000
     assert told.startswith("1\n2\n")
@@ -206,16 +206,16 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(shell: 
     assert await shell.says(f"seq 1 100000 | cmp - {path} && echo same") == "same\nexit code: 0"
 
 
-async def test_a_flood_is_stopped(tmp_path: Path):
+async def test_output_flood_is_stopped(tmp_path: Path):
     shell = Shell(Bash(tmp_path, caps=OutputLimits(flood_bytes=1_000_000)))
     assert "stopped: it wrote more than 1000000 bytes" in failure(await shell("yes")).text
 
 
-async def test_bytes_that_are_no_text_do_not_break_the_answer(shell: Shell):
+async def test_invalid_bytes_are_replaced(shell: Shell):
     assert await shell.says(r"printf 'a\xffb\xe2\x82'") == "a�b�\nexit code: 0"
 
 
-async def test_output_is_reported_while_it_comes(shell: Shell):
+async def test_output_is_reported_as_progress(shell: Shell):
     task = asyncio.create_task(shell("echo first; sleep 4242.3"))
     async with asyncio.timeout(5):
         while not shell.progress:  # noqa: ASYNC110 - reported from another thread
@@ -226,17 +226,17 @@ async def test_output_is_reported_while_it_comes(shell: Shell):
     assert left_of("4242.3") == ""
 
 
-async def test_a_flood_is_not_reported_line_by_line(shell: Shell):
+async def test_progress_reports_are_rate_limited(shell: Shell):
     await shell.says("seq 1 300000 | tee /dev/stderr | tail -1")
     assert 0 < len(shell.progress) < 100
 
 
-async def test_messages_of_bash_count_lines_as_the_model_wrote_them(shell: Shell):
+async def test_bash_messages_have_right_line_numbers(shell: Shell):
     assert "bash: line 2: no-such-thing: command not found" in failure(await shell("echo\nno-such-thing")).text
     assert "unexpected EOF" in failure(await shell("echo 'open")).text
 
 
-async def test_no_code_comes_in_through_variables(tmp_path: Path):
+async def test_environment_variables_inject_no_code(tmp_path: Path):
     (tmp_path / "evil").write_text("echo evil\n")
     environment = {
         "PATH": os.environ["PATH"],
@@ -250,7 +250,7 @@ async def test_no_code_comes_in_through_variables(tmp_path: Path):
     assert await shell.says("ls; echo $MINE") == "evil\nkept\nexit code: 0"  # the file's name, not its content
 
 
-async def test_a_repository_runs_nothing_while_it_is_looked_at(tmp_path: Path):
+async def test_repository_config_runs_nothing_on_read(tmp_path: Path):
     shell = Shell(Bash(tmp_path))
     await shell.says(
         "git init -q . && git config core.fsmonitor 'touch PWNED; false' && git config core.pager 'touch PWNED'"
@@ -259,7 +259,7 @@ async def test_a_repository_runs_nothing_while_it_is_looked_at(tmp_path: Path):
     assert not (tmp_path / "PWNED").exists()
 
 
-def test_git_settings_given_by_the_environment_stay_and_ours_win():
+def test_git_settings_from_environment_are_kept():
     given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "me"}
     made = command_environment(given)
     assert made["GIT_CONFIG_KEY_0"] == "user.name"
@@ -279,21 +279,21 @@ def test_git_settings_given_by_the_environment_stay_and_ours_win():
         ("echo 'open", Effect.DESTROY),
     ],
 )
-def test_a_call_declares_its_line_its_folder_and_what_it_provably_does(line: str, effect: Effect, tmp_path: Path):
+def test_call_declares_line_folder_and_effect(line: str, effect: Effect, tmp_path: Path):
     first = Bash(tmp_path).bind({"command": line}).accesses()[0]
     assert isinstance(first, RunCommand)
     assert (first.line, first.cwd) == (line, str(tmp_path))
     assert first.effect is effect or first.effect > effect > Effect.READ
 
 
-async def test_paths_are_declared_from_the_folder_the_shell_is_in(shell: Shell, tmp_path: Path):
+async def test_paths_are_relative_to_shell_folder(shell: Shell, tmp_path: Path):
     await shell.says("cd sub")
     (command,) = shell.bash.bind({"command": "echo x > file"}).accesses()
     assert isinstance(command, RunCommand)
     assert WritePath(str(tmp_path / "sub" / "file")) in command.touches
 
 
-async def test_a_background_job_is_read_and_stopped(shell: Shell):
+async def test_background_job_is_read_and_stopped(shell: Shell):
     started = await shell("echo one; while ! [ -e go ]; do sleep 0.01; done; echo two; sleep 4242.4", background=True)
     assert isinstance(started, Completed)
     assert started.output.structured == {"job": "1"}
@@ -313,7 +313,7 @@ async def test_a_background_job_is_read_and_stopped(shell: Shell):
     assert left_of("4242.4") == ""
 
 
-async def test_waiting_for_a_job_returns_when_it_ends(shell: Shell):
+async def test_wait_returns_when_job_ends(shell: Shell):
     await shell("sleep 0.05; echo done; exit 9", background=True)
     read = await shell.call("bash_output", {"id": "1", "wait_seconds": 30})
     assert isinstance(read, Completed)
@@ -321,20 +321,20 @@ async def test_waiting_for_a_job_returns_when_it_ends(shell: Shell):
     assert read.text.endswith("ended; exit code: 9")
 
 
-async def test_an_unknown_job_is_told_with_the_known_ones(shell: Shell):
+async def test_unknown_job_lists_known_jobs(shell: Shell):
     assert "no job was started" in failure(await shell.call("bash_output", {"id": "7"})).text
     await shell("true", background=True)
-    assert "the jobs are 1" in failure(await shell.call("bash_kill", {"id": "7"})).text
+    assert "known jobs: 1" in failure(await shell.call("bash_kill", {"id": "7"})).text
 
 
-async def test_jobs_end_with_their_session(shell: Shell):
+async def test_closing_session_stops_jobs(shell: Shell):
     await shell("trap '' TERM; sleep 4242.5; sleep 4242.5", background=True)
     await shell("setsid sleep 4242.5", background=True)
     shell.state.get(ShellSession).close()
     assert left_of("4242.5") == ""
 
 
-async def test_a_forgotten_session_ends_its_jobs(tmp_path: Path):
+async def test_collected_session_stops_jobs(tmp_path: Path):
     session = ShellSession()
     shell = Shell(Bash(tmp_path))
     shell.state.put(session)
@@ -346,7 +346,7 @@ async def test_a_forgotten_session_ends_its_jobs(tmp_path: Path):
         assert (await running.wait()).reason == "stopped"
 
 
-async def test_commands_run_inside_the_sandbox_where_one_is_wished_for(tmp_path: Path):
+async def test_commands_run_in_the_sandbox(tmp_path: Path):
     if bubblewrap.why_unusable():
         pytest.skip(bubblewrap.why_unusable())
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
@@ -359,7 +359,7 @@ async def test_commands_run_inside_the_sandbox_where_one_is_wished_for(tmp_path:
     assert not outside.exists()
 
 
-async def test_a_sandboxed_command_that_times_out_leaves_nothing(tmp_path: Path):
+async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
     if bubblewrap.why_unusable():
         pytest.skip(bubblewrap.why_unusable())
     shell = Shell(Bash(tmp_path, sandbox="require", protected=(".agent",)))
@@ -368,6 +368,6 @@ async def test_a_sandboxed_command_that_times_out_leaves_nothing(tmp_path: Path)
     assert names_in(tmp_path) == []
 
 
-def test_the_tool_answers_to_the_names_other_products_use():
+def test_aliases_of_other_products_work():
     assert {"Bash", "run_shell_command", "execute_command"} <= set(Bash.spec.aliases)
     assert issubclass(CommandFailed, ToolFailed)

@@ -37,7 +37,7 @@ async def refused(executor: Executor, path: str, **arguments: Json) -> str:
     return outcome.text
 
 
-async def test_the_answer_is_a_diff_and_the_new_lines_numbered(executor: Executor, tmp_path: Path):
+async def test_result_is_a_diff_with_numbered_lines(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\nthree\n")
     assert await edited(executor, "f", old_string="two", new_string="2\n2b") == (
         "Edited f at 1 place\n--- f\n+++ f\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n\n"
@@ -46,35 +46,35 @@ async def test_the_answer_is_a_diff_and_the_new_lines_numbered(executor: Executo
     assert (tmp_path / "f").read_text() == "one\n2\n2b\nthree\n"
 
 
-async def test_the_diff_shows_a_missing_final_break(executor: Executor, tmp_path: Path):
+async def test_diff_shows_missing_final_break(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo")
     text = await edited(executor, "f", old_string="two", new_string="two\n")
     assert "-two\n\\ No newline at end of file\n+two\n" in text
     assert text.endswith("now:\n1\tone\n2\ttwo")
 
 
-async def test_an_edit_of_a_huge_file_shows_only_what_changed(executor: Executor, tmp_path: Path):
+async def test_huge_file_shows_only_changes(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("".join(f"line {n}\n" for n in range(1, 50_001)))
     text = await edited(executor, "f", old_string="line 40000\n", new_string="line forty thousand\n")
     assert "@@ -39997,7 +39997,7 @@" in text
     assert len(text.splitlines()) < 25
 
 
-async def test_a_mended_slip_is_announced(executor: Executor, tmp_path: Path):
+async def test_corrected_typo_is_reported(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n")
     text = await edited(executor, "f", old_string="a = 1\nb = 2\n", new_string="a = 1\nb = 3\n")
-    assert "mended: indentation" in text
+    assert "corrected: indentation" in text
     assert (tmp_path / "f").read_text() == "def f():\n    a = 1\n    b = 3\n"
 
 
-async def test_every_occurrence_is_replaced_when_told(executor: Executor, tmp_path: Path):
+async def test_replace_all_replaces_every_occurrence(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes(b"a b a\r\na\n")
     assert "at 3 places" in await edited(executor, "f", old_string="a", new_string="x\ny", replace_all=True)
     assert (tmp_path / "f").read_bytes() == b"x\r\ny b x\r\ny\r\nx\ny\n"
     assert "not found" in await refused(executor, "f", old_string="absent", new_string="x", replace_all=True)
 
 
-async def test_several_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):
+async def test_edits_are_applied_in_order_or_not_at_all(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\n")
     await edited(
         executor,
@@ -87,7 +87,7 @@ async def test_several_edits_are_applied_in_order_or_not_at_all(executor: Execut
     assert (tmp_path / "f").read_text() == "1\n1c\ntwo\n"
 
 
-async def test_an_unread_or_changed_file_is_refused(executor: Executor, tmp_path: Path):
+async def test_unread_or_changed_file_is_refused(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\n")
     assert "was not read" in await refused(executor, "f", old_string="one", new_string="two")
     await executor.run("read", {"path": "f"})
@@ -96,7 +96,7 @@ async def test_an_unread_or_changed_file_is_refused(executor: Executor, tmp_path
     assert (tmp_path / "f").read_text() == "one\nmore\n"
 
 
-async def test_edits_follow_one_another_without_reading_again(executor: Executor, tmp_path: Path):
+async def test_consecutive_edits_need_no_read(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\n")
     await edited(executor, "f", old_string="one", new_string="1")
     outcome = await executor.run("edit", {"path": "f", "old_string": "two", "new_string": "2"})
@@ -105,7 +105,7 @@ async def test_edits_follow_one_another_without_reading_again(executor: Executor
     assert isinstance(await executor.run("edit", {"path": "g", "old": "written", "new": "edited"}), Completed)
 
 
-async def test_a_part_of_a_large_file_may_be_edited_once_it_was_shown(executor: Executor, tmp_path: Path):
+async def test_shown_part_of_large_file_can_be_edited(executor: Executor, tmp_path: Path):
     line = "x" * 99 + "\n"
     count = SMALL_BYTES // 100 + 10
     (tmp_path / "f").write_text(line * count + "needle\n")
@@ -114,7 +114,7 @@ async def test_a_part_of_a_large_file_may_be_edited_once_it_was_shown(executor: 
     assert (tmp_path / "f").read_text() == line * count + "pin\n"
 
 
-async def test_breaks_are_ignored_in_matching_and_kept_in_the_file(executor: Executor, tmp_path: Path):
+async def test_line_breaks_are_kept(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\nd\r\n")
     await edited(executor, "f", old_string="a\nb\nc\n", new_string="a\nB\nB2\nc\n")
     assert (tmp_path / "f").read_bytes() == b"a\r\nB\r\nB2\r\nc\nd\r\n"
@@ -123,26 +123,26 @@ async def test_breaks_are_ignored_in_matching_and_kept_in_the_file(executor: Exe
     assert (tmp_path / "g").read_bytes() == b"a\nc\n"
 
 
-async def test_bytes_that_are_no_letters_survive(executor: Executor, tmp_path: Path):
+async def test_undecodable_bytes_survive(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes("✓ ✓ ✓\n".encode() + b"\xff\xfe bad\nedit me\n")
     await edited(executor, "f", old_string="edit me", new_string="édited")
     assert (tmp_path / "f").read_bytes() == "✓ ✓ ✓\n".encode() + b"\xff\xfe bad\n" + "édited\n".encode()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "latin-1"])
-async def test_the_encoding_stays(executor: Executor, tmp_path: Path, encoding: str):
+async def test_encoding_is_kept(executor: Executor, tmp_path: Path, encoding: str):
     (tmp_path / "f").write_bytes("caf\xe9\none\n".encode(encoding))
     await edited(executor, "f", old_string="one", new_string="d\xe9ux")
     assert (tmp_path / "f").read_bytes() == "caf\xe9\nd\xe9ux\n".encode(encoding)
 
 
-async def test_a_letter_the_encoding_lacks_is_named(executor: Executor, tmp_path: Path):
+async def test_character_missing_in_encoding_is_named(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes("caf\xe9\n".encode("latin-1"))
     await executor.run("read", {"path": "f"})
     assert "'✓'" in await refused(executor, "f", old_string="caf", new_string="✓")
 
 
-async def test_an_empty_old_string_only_creates(executor: Executor, tmp_path: Path):
+async def test_empty_old_string_only_creates_files(executor: Executor, tmp_path: Path):
     outcome = await executor.run("edit", {"path": "new/f", "old_string": "", "new_string": "hello\n"})
     assert isinstance(outcome, Completed)
     assert (tmp_path / "new" / "f").read_text() == "hello\n"
@@ -151,13 +151,13 @@ async def test_an_empty_old_string_only_creates(executor: Executor, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("old", "new"), [("one", "one"), ("one\r\n", "one\n")])
-async def test_an_edit_that_changes_nothing_is_an_error(executor: Executor, tmp_path: Path, old: str, new: str):
+async def test_edit_without_change_is_an_error(executor: Executor, tmp_path: Path, old: str, new: str):
     (tmp_path / "f").write_text("one\n")
     await executor.run("read", {"path": "f"})
     assert "the same" in await refused(executor, "f", old_string=old, new_string=new)
 
 
-async def test_a_doubted_edit_is_obeyed_when_sent_again(executor: Executor, tmp_path: Path):
+async def test_doubted_edit_is_applied_when_repeated(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x = 1\n")
     await executor.run("read", {"path": "f"})
     doubt = await refused(executor, "f", old_string="x = 1", new_string="x = “1”")
@@ -166,7 +166,7 @@ async def test_a_doubted_edit_is_obeyed_when_sent_again(executor: Executor, tmp_
     assert (tmp_path / "f").read_text() == "x = “1”\n"
 
 
-async def test_a_read_in_between_takes_the_insisting_back(executor: Executor, tmp_path: Path):
+async def test_read_resets_a_doubted_edit(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x = 1\n")
     for _ in range(2):
         await executor.run("read", {"path": "f"})
@@ -182,18 +182,18 @@ _TWO_FORMS: list[dict[str, Json]] = [
 
 
 @pytest.mark.parametrize("arguments", _TWO_FORMS)
-async def test_one_form_must_be_given(executor: Executor, arguments: dict[str, Json]):
+async def test_exactly_one_form_is_required(executor: Executor, arguments: dict[str, Json]):
     outcome = await executor.run("edit", {"path": "f", **arguments})
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.error, InvalidArguments)
 
 
-async def test_a_binary_file_is_not_edited(executor: Executor, tmp_path: Path):
+async def test_binary_file_is_not_edited(executor: Executor, tmp_path: Path):
     await executor.run("write", {"path": "f", "content": "x\x00\x01\x02"})
     assert "binary" in await refused(executor, "f", old_string="x", new_string="y")
 
 
-async def test_edits_of_one_file_never_interleave(executor: Executor, tmp_path: Path):
+async def test_edits_of_one_file_are_serialized(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("".join(f"<{n}>\n" for n in range(20)))
     await executor.run("read", {"path": "f"})
     calls = [
@@ -203,7 +203,7 @@ async def test_edits_of_one_file_never_interleave(executor: Executor, tmp_path: 
     assert (tmp_path / "f").read_text() == "".join(f"<{n}!>\n" for n in range(20))
 
 
-async def test_an_edit_declares_a_read_and_a_write_and_stays_inside(executor: Executor, tmp_path: Path):
+async def test_edit_declares_read_and_write(executor: Executor, tmp_path: Path):
     path = str(Path(os.path.realpath(tmp_path)) / "f")
     invocation = Edit(tmp_path).bind({"path": "f", "old_string": "a", "new_string": "b"})
     assert set(invocation.accesses()) == {ReadPath(path), WritePath(path)}
@@ -212,7 +212,7 @@ async def test_an_edit_declares_a_read_and_a_write_and_stays_inside(executor: Ex
     assert isinstance(outcome.error, Unsafe)
 
 
-async def test_edit_keeps_the_contract(tmp_path: Path):
+async def test_edit_passes_conformance(tmp_path: Path):
     await check_tool(Edit(tmp_path), {"path": "f", "old_string": "", "new_string": "x"}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor
 
 
@@ -224,7 +224,7 @@ def _external(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["real_commits_single", "crlf_real_commits_single", "real_commits_multi"])
-async def test_real_commits_are_applied_exactly(executor: Executor, tmp_path: Path, name: str):
+async def test_real_commits_are_applied(executor: Executor, tmp_path: Path, name: str):
     for row in _external(name):
         (tmp_path / "f").write_bytes(row["file_before"].encode("utf-8", "surrogateescape"))
         changes = row.get("edits") or [{"old": row["old"], "new": row["new"]}]

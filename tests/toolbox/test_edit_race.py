@@ -62,11 +62,11 @@ async def _race(folder: Path, rounds: int) -> None:
         assert len(written) + refusals == rounds
 
 
-async def test_no_line_is_lost_without_a_word(tmp_path: Path):
+async def test_concurrent_edits_lose_no_line(tmp_path: Path):
     await _race(tmp_path, 30)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_no_line_is_lost_in_a_long_race(tmp_path: Path):
+async def test_long_race_loses_no_line(tmp_path: Path):
     await _race(tmp_path, 1000)

@@ -19,12 +19,12 @@ _TREE = {
 }
 
 
-async def test_files_are_named_by_default(tmp_path: Path) -> None:
+async def test_files_mode_is_the_default(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     assert await call(Grep(tmp_path), pattern="def main") == "a.py\nlib/b.py"
 
 
-async def test_content_shows_numbered_lines_with_neighbours(tmp_path: Path) -> None:
+async def test_content_mode_shows_context_lines(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     text = await call(Grep(tmp_path), pattern="def main", mode="content", context=1)
     assert text.splitlines() == [
@@ -43,12 +43,12 @@ async def test_counts_are_exact_on_every_page(tmp_path: Path) -> None:
     assert text == "lib/b.py:2\n\n(files 2 to 2 of 3; offset=2 for more)\n4 matching lines in 3 files"
 
 
-async def test_an_offset_past_the_end_says_so(tmp_path: Path) -> None:
+async def test_offset_past_the_end_has_a_note(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     assert await call(Grep(tmp_path), pattern="main", offset=9) == "no entries at offset 9: there are 3 files"
 
 
-async def test_other_products_spellings_are_understood(tmp_path: Path) -> None:
+async def test_aliases_of_other_products_work(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     spelled = {"pattern": "DEF MAIN", "output_mode": "content", "-i": True, "-A": 1, "-n": False, "head_limit": 2}
     assert await call(Grep(tmp_path), **spelled) == (
@@ -69,31 +69,31 @@ async def test_other_products_spellings_are_understood(tmp_path: Path) -> None:
         ({"path": "lib/b.py"}, "lib/b.py"),
     ],
 )
-async def test_the_files_can_be_narrowed(tmp_path: Path, narrowed: dict[str, object], expected: str) -> None:
+async def test_glob_and_type_narrow_the_files(tmp_path: Path, narrowed: dict[str, object], expected: str) -> None:
     make_tree(tmp_path, _TREE)
     assert await call(Grep(tmp_path), pattern="main", **narrowed) == expected
 
 
-async def test_a_glob_does_not_bring_ignored_files_back(tmp_path: Path) -> None:
+async def test_glob_does_not_include_ignored_files(tmp_path: Path) -> None:
     make_tree(tmp_path, {".gitignore": "*.log\n", "a.log": "needle", "b.txt": "needle"})
     assert await call(Grep(tmp_path), pattern="needle") == "b.txt"
     assert (await call(Grep(tmp_path), pattern="needle", glob="*.log")).startswith("no matches for 'needle'")
     assert await call(Grep(tmp_path), pattern="needle", glob="*.log", ignored=True) == "a.log"
 
 
-async def test_an_ignored_path_is_searched_and_that_is_said(tmp_path: Path) -> None:
+async def test_ignored_path_is_searched_with_a_note(tmp_path: Path) -> None:
     make_tree(tmp_path, {".gitignore": "build/\n*.log\n", "build/sub/a.log": "needle"})
     text = await call(Grep(tmp_path), pattern="needle", path="build/sub")
     assert text.startswith("build/sub/a.log\n\n(build/sub is ignored by ")
     assert ".gitignore:1 (build/)" in text
 
 
-async def test_hidden_folders_are_searched(tmp_path: Path) -> None:
+async def test_dot_folders_are_searched(tmp_path: Path) -> None:
     make_tree(tmp_path, {".github/ci.yml": "needle", ".git/HEAD": "needle"})
     assert await call(Grep(tmp_path), pattern="needle") == ".github/ci.yml"
 
 
-async def test_a_bad_pattern_is_explained_in_the_engines_words(tmp_path: Path) -> None:
+async def test_bad_pattern_has_the_engine_error(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     with pytest.raises(InvalidArguments, match="unclosed group"):
         await call(Grep(tmp_path), pattern="(")
@@ -103,19 +103,19 @@ async def test_a_bad_pattern_is_explained_in_the_engines_words(tmp_path: Path) -
         await call(Grep(tmp_path), pattern="a", glob="*.{py")
 
 
-async def test_a_pattern_that_looks_like_an_option_is_a_pattern(tmp_path: Path) -> None:
+async def test_pattern_like_an_option_is_a_pattern(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a": "--files and --pre=sh\n"})
     assert await call(Grep(tmp_path), pattern="--pre=sh", mode="content") == "a:1:--files and --pre=sh"
 
 
-async def test_forbidden_files_are_invisible(tmp_path: Path) -> None:
+async def test_denied_files_are_invisible(tmp_path: Path) -> None:
     make_tree(tmp_path, {".env": "needle", "a": "needle"})
     grep = Grep(tmp_path, hidden=lambda path: path.name == ".env")
     for mode, expected in (("files", "a"), ("content", "a:1:needle"), ("count", "a:1\n\n1 matching line in 1 file")):
         assert await call(grep, pattern="needle", mode=mode) == expected
 
 
-async def test_nothing_outside_the_workspace_is_searched(tmp_path: Path) -> None:
+async def test_outside_path_is_not_searched(tmp_path: Path) -> None:
     make_tree(tmp_path, {"outside/a": "needle", "in/b": "needle"})
     (tmp_path / "in" / "link").symlink_to("../outside")
     assert await call(Grep(tmp_path / "in"), pattern="needle") == "b"
@@ -124,13 +124,13 @@ async def test_nothing_outside_the_workspace_is_searched(tmp_path: Path) -> None
             await call(Grep(tmp_path / "in"), pattern="needle", path=escape)
 
 
-async def test_a_configuration_file_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ripgrep_config_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_tree(tmp_path, {"rc": "--files\n--pre=/bin/false\n", "in/a": "needle"})
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rc"))
     assert await call(Grep(tmp_path / "in"), pattern="needle") == "a"
 
 
-async def test_long_lines_are_cut_and_matches_over_lines_found(tmp_path: Path) -> None:
+async def test_long_lines_are_cut_and_multiline_works(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a": "x" * 5_000 + "\n", "b": "one\ntwo\n"})
     text = await call(Grep(tmp_path), pattern="^x", mode="content")
     assert len(text) < 600
@@ -138,7 +138,7 @@ async def test_long_lines_are_cut_and_matches_over_lines_found(tmp_path: Path) -
     assert await call(Grep(tmp_path), pattern="one.two", multiline=True) == "b"
 
 
-async def test_cancelling_ends_the_search_at_once(tmp_path: Path) -> None:
+async def test_cancel_stops_the_search(tmp_path: Path) -> None:
     with (tmp_path / "huge").open("wb") as huge:
         huge.truncate(1 << 38)  # hours of zeros
     running = asyncio.ensure_future(call(Grep(tmp_path), pattern="x", path="huge"))
@@ -158,13 +158,13 @@ def _working_folders() -> set[str]:
     return folders
 
 
-async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+async def test_named_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ToolFailed, match="neither a file nor a folder"):
         await call(Grep(tmp_path), pattern="x", path="pipe")
 
 
-def test_the_access_is_what_is_searched(tmp_path: Path) -> None:
+def test_access_is_the_searched_path(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     root = Path(os.path.realpath(tmp_path))
     assert Grep(tmp_path).bind({"pattern": "x", "path": "lib"}).accesses() == [ReadPath(str(root / "lib"))]

@@ -24,7 +24,7 @@ from callwright.toolbox.move import Move
         (Move, {"source": "a.txt", "destination": "b/c.txt"}),
     ],
 )
-async def test_a_searching_tool_keeps_the_contract(tmp_path: Path, kind: Any, example: dict[str, Any]) -> None:
+async def test_search_tools_pass_conformance(tmp_path: Path, kind: Any, example: dict[str, Any]) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     outcomes = await check_tool(kind(tmp_path), example, folder=tmp_path)
     assert [type(outcome) for outcome in outcomes] == [Completed]

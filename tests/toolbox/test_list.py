@@ -9,7 +9,7 @@ from callwright.core.errors import ToolFailed, Unsafe
 from callwright.toolbox.list import List
 
 
-async def test_folders_come_first_and_links_say_where_they_lead(tmp_path: Path) -> None:
+async def test_folders_come_first_and_links_show_target(tmp_path: Path) -> None:
     make_tree(tmp_path, {"b.txt": "", "a.txt": "", "sub/c": ""})
     (tmp_path / "link").symlink_to("a.txt")
     assert await call(List(tmp_path)) == "sub/\na.txt\nb.txt\nlink -> a.txt"
@@ -21,13 +21,13 @@ async def test_ignored_entries_are_counted(tmp_path: Path) -> None:
     assert await call(List(tmp_path), ignored=True) == "build/\n.gitignore\nb"
 
 
-async def test_a_long_folder_is_paged(tmp_path: Path) -> None:
+async def test_long_folder_is_paged(tmp_path: Path) -> None:
     make_tree(tmp_path, {str(number): "" for number in range(5)})
     assert await call(List(tmp_path), limit=2, offset=2) == "2\n3\n(entries 3 to 4 of 5; offset=4 for more)"
     assert await call(List(tmp_path), offset=7) == "no entries at offset 7: there are 5"
 
 
-async def test_an_empty_folder_a_file_and_a_missing_path_read_differently(tmp_path: Path) -> None:
+async def test_empty_folder_file_and_missing_path_differ(tmp_path: Path) -> None:
     make_tree(tmp_path, {"file": ""})
     (tmp_path / "empty").mkdir()
     assert await call(List(tmp_path), path="empty") == "empty is empty"
@@ -37,7 +37,7 @@ async def test_an_empty_folder_a_file_and_a_missing_path_read_differently(tmp_pa
         await call(List(tmp_path), path="emty")
 
 
-async def test_forbidden_files_are_invisible_and_the_outside_is_refused(tmp_path: Path) -> None:
+async def test_denied_files_are_invisible_outside_refused(tmp_path: Path) -> None:
     make_tree(tmp_path, {"in/.env": "", "in/a": "", "out/b": ""})
     assert await call(List(tmp_path / "in", hidden=lambda path: path.name == ".env")) == "a"
     with pytest.raises(Unsafe):

@@ -15,14 +15,14 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-async def test_a_file_moves_and_folders_are_made_for_it(tmp_path: Path) -> None:
+async def test_move_creates_missing_folders(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a": "text"})
     assert await call(Move(tmp_path), source="a", destination="x/y/b") == "Moved a to x/y/b"
     assert (tmp_path / "x" / "y" / "b").read_text() == "text"
     assert not (tmp_path / "a").exists()
 
 
-async def test_a_folder_and_a_link_move_as_they_are(tmp_path: Path) -> None:
+async def test_folder_and_link_are_moved(tmp_path: Path) -> None:
     make_tree(tmp_path, {"old/a": "text"})
     (tmp_path / "link").symlink_to("old/a")
     await call(Move(tmp_path), source="old", destination="new")
@@ -31,7 +31,7 @@ async def test_a_folder_and_a_link_move_as_they_are(tmp_path: Path) -> None:
     assert os.fspath((tmp_path / "other").readlink()) == "old/a"
 
 
-async def test_a_file_is_replaced_only_when_told(tmp_path: Path) -> None:
+async def test_overwrite_is_required_to_replace(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a": "new", "b": "old", "folder/c": ""})
     with pytest.raises(ToolFailed, match="already exists; set overwrite"):
         await call(Move(tmp_path), source="a", destination="b")
@@ -42,27 +42,27 @@ async def test_a_file_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_text() == "new"
 
 
-async def test_a_folder_does_not_replace_what_is_there(tmp_path: Path) -> None:
+async def test_folder_never_replaces_an_entry(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a/x": "", "b": "kept"})
     with pytest.raises(ToolFailed, match="already exists"):
         await call(Move(tmp_path), source="a", destination="b")
     assert (tmp_path / "b").read_text() == "kept"
 
 
-async def test_a_missing_source_leaves_no_folders_behind(tmp_path: Path) -> None:
+async def test_missing_source_creates_no_folders(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="does not exist"):
         await call(Move(tmp_path), source="a", destination="x/b")
     assert names_in(tmp_path) == []
 
 
-async def test_a_folder_does_not_move_into_itself(tmp_path: Path) -> None:
+async def test_folder_does_not_move_into_itself(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a/b": ""})
-    with pytest.raises(ToolFailed, match="lies inside"):
+    with pytest.raises(ToolFailed, match="or inside it"):
         await call(Move(tmp_path), source="a", destination="a/c")
 
 
 @pytest.mark.parametrize(("source", "destination"), [("a", "../b"), ("../out", "b"), ("a", "link/b"), ("link/o", "b")])
-async def test_nothing_crosses_the_fence(tmp_path: Path, source: str, destination: str) -> None:
+async def test_move_stays_inside_the_workspace(tmp_path: Path, source: str, destination: str) -> None:
     make_tree(tmp_path, {"in/a": "text", "out/o": "kept"})
     (tmp_path / "in" / "link").symlink_to("../out")
     with pytest.raises(Unsafe):
@@ -71,12 +71,12 @@ async def test_nothing_crosses_the_fence(tmp_path: Path, source: str, destinatio
     assert names_in(tmp_path / "out") == ["o"]
 
 
-async def test_the_workspace_stays_where_it_is(tmp_path: Path) -> None:
+async def test_workspace_itself_is_not_moved(tmp_path: Path) -> None:
     with pytest.raises(Unsafe, match="workspace"):
         await call(Move(tmp_path), source=".", destination="a")
 
 
-def test_both_ends_are_declared(tmp_path: Path) -> None:
+def test_both_paths_are_declared(tmp_path: Path) -> None:
     root = Path(os.path.realpath(tmp_path))
     accesses = Move(tmp_path).bind({"source": "a", "destination": "x/b"}).accesses()
     assert accesses == [WritePath(str(root / "a")), WritePath(str(root / "x" / "b"))]

@@ -35,25 +35,25 @@ async def refused(executor: Executor, path: str, **window: int) -> str:
     return outcome.text
 
 
-async def test_lines_come_numbered(executor: Executor, tmp_path: Path):
+async def test_lines_are_numbered(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("hello\n\tworld\n")
     assert await shown(executor, "f") == "1\thello\n2\t\tworld\n"
 
 
-async def test_a_window_says_what_it_is_and_how_to_go_on(executor: Executor, tmp_path: Path):
+async def test_window_tells_range_and_next_offset(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("one\ntwo\nthree\nfour")
     assert await shown(executor, "f", offset=2, limit=2) == "2\ttwo\n3\tthree\n(lines 2-3 of 4; continue with offset=4)"
     assert await shown(executor, "f", offset=4, limit=9) == "4\tfour\n(lines 4-4 of 4; end of file)"
 
 
-async def test_two_thousand_lines_are_given_unless_told_otherwise(executor: Executor, tmp_path: Path):
+async def test_default_limit_is_two_thousand_lines(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x\n" * 2001)
     text = await shown(executor, "f")
     assert "2000\tx" in text
     assert text.endswith("(lines 1-2000 of 2001; continue with offset=2001)")
 
 
-async def test_empty_past_the_end_missing_binary_and_folder_have_words_of_their_own(executor: Executor, tmp_path: Path):
+async def test_special_cases_have_their_own_messages(executor: Executor, tmp_path: Path):
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "short").write_text("a\nb\n")
     (tmp_path / "binary").write_bytes(b"\x00\x01\x02")
@@ -67,7 +67,7 @@ async def test_empty_past_the_end_missing_binary_and_folder_have_words_of_their_
     assert await shown(executor, "nothing") == "(nothing is an empty folder)"
 
 
-async def test_a_missing_file_brings_the_nearest_names(executor: Executor, tmp_path: Path):
+async def test_missing_file_names_similar_files(executor: Executor, tmp_path: Path):
     (tmp_path / "README.md").touch()
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "config.py").touch()
@@ -76,13 +76,13 @@ async def test_a_missing_file_brings_the_nearest_names(executor: Executor, tmp_p
     assert str(tmp_path / "src") in await refused(executor, "scr/config.py")
 
 
-async def test_a_long_line_is_cut_with_a_mark(executor: Executor, tmp_path: Path):
+async def test_long_line_is_cut_with_a_mark(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("é" * (LINE_CHARS + 5) + "\nshort\n")
     text = await shown(executor, "f")
     assert text == f"1\t{'é' * LINE_CHARS}… (+5 characters, line cut)\n2\tshort\n"
 
 
-async def test_more_than_a_window_holds_goes_on_with_an_offset(executor: Executor, tmp_path: Path):
+async def test_full_window_continues_with_offset(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text(("y" * 1000 + "\n") * 500)
     text = await shown(executor, "f")
     last = text.rstrip().rpartition("\n")[2]
@@ -91,13 +91,13 @@ async def test_more_than_a_window_holds_goes_on_with_an_offset(executor: Executo
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-be", "latin-1"])
-async def test_every_encoding_is_decoded(executor: Executor, tmp_path: Path, encoding: str):
+async def test_encodings_are_decoded(executor: Executor, tmp_path: Path, encoding: str):
     (tmp_path / "f").write_bytes("caf\xe9\r\nna\xefve\r\n".encode(encoding))
     text = await shown(executor, "f")
     assert text.startswith("1\tcaf\xe9\n2\tna\xefve\n")
 
 
-async def test_bytes_that_are_no_letters_are_shown_and_counted(executor: Executor, tmp_path: Path):
+async def test_undecodable_bytes_are_counted(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes("✓ ✓ ✓ ✓\n".encode() + b"bad \xff\n")
     text = await shown(executor, "f")
     assert "2\tbad \ufffd\n" in text
@@ -112,14 +112,14 @@ def png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
 
 
-async def test_a_picture_comes_as_a_picture_whatever_its_name(executor: Executor, tmp_path: Path):
+async def test_image_is_detected_by_content(executor: Executor, tmp_path: Path):
     (tmp_path / "not-a-name.txt").write_bytes(png())
     outcome = await executor.run("read", {"path": "not-a-name.txt"})
     assert isinstance(outcome, Completed)
     assert outcome.output.parts == (Image(png(), "image/png"),)
 
 
-async def test_a_notebook_comes_as_cells_with_pictures_and_by_line_when_asked(executor: Executor, tmp_path: Path):
+async def test_notebook_is_shown_as_cells_or_lines(executor: Executor, tmp_path: Path):
     picture = {"data": {"image/png": base64.b64encode(png()).decode(), "text/plain": "<Figure>"}}
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "text"]},
@@ -134,25 +134,25 @@ async def test_a_notebook_comes_as_cells_with_pictures_and_by_line_when_asked(ex
     assert (await shown(executor, "n.ipynb", limit=1)).startswith("1\t{")
 
 
-async def test_a_pdf_without_its_extra_says_what_to_install(executor: Executor, tmp_path: Path):
+async def test_pdf_without_extra_names_the_package(executor: Executor, tmp_path: Path):
     (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nnot really")
     assert "PDF" in await refused(executor, "f.pdf")
 
 
-async def test_a_pipe_is_refused_without_waiting(executor: Executor, tmp_path: Path):
+async def test_named_pipe_is_refused(executor: Executor, tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
     assert "named pipe" in await refused(executor, "pipe")
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")
-async def test_the_process_table_and_devices_never_hang(tmp_path: Path):
+async def test_proc_files_and_devices_never_hang(tmp_path: Path):
     executor = Executor(Registry(Read(Workspace(tmp_path, reads="anywhere"))), policies=AllowEverything())
     assert "Name:" in await shown(executor, "/proc/self/status")
     assert "device" in await refused(executor, "/dev/zero")
     assert isinstance(await executor.run("read", {"path": "/proc/kmsg"}), Completed | Failed)
 
 
-async def test_windows_of_large_files_agree_with_those_of_small_ones(executor: Executor, tmp_path: Path):
+async def test_large_and_small_file_windows_agree(executor: Executor, tmp_path: Path):
     lines = [f"line {index} {'é' * (index % 50)}" for index in range(1, 60_001)]
     (tmp_path / "large").write_text("\ufeff" + "\r\n".join(lines))
     assert (await shown(executor, "large", limit=2)).startswith(f"1\t{lines[0]}\n2\t{lines[1]}\n(lines 1-2; continue")
@@ -163,12 +163,12 @@ async def test_windows_of_large_files_agree_with_those_of_small_ones(executor: E
     assert "past the end" in await refused(executor, "large", offset=60_001)
 
 
-async def test_a_large_file_in_a_wide_encoding_is_read_too(executor: Executor, tmp_path: Path):
+async def test_large_utf16_file_is_read(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes("".join(f"line {n}\n" for n in range(1, 100_001)).encode("utf-16"))
     assert (await shown(executor, "f", offset=99_999)).startswith("99999\tline 99999\n100000\tline 100000\n")
 
 
-async def test_a_window_of_long_lines_in_a_large_file_is_cut_line_by_line(executor: Executor, tmp_path: Path):
+async def test_long_lines_of_large_file_are_cut(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes((b"w" * 3000 + b"\r\n") * 1000)
     text = await shown(executor, "f", offset=500, limit=2)
     assert text == f"500\t{'w' * LINE_CHARS}… (+1000 characters, line cut)\n501\t{'w' * LINE_CHARS}… (+1000 " + (
@@ -177,26 +177,26 @@ async def test_a_window_of_long_lines_in_a_large_file_is_cut_line_by_line(execut
     assert "continue with offset=" in await shown(executor, "f")
 
 
-async def test_a_giant_line_is_cut_without_being_held(executor: Executor, tmp_path: Path):
+async def test_giant_line_is_cut_in_bounded_memory(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_bytes(b"z" * 3_000_000 + b"\nend\n")
     text = await shown(executor, "f")
     assert text == f"1\t{'z' * LINE_CHARS}… (+{3_000_000 - LINE_CHARS} characters, line cut)\n2\tend\n"
 
 
 @pytest.mark.parametrize("spelling", ["file_path", "filePath", "path"])
-async def test_other_products_spellings_are_understood(executor: Executor, tmp_path: Path, spelling: str):
+async def test_aliases_of_other_products_work(executor: Executor, tmp_path: Path, spelling: str):
     (tmp_path / "f").write_text("x\n")
     outcome = await executor.run("Read", {spelling: "f", "offset": "1", "limit": 5})
     assert isinstance(outcome, Completed), outcome
 
 
-async def test_an_offset_of_zero_means_the_first_line(executor: Executor, tmp_path: Path):
+async def test_offset_zero_is_the_first_line(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x\n")
     assert await shown(executor, "f", offset=0) == "1\tx\n"
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "link/x", "a\0b", "~/x"])
-async def test_nothing_outside_is_read_and_nothing_started(executor: Executor, tmp_path: Path, path: str):
+async def test_outside_path_is_not_read(executor: Executor, tmp_path: Path, path: str):
     (tmp_path / "link").symlink_to("/etc")
     outcome = await executor.run("read", {"path": path})
     assert isinstance(outcome, Failed)
@@ -204,7 +204,7 @@ async def test_nothing_outside_is_read_and_nothing_started(executor: Executor, t
     assert not outcome.started
 
 
-async def test_a_folder_swapped_for_a_link_after_the_judgement_is_not_read(tmp_path: Path):
+async def test_folder_swapped_for_link_is_not_read(tmp_path: Path):
     (tmp_path / "root" / "a").mkdir(parents=True)
     (tmp_path / "root" / "a" / "f").write_text("harmless")
     (tmp_path / "other").mkdir()
@@ -213,11 +213,11 @@ async def test_a_folder_swapped_for_a_link_after_the_judgement_is_not_read(tmp_p
     invocation.accesses()
     (tmp_path / "root" / "a").rename(tmp_path / "aside")
     (tmp_path / "root" / "a").symlink_to(tmp_path / "other")
-    with pytest.raises(Unsafe, match="when it was judged"):
+    with pytest.raises(Unsafe, match="when it was checked"):
         await invocation.run(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - refused before it is used
 
 
-async def test_read_keeps_the_contract(tmp_path: Path):
+async def test_read_passes_conformance(tmp_path: Path):
     (tmp_path / "f").write_text("x\n")
     tool = Read(tmp_path)
     await check_tool(tool, {"path": "f"}, {"path": "."}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor

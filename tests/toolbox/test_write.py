@@ -31,14 +31,14 @@ async def refused(executor: Executor, path: str, content: str, **more: Json) -> 
     return outcome.text
 
 
-async def test_a_new_file_is_written_with_its_folders(executor: Executor, tmp_path: Path):
+async def test_new_file_is_written_with_its_folders(executor: Executor, tmp_path: Path):
     path = tmp_path / "a" / "b" / "test.txt"
     assert await written(executor, str(path), "hello from agent") == f"Wrote 16 bytes to {path}"
     assert path.read_bytes() == b"hello from agent"
     assert await written(executor, "é.txt", "é") == "Wrote 2 bytes to é.txt"
 
 
-async def test_an_existing_file_must_have_been_read(executor: Executor, tmp_path: Path):
+async def test_existing_file_must_have_been_read(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("precious")
     assert "was not read in this session" in await refused(executor, "f", "new")
     assert (tmp_path / "f").read_text() == "precious"
@@ -48,14 +48,14 @@ async def test_an_existing_file_must_have_been_read(executor: Executor, tmp_path
     assert (tmp_path / "f").read_text() == "newer"
 
 
-async def test_overwrite_is_an_answer_to_the_refusal(executor: Executor, tmp_path: Path):
+async def test_overwrite_replaces_an_unread_file(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("precious")
     assert "overwrite=true" in await refused(executor, "f", "new")
     await written(executor, "f", "new", overwrite=True)
     assert (tmp_path / "f").read_text() == "new"
 
 
-async def test_a_change_since_the_read_is_noticed_by_content_not_by_time(executor: Executor, tmp_path: Path):
+async def test_change_is_detected_by_content(executor: Executor, tmp_path: Path):
     path = tmp_path / "f"
     path.write_text("one")
     await executor.run("read", {"path": "f"})
@@ -68,7 +68,7 @@ async def test_a_change_since_the_read_is_noticed_by_content_not_by_time(executo
     await written(executor, "f", "new")
 
 
-async def test_a_file_somebody_is_writing_to_is_left_alone(executor: Executor, tmp_path: Path):
+async def test_file_being_written_is_left_alone(executor: Executor, tmp_path: Path):
     path = tmp_path / "f"
     path.write_text("one")
     await executor.run("read", {"path": "f"})
@@ -78,7 +78,7 @@ async def test_a_file_somebody_is_writing_to_is_left_alone(executor: Executor, t
     assert path.read_text() == "one two"
 
 
-async def test_a_partly_read_file_is_not_replaced_whole(executor: Executor, tmp_path: Path):
+async def test_partly_read_file_is_not_replaced(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("a\nb\nc\n")
     await executor.run("read", {"path": "f", "limit": 2})
     assert "only a part" in await refused(executor, "f", "new")
@@ -86,13 +86,13 @@ async def test_a_partly_read_file_is_not_replaced_whole(executor: Executor, tmp_
     await written(executor, "f", "new")
 
 
-async def test_a_file_with_a_cut_line_was_not_read_whole(executor: Executor, tmp_path: Path):
+async def test_file_with_cut_line_was_not_read_whole(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x" * 5000)
     await executor.run("read", {"path": "f"})
     assert "only a part" in await refused(executor, "f", "new")
 
 
-async def test_a_large_file_is_known_by_what_was_shown_and_its_identity(executor: Executor, tmp_path: Path):
+async def test_large_file_is_known_by_parts_and_identity(executor: Executor, tmp_path: Path):
     path = tmp_path / "large"
     path.write_bytes((b"x" * 999 + b"\n") * (SMALL_BYTES // 1000 + 2))
     offset, text = 1, ""
@@ -106,7 +106,7 @@ async def test_a_large_file_is_known_by_what_was_shown_and_its_identity(executor
     await written(executor, "large", "new", overwrite=True)
 
 
-async def test_sessions_do_not_share_what_they_read(executor: Executor, tmp_path: Path):
+async def test_sessions_have_separate_reads(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x")
     await executor.run("read", {"path": "f"})
     other = Executor(executor.registry, policies=AllowEverything())
@@ -114,7 +114,7 @@ async def test_sessions_do_not_share_what_they_read(executor: Executor, tmp_path
     assert isinstance(outcome, Failed)
 
 
-async def test_mode_breaks_mark_and_encoding_stay(executor: Executor, tmp_path: Path):
+async def test_mode_breaks_mark_and_encoding_are_kept(executor: Executor, tmp_path: Path):
     (tmp_path / "crlf").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
     (tmp_path / "crlf").chmod(0o755)
     (tmp_path / "wide").write_bytes("a\n".encode("utf-16"))
@@ -128,7 +128,7 @@ async def test_mode_breaks_mark_and_encoding_stay(executor: Executor, tmp_path: 
     assert (tmp_path / "latin").read_bytes() == b"\xe8\nx\n"
 
 
-async def test_a_link_stays_and_its_target_is_written(executor: Executor, tmp_path: Path):
+async def test_write_through_link_keeps_the_link(executor: Executor, tmp_path: Path):
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     await executor.run("read", {"path": "link"})
@@ -138,7 +138,7 @@ async def test_a_link_stays_and_its_target_is_written(executor: Executor, tmp_pa
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "link/x", "dangling"])
-async def test_nothing_outside_is_written(executor: Executor, tmp_path: Path, path: str):
+async def test_outside_path_is_not_written(executor: Executor, tmp_path: Path, path: str):
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
     outside.mkdir()
     (tmp_path / "link").symlink_to(outside)
@@ -149,7 +149,7 @@ async def test_nothing_outside_is_written(executor: Executor, tmp_path: Path, pa
     assert not list(outside.iterdir())
 
 
-async def test_folders_and_files_in_the_way_are_named(executor: Executor, tmp_path: Path):
+async def test_blocking_folder_or_file_is_named(executor: Executor, tmp_path: Path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")
     assert "is a folder" in await refused(executor, "folder", "x")
@@ -158,12 +158,12 @@ async def test_folders_and_files_in_the_way_are_named(executor: Executor, tmp_pa
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-async def test_a_read_only_file_is_respected(executor: Executor, tmp_path: Path):
+async def test_read_only_file_is_not_replaced(executor: Executor, tmp_path: Path):
     (tmp_path / "f").write_text("x")
     (tmp_path / "f").chmod(0o444)
     await executor.run("read", {"path": "f"})
     assert "read-only" in await refused(executor, "f", "y")
 
 
-async def test_write_keeps_the_contract(tmp_path: Path):
+async def test_write_passes_conformance(tmp_path: Path):
     await check_tool(Write(tmp_path), {"path": "f", "content": "x", "overwrite": True}, folder=tmp_path)  # pyright: ignore[reportArgumentType] - spec is a descriptor

@@ -1,4 +1,4 @@
-"""Built-in tools, one file each; `coding_tools` puts the six of a coding agent together."""
+"""Built-in tools; `coding_tools` returns the six of a coding agent."""
 
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.jobs import BashKill, BashOutput

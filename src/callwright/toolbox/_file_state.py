@@ -1,11 +1,9 @@
-"""Changing a file: one change at a time per file, only of what the session has seen, and remembered afterwards.
+"""Which files a session has seen, per-file locks, and loading and storing files that tools change.
 
-Which files this session has seen, and whether they still are what was seen.
-
-A file is known by its content. Up to a megabyte that is the digest of all of it, however few lines were shown. Of a
-larger file the parts that were shown are known by their digest and the rest by inode, size and times, because hashing a
-gigabyte to show twenty lines would cost more than the read. Any read counts for an edit, which names the text it
-replaces; writing a whole file anew counts only if all of it was shown.
+A file is identified by its content. Up to a megabyte that is the digest of the whole, however few lines were shown. Of
+a larger file, the shown parts are identified by their digests and the rest by inode, size and times, because hashing a
+gigabyte to show twenty lines would cost more than the read. Any read permits an edit, which names the text it replaces;
+replacing a whole file is permitted only after all of it was shown.
 """
 
 import os
@@ -18,13 +16,13 @@ from weakref import WeakValueDictionary
 
 from callwright.core.errors import ToolFailed
 from callwright.system.atomic_write import Changed, replace_file
-from callwright.system.files import Encoding, Identity, detect, digest, open_regular, read_all
-from callwright.toolbox._paths import explain
+from callwright.system.files import Encoding, Identity, detect_encoding, digest, open_regular, read_all
+from callwright.toolbox._paths import explain_error
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A stretch of a large file as it was shown."""
+class ShownPart:
+    """A part of a large file that was shown."""
 
     offset: int
     size: int
@@ -32,17 +30,17 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a session knows of one file."""
+class KnownFile:
+    """What a session has seen of one file."""
 
     content: str = ""
-    """Digest of the whole; empty for a file too large to be hashed by every read."""
+    """Digest of the whole file; empty for a file too large to hash on every read."""
     identity: Identity | None = None
-    parts: frozenset[Shown] = frozenset()
+    parts: frozenset[ShownPart] = frozenset()
     lines: frozenset[tuple[int, int]] = frozenset()
-    """First and last line of every stretch shown."""
+    """First and last line of every part shown."""
     total: int = 0
-    """How many lines there are; 0 while unknown."""
+    """Number of lines; 0 if unknown."""
 
     @property
     def whole(self) -> bool:
@@ -55,64 +53,68 @@ class Known:
         return self.total > 0 and reached >= self.total
 
     def still_holds(self, data: bytes, identity: Identity) -> bool:
-        """Whether a file that now has this content is the one that was shown."""
+        """Tell whether the file still has the content that was shown."""
         if self.content:
             return self.content == digest(data)
         same = all(digest(data[part.offset : part.offset + part.size]) == part.digest for part in self.parts)
         return same and self.identity == identity
 
 
-class Freshness:
+class SeenFiles:
     """The files one session has read or written, by resolved path."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, Known] = {}
-        self._doubted: dict[Path, Sequence[object]] = {}
+        self._known: dict[Path, KnownFile] = {}
+        self._doubts: dict[Path, Sequence[object]] = {}
         self._lock = Lock()
 
-    def saw(self, path: Path, known: Known) -> None:
-        """Remember what a read showed, together with what earlier reads of the same content did."""
+    def remember_read(self, path: Path, known: KnownFile) -> None:
+        """Remember what a read showed, merged with earlier reads of the same content."""
         with self._lock:
-            self._doubted.pop(path, None)
+            self._doubts.pop(path, None)
             before = self._known.get(path)
             if before and (before.content, before.identity) == (known.content, known.identity):
                 total = max(before.total, known.total)
                 known = replace(known, parts=before.parts | known.parts, lines=before.lines | known.lines, total=total)
             self._known[path] = known
 
-    def made(self, path: Path, content: str, *, whole: bool) -> None:
-        """Remember what this session made of a file itself; `whole` if the model knows all of it."""
+    def remember_written(self, path: Path, content: str, *, whole: bool) -> None:
+        """Remember content this session wrote; `whole` if the model knows all of it."""
         with self._lock:
             lines = frozenset({(1, 1)}) if whole else frozenset[tuple[int, int]]()
-            self._known[path] = Known(content, lines=lines, total=1)
+            self._known[path] = KnownFile(content, lines=lines, total=1)
 
-    def check(self, path: Path, given: str, data: bytes, identity: Identity) -> Known:
-        """Return what is known of a file about to change; raise `ToolFailed` if it was not read or changed since."""
+    def check(self, path: Path, given: str, data: bytes, identity: Identity) -> KnownFile:
+        """Return what was seen of a file that is about to change.
+
+        Raises:
+            ToolFailed: The file was not read in this session, or has changed since.
+        """
         known = self._known.get(path)
         if known is None:
-            raise ToolFailed(f"{given} exists and was not read in this session; read it first")
+            raise ToolFailed(f"{given} exists, but was not read in this session; read it first")
         if not known.still_holds(data, identity):
-            raise changed(given)
+            raise changed_error(given)
         return known
 
-    def insists(self, path: Path, edit: Sequence[object]) -> bool:
-        """Whether this very edit was doubted just before, so that sending it again is an answer."""
+    def consume_doubt(self, path: Path, edit: Sequence[object]) -> bool:
+        """Tell whether this edit was rejected as doubtful just before; sending it again confirms it."""
         with self._lock:
-            return self._doubted.pop(path, None) == edit
+            return self._doubts.pop(path, None) == edit
 
-    def doubt(self, path: Path, edit: Sequence[object]) -> None:
-        """Remember an edit that was sent back as doubtful."""
+    def remember_doubt(self, path: Path, edit: Sequence[object]) -> None:
+        """Remember an edit that was rejected as doubtful."""
         with self._lock:
-            self._doubted[path] = edit
+            self._doubts[path] = edit
 
 
-def changed(given: str) -> ToolFailed:
-    """Say that a file is no longer what the model has seen."""
-    return ToolFailed(f"{given} was changed by somebody else since it was read, or is being written; read it again")
+def changed_error(given: str) -> ToolFailed:
+    """Return the error for a file that changed since the model has seen it."""
+    return ToolFailed(f"{given} was changed since it was read, or is being written; read it again")
 
 
 class _PathLock:
-    """A lock that goes away with its last user."""
+    """A lock that is removed with its last user; a plain `Lock` cannot be referenced weakly."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -123,8 +125,8 @@ _guard = Lock()
 
 
 @contextmanager
-def alone_with(path: Path) -> Generator[None, None, None]:
-    """Hold a file against every other change in this process: sessions share the disk, so they share the lock."""
+def lock_path(path: Path) -> Generator[None, None, None]:
+    """Hold the lock of a path, shared by all sessions of this process, which share the disk too."""
     with _guard:
         own = _locks.setdefault(path, _PathLock())
     with own.lock:
@@ -132,8 +134,8 @@ def alone_with(path: Path) -> Generator[None, None, None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """A file as it is right now."""
+class LoadedFile:
+    """The current content of a file."""
 
     data: bytes
     identity: Identity
@@ -141,12 +143,12 @@ class Current:
 
     @property
     def text(self) -> str:
-        """Its text, byte order mark left out."""
+        """The text without the byte order mark."""
         return self.encoding.decode(self.data[len(self.encoding.mark) :])
 
 
-def load(path: Path, given: str) -> Current | None:
-    """Read the file about to be changed; None if there is none."""
+def load_file(path: Path, given: str) -> LoadedFile | None:
+    """Read a file that is about to change; None if it does not exist."""
     try:
         descriptor = open_regular(path)
     except FileNotFoundError:
@@ -154,22 +156,22 @@ def load(path: Path, given: str) -> Current | None:
     except IsADirectoryError:
         raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
     except OSError as error:
-        raise explain(error, given, "read") from None
+        raise explain_error(error, given, "read") from None
     try:
         identity = Identity.of(os.fstat(descriptor))
         data = read_all(descriptor)
     finally:
         os.close(descriptor)
-    return Current(data, identity, detect(data) or Encoding())
+    return LoadedFile(data, identity, detect_encoding(data) or Encoding())
 
 
-def store(path: Path, given: str, data: bytes, expected: str | None) -> None:
-    """Put new content in place if the file still is what was expected; see `replace_file`."""
+def store_file(path: Path, given: str, data: bytes, expected: str | None) -> None:
+    """Replace the content of a file if its digest is still `expected`; see `replace_file`."""
     try:
         replace_file(path, data, expected=expected)
     except Changed:
-        raise changed(given) from None
+        raise changed_error(given) from None
     except IsADirectoryError:
         raise ToolFailed(f"{given} is a folder; give the path of a file in it") from None
     except OSError as error:
-        raise explain(error, given, "write") from None
+        raise explain_error(error, given, "write") from None

@@ -1,4 +1,4 @@
-"""The tools of a coding agent, put together."""
+"""`coding_tools`: the tools of a coding agent."""
 
 from os import PathLike
 
@@ -13,6 +13,10 @@ from callwright.toolbox.write import Write
 
 
 def coding_tools(workspace: Workspace | str | PathLike[str] = ".") -> list[Tool]:
-    """Return the six tools a coding agent needs, all confined to one workspace."""
-    place = Workspace.of(workspace)
-    return [Read(place), Write(place), Edit(place), Bash(place), Glob(place), Grep(place)]
+    """Return read, write, edit, bash, glob and grep for one workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+    """
+    workspace = Workspace.of(workspace)  # one object, so that its paths are resolved once
+    return [Read(workspace), Write(workspace), Edit(workspace), Bash(workspace), Glob(workspace), Grep(workspace)]

@@ -1,4 +1,4 @@
-"""The `delete` tool: remove a file, a link or a folder."""
+"""The `delete` tool: deletes a file, link or folder."""
 
 import asyncio
 import errno
@@ -18,11 +18,11 @@ from callwright.system.paths import Workspace, parent_folder
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._paths import check_entry, entry_path
+from callwright.toolbox._paths import check_entry, resolve_entry
 
 
 class DeleteArguments(Arguments):
-    """What `delete` takes."""
+    """Arguments of `delete`."""
 
     path: str = Field(validation_alias=AliasChoices("path", "file_path", "filePath", "filename", "target_file"))
     """The file, link or folder to remove; of a link, the link itself."""
@@ -31,11 +31,15 @@ class DeleteArguments(Arguments):
 
 
 class Delete(TypedTool[DeleteArguments]):
-    """Removes one entry of the workspace, never what a link leads to."""
+    """Deletes files, links and folders of a workspace, never the target of a link.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+    """
 
     spec = describe(
         "delete",
-        "Delete a file, a link (not what it leads to), an empty folder, or with recursive=true a whole folder.",
+        "Delete a file, a link (not its target), an empty folder, or with recursive=true a whole folder.",
         effect=Effect.DESTROY,
         group="file",
         aliases=("remove_file", "delete_file"),
@@ -47,11 +51,11 @@ class Delete(TypedTool[DeleteArguments]):
         self._workspace = Workspace.of(workspace)
 
     def accesses(self, arguments: DeleteArguments) -> Sequence[Access]:
-        """Deleting touches the entry itself."""
-        return [DeletePath(str(entry_path(self._workspace, arguments.path)))]
+        """Declare the deletion of the entry itself, not of a link's target."""
+        return [DeletePath(str(resolve_entry(self._workspace, arguments.path)))]
 
     async def run(self, arguments: DeleteArguments, context: ToolContext) -> str:
-        """Remove it, in a thread: a folder may hold much."""
+        """Delete the entry, in a thread because a folder may be large."""
         path = check_entry(self._workspace, arguments.path, "delete")
         return await asyncio.to_thread(_remove, path, arguments)
 
@@ -61,10 +65,12 @@ def _remove(path: Path, arguments: DeleteArguments) -> str:
         with parent_folder(path) as folder:
             return _remove_entry(folder, path.name, arguments)
     except FileNotFoundError:
-        raise ToolFailed(f"{arguments.path!r} does not exist; there is nothing to delete") from None
+        raise ToolFailed(f"{arguments.path!r} does not exist") from None
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-            raise ToolFailed(f"the folder {arguments.path!r} is not empty; recursive=true deletes all in it") from None
+            raise ToolFailed(
+                f"the folder {arguments.path!r} is not empty; pass recursive=true to delete all of it"
+            ) from None
         raise ToolFailed(f"cannot delete {arguments.path!r}: {error.strerror}") from None
 
 
@@ -74,7 +80,7 @@ def _remove_entry(folder: int, name: str, arguments: DeleteArguments) -> str:
         os.unlink(name, dir_fd=folder)
         return f"Deleted {arguments.path}"
     if arguments.recursive:
-        shutil.rmtree(name, dir_fd=folder)  # by descriptors: a link swapped in on the way is not followed
+        shutil.rmtree(name, dir_fd=folder)  # by descriptor: a link swapped in meanwhile is not followed
     else:
         os.rmdir(name, dir_fd=folder)
     return f"Deleted folder {arguments.path}"

@@ -1,4 +1,4 @@
-"""The `glob` tool: find files by the shape of their path, newest first."""
+"""The `glob` tool: finds files by path pattern, newest first."""
 
 import os
 import re
@@ -15,21 +15,21 @@ from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace
-from callwright.system.search.content import in_thread
-from callwright.system.search.gitignore import why_ignored
+from callwright.system.search.content import run_in_thread
+from callwright.system.search.gitignore import find_ignore_reason
 from callwright.system.search.globs import BadGlob, compile_glob
 from callwright.system.search.walk import Walk, walk_folders
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._paths import Hidden, Lookout, counted
+from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
 
-_ENTRIES_PROBED = 20_000
-"""How far into ignored folders we look for the note that something was hidden there."""
+_MAX_IGNORED_ENTRIES = 20_000
+"""How many entries of ignored folders are searched for the note about hidden matches."""
 
 
 class GlobArguments(Arguments):
-    """What `glob` takes."""
+    """Arguments of `glob`."""
 
     pattern: str = Field(min_length=1)
     """A glob such as **/*.py or src/**/*.{ts,tsx}; * stays inside one folder, ** crosses folders."""
@@ -38,24 +38,23 @@ class GlobArguments(Arguments):
     ignored: bool = Field(default=False, validation_alias=AliasChoices("ignored", "no_ignore", "include_ignored"))
     """Include files that .gitignore or .ignore hide."""
     limit: int = Field(default=100, ge=1, le=10_000, validation_alias=AliasChoices("limit", "head_limit"))
-    """How many files to name at most."""
+    """How many files to list at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     root: Path
     pattern: str
-    shown: str
-    """The pattern as it was given."""
+    given_pattern: str
     walk: Walk
-    lookout: Lookout
+    files: VisibleFiles
 
-    def fitting(self, names: list[str]) -> list[str]:
-        """Return those of some paths, relative to the root and ending as the walk demands, that fit and may be seen."""
+    def filter(self, names: list[str]) -> list[str]:
+        """Return the paths that match and are visible; they are relative to the root and end in the walk's suffix."""
         if self.pattern.removesuffix(self.walk.suffix) not in {"**", "**/*"}:
             literal, fits = _literal(self.pattern), compile_glob(self.pattern).fullmatch
             names = [name for name in names if literal in name and fits(name)]
-        return self.lookout.visible(self.root, names)
+        return self.files.visible(self.root, names)
 
 
 @dataclass(slots=True)
@@ -66,7 +65,12 @@ class _Listing:
 
 
 class Glob(TypedTool[GlobArguments]):
-    """Finds files by pattern below a folder of the workspace."""
+    """Finds files of a workspace by pattern.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+        hidden: Tells which files must not be shown.
+    """
 
     spec = describe(
         "glob",
@@ -79,41 +83,41 @@ class Glob(TypedTool[GlobArguments]):
     )
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
-        self._lookout = Lookout(Workspace.of(workspace), hidden)
+        self._files = VisibleFiles(Workspace.of(workspace), hidden)
 
     def accesses(self, arguments: GlobArguments) -> Sequence[Access]:
-        """A glob reads the folder its pattern starts in."""
+        """Declare a read of the folder the pattern starts in."""
         return [ReadPath(str(self._start(arguments)[0]))]
 
     async def run(self, arguments: GlobArguments, context: ToolContext) -> Output:
-        """Walk, sort by time, and say what was left out."""
+        """List matching files by time and note what was left out."""
         root, pattern = self._start(arguments)
-        root = self._lookout.find(str(root))
+        root = self._files.find(str(root))
         if not root.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; give the folder it is in")
         stop = threading.Event()
-        walk = Walk(root, self._lookout.top(root), arguments.ignored, _suffix(pattern), stop)
-        search = _Search(root, pattern, arguments.pattern, walk, self._lookout)
-        return await in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)
+        walk = Walk(root, self._files.top(root), arguments.ignored, _suffix(pattern), stop)
+        search = _Search(root, pattern, arguments.pattern, walk, self._files)
+        return await run_in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)
 
     def _start(self, arguments: GlobArguments) -> tuple[Path, str]:
-        """Where the walk begins, the pattern's own leading folders included, and what is left of the pattern."""
+        """Return the folder to walk, including the literal folders of the pattern, and the rest of the pattern."""
         pattern = arguments.pattern.removeprefix("./")
         try:
             compile_glob(pattern)
         except BadGlob as error:
             raise InvalidArguments(f"pattern: {error}") from None
-        base = self._lookout.workspace.resolve(arguments.path)
+        base = self._files.workspace.resolve(arguments.path)
         if pattern.startswith(("/", "~/")):
-            folder = _leading(pattern) or "/"
-            return self._lookout.workspace.resolve(folder), pattern[len(folder) :].lstrip("/")
-        folder = _leading(pattern)
+            folder = _leading_folders(pattern) or "/"
+            return self._files.workspace.resolve(folder), pattern[len(folder) :].lstrip("/")
+        folder = _leading_folders(pattern)
         rest = pattern[len(folder) :].lstrip("/") if folder else pattern
-        return (self._lookout.workspace.resolve(folder, base=base) if folder else base), rest
+        return (self._files.workspace.resolve(folder, base=base) if folder else base), rest
 
 
-def _leading(pattern: str) -> str:
-    """The folders before the first wildcard, `..` and a leading slash included."""
+def _leading_folders(pattern: str) -> str:
+    """Return the folders before the first wildcard, including `..` and a leading slash."""
     start = "/" if pattern.startswith("/") else ""
     parts = pattern[len(start) :].split("/")[:-1]
     kept: list[str] = []
@@ -125,12 +129,12 @@ def _leading(pattern: str) -> str:
 
 
 def _suffix(pattern: str) -> str:
-    """The letters every matching name must end in."""
+    """Return the text every matching name ends in."""
     return re.split(r"[*?\]}\\]", pattern)[-1].rpartition("/")[2]
 
 
 def _literal(pattern: str) -> str:
-    """The longest text in the middle of a pattern: looking for it costs a tenth of matching."""
+    """Return the longest literal text of a pattern: finding it costs a tenth of matching."""
     return "" if "{" in pattern else max(re.split(r"\*\*/?|[*?]|\[.*\]|\\.", pattern)[:-1], key=len, default="")
 
 
@@ -145,24 +149,24 @@ def _list(walk: Walk) -> _Listing:
 
 
 def _find(search: _Search, listing: _Listing, limit: int) -> Output:
-    dated = list(_dated(f"{search.root}/", search.fitting(listing.files)))
-    prefix = search.lookout.prefix(search.root)
+    dated = list(_with_times(f"{search.root}/", search.filter(listing.files)))
+    prefix = search.files.prefix(search.root)
     lines = [prefix + name for name in _newest_first(dated, limit)]
     notes = list(_notes(search, listing, len(dated), limit))
     text = "\n".join([*lines, *([""] if lines and notes else []), *notes])
     return Output(text, {"files": lines, "total": len(dated)})
 
 
-def _dated(start: str, names: list[str]) -> Iterator[tuple[int, str]]:
+def _with_times(start: str, names: list[str]) -> Iterator[tuple[int, str]]:
     for name in names:
         try:
             yield os.lstat(start + name).st_mtime_ns, name
-        except OSError:  # gone since it was listed
+        except OSError:  # deleted since it was listed
             continue
 
 
 def _newest_first(dated: list[tuple[int, str]], limit: int) -> list[str]:
-    if len(dated) > limit:  # to sort numbers alone and then a few names is far cheaper
+    if len(dated) > limit:  # sorting bare numbers first is far cheaper than sorting all pairs
         oldest = sorted([time for time, _ in dated], reverse=True)[limit - 1]
         dated = [each for each in dated if each[0] >= oldest]
     return [name for _, name in sorted(dated, key=lambda each: (-each[0], each[1]))[:limit]]
@@ -170,43 +174,43 @@ def _newest_first(dated: list[tuple[int, str]], limit: int) -> list[str]:
 
 def _notes(search: _Search, listing: _Listing, total: int, limit: int) -> Iterator[str]:
     if not total:
-        where = search.lookout.prefix(search.root).rstrip("/") or "the workspace"
-        yield f"no files match {search.shown!r} in {where}{_deeper(search, listing)}"
+        where = search.files.prefix(search.root).rstrip("/") or "the workspace"
+        yield f"no files match {search.given_pattern!r} in {where}{_suggest_deeper(search, listing)}"
     if total > limit:
         yield f"({limit:,} newest of {total:,} files; narrow the pattern or raise limit to see more)"
-    elif hidden := _hidden_by_rules(search, listing):
+    elif hidden := _note_ignored(search, listing):
         yield hidden
-    reason = None if search.root == search.walk.top else why_ignored(search.root, search.walk.top)
+    reason = None if search.root == search.walk.top else find_ignore_reason(search.root, search.walk.top)
     if reason is not None and not search.walk.ignored:
-        yield f"(the folder itself is ignored by {reason}; what other rules hide in it is left out)"
+        yield f"(the folder itself is ignored by {reason}; files in it that other rules ignore are left out)"
 
 
-def _deeper(search: _Search, listing: _Listing) -> str:
+def _suggest_deeper(search: _Search, listing: _Listing) -> str:
     if "/" in search.pattern or search.pattern.startswith("**"):
         return ""
-    found = replace(search, pattern=f"**/{search.pattern}").fitting(listing.files)
-    return f"; {counted(len(found), 'file')} deeper down: use '**/{search.pattern}'" if found else ""
+    found = replace(search, pattern=f"**/{search.pattern}").filter(listing.files)
+    return f"; {format_count(len(found), 'file')} deeper down: use '**/{search.pattern}'" if found else ""
 
 
-def _hidden_by_rules(search: _Search, listing: _Listing) -> str:
+def _note_ignored(search: _Search, listing: _Listing) -> str:
     deeper, more = _in_ignored_folders(search.walk, listing.ignored_folders)
-    found = search.fitting(listing.ignored_files + deeper)
+    found = search.filter(listing.ignored_files + deeper)
     if not found:
         return "(ignored folders are large and were not searched to the end; ignored=true does)" if more else ""
-    many = f"{'at least ' if more else ''}{counted(len(found), 'more file')}"
+    many = f"{'at least ' if more else ''}{format_count(len(found), 'more file')}"
     verb, them = ("matches", "it") if len(found) == 1 and not more else ("match", "them")
     return f"({many} {verb} but .gitignore or .ignore hides {them}, such as {found[0]}; ignored=true includes {them})"
 
 
 def _in_ignored_folders(walk: Walk, folders: list[str]) -> tuple[list[str], bool]:
-    """Return files in ignored folders, and whether there were more than we were willing to look at."""
+    """Return files in ignored folders, and whether the search stopped before the end."""
     files: list[str] = []
     probed = 0
     for ignored in folders:
         inside = replace(walk, root=walk.root / ignored, ignored=True)
         for folder in walk_folders(inside):
             probed += 1 + len(folder.files)
-            if probed > _ENTRIES_PROBED:
+            if probed > _MAX_IGNORED_ENTRIES:
                 return files, True
             files += [f"{ignored}/{folder.path}{name}" for name in folder.files]
     return files, False

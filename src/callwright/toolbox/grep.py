@@ -1,4 +1,4 @@
-"""The `grep` tool: search file contents with ripgrep's expressions."""
+"""The `grep` tool: searches file contents with ripgrep."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace
-from callwright.system.search.content import Found, Line, search
-from callwright.system.search.gitignore import Ignored, why_ignored
+from callwright.system.search.content import MatchLine, SearchResult, search
+from callwright.system.search.gitignore import IgnoreReason, find_ignore_reason
 from callwright.system.search.globs import BadGlob
-from callwright.system.search.ripgrep import Globs, Mode, Query
+from callwright.system.search.ripgrep import ContentQuery, Globs, Mode
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._paths import Hidden, Lookout, counted
+from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
 
 
-def _known_mode(given: Any) -> Any:
+def _translate_mode(given: Any) -> Any:
     return _OTHER_MODES.get(given, given) if isinstance(given, str) else given
 
 
 class GrepArguments(Arguments):
-    """What `grep` takes."""
+    """Arguments of `grep`."""
 
     pattern: str = Field(min_length=1, validation_alias=AliasChoices("pattern", "query", "regex"))
     """A regular expression as ripgrep reads it; escape literal braces and brackets."""
     path: str = Field(default=".", validation_alias=AliasChoices("path", "dir_path", "directory"))
     """The file or folder to search."""
     glob: str = Field(default="", validation_alias=AliasChoices("glob", "include", "include_pattern"))
-    """Only files that fit, such as *.py or src/**/*.{ts,tsx}; !*.test.ts leaves files out."""
+    """Only files that match, such as *.py or src/**/*.{ts,tsx}; !*.test.ts leaves files out."""
     type: str = ""
     """Only files of a type ripgrep knows, such as py, js, rust."""
-    mode: Annotated[Mode, BeforeValidator(_known_mode)] = Field(
+    mode: Annotated[Mode, BeforeValidator(_translate_mode)] = Field(
         default="files", validation_alias=AliasChoices("mode", "output_mode")
     )
     """files names files that match, content shows the lines, count counts matching lines per file."""
     ignore_case: bool = Field(default=False, validation_alias=AliasChoices("ignore_case", "-i", "case_insensitive"))
-    """Take upper and lower case for the same."""
+    """Ignore the difference between upper and lower case."""
     context: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("context", "-C"))
     """Lines to show before and after each match, in content mode."""
     before: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("before", "-B"))
@@ -63,7 +63,7 @@ class GrepArguments(Arguments):
     )
     """How many files or lines to show at most."""
     offset: int = Field(default=0, ge=0)
-    """How many of them to skip first: the way to the next page."""
+    """How many of them to skip, to read the next page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,12 @@ class _Page:
 
 
 class Grep(TypedTool[GrepArguments]):
-    """Searches the files at and below a path of the workspace."""
+    """Searches the contents of files of a workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+        hidden: Tells which files must not be searched.
+    """
 
     spec = describe(
         "grep",
@@ -89,31 +94,31 @@ class Grep(TypedTool[GrepArguments]):
     )
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
-        self._lookout = Lookout(Workspace.of(workspace), hidden)
+        self._files = VisibleFiles(Workspace.of(workspace), hidden)
 
     def accesses(self, arguments: GrepArguments) -> Sequence[Access]:
-        """A search reads what it searches."""
-        return [ReadPath(str(self._lookout.workspace.resolve(arguments.path)))]
+        """Declare a read of the file or folder."""
+        return [ReadPath(str(self._files.workspace.resolve(arguments.path)))]
 
     async def run(self, arguments: GrepArguments, context: ToolContext) -> Output:
-        """Search, page, and say what was left out."""
-        target = self._lookout.find(arguments.path)
-        if not (target.is_dir() or target.is_file()):  # a pipe or device could keep a search waiting for ever
+        """Return one page of matches and note what was left out."""
+        target = self._files.find(arguments.path)
+        if not (target.is_dir() or target.is_file()):  # a pipe or device could block the search forever
             raise ToolFailed(f"{arguments.path!r} is neither a file nor a folder; it cannot be searched")
         folder = target if target.is_dir() else target.parent
-        top = self._lookout.top(folder)
-        reason = None if target == top or arguments.ignored else why_ignored(target, top)
+        top = self._files.top(folder)
+        reason = None if target == top or arguments.ignored else find_ignore_reason(target, top)
         query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
-        found = self._allowed(query, await search(query))
-        page = _page(arguments, found, self._lookout.prefix(folder))
+        found = self._filter(query, await search(query))
+        page = _page(arguments, found, self._files.prefix(folder))
         return _output(arguments, page, list(_notes(arguments, query, found, reason)))
 
-    def _query(self, arguments: GrepArguments, folder: Path, target: Path, top: Path, *, ignored: bool) -> Query:
+    def _query(self, arguments: GrepArguments, folder: Path, target: Path, top: Path, *, ignored: bool) -> ContentQuery:
         try:
             globs = Globs.parse(arguments.glob)
         except BadGlob as error:
             raise InvalidArguments(f"glob: {error}") from None
-        return Query(
+        return ContentQuery(
             pattern=arguments.pattern,
             folder=folder,
             top=top,
@@ -128,9 +133,9 @@ class Grep(TypedTool[GrepArguments]):
             ignored=ignored,
         )
 
-    def _allowed(self, query: Query, found: Found) -> Found:
-        """Leave out files that are invisible, and files that only our own reading of the glob rules out."""
-        if self._lookout.hidden is None and (
+    def _filter(self, query: ContentQuery, found: SearchResult) -> SearchResult:
+        """Filter out hidden files, and files that ripgrep's globs accept but ours reject."""
+        if self._files.hidden is None and (
             query.name or not query.globs.wanted or (query.globs.exact and not query.type)
         ):
             return found
@@ -141,7 +146,7 @@ class Grep(TypedTool[GrepArguments]):
                 known[name] = self._keeps(query, name)
             return known[name]
 
-        return Found(
+        return SearchResult(
             [name for name in found.files if keep(name)],
             [(name, count) for name, count in found.counts if keep(name)],
             [line for line in found.lines if keep(line.path)],
@@ -150,27 +155,27 @@ class Grep(TypedTool[GrepArguments]):
             found.engine,
         )
 
-    def _keeps(self, query: Query, name: str) -> bool:
+    def _keeps(self, query: ContentQuery, name: str) -> bool:
         path = query.folder / name
         spellings = (name, str(path.relative_to(query.top)))
-        return not self._lookout.hides(path) and (bool(query.name) or query.globs.accepts(*spellings))
+        return not self._files.hides(path) and (bool(query.name) or query.globs.accepts(*spellings))
 
 
-def _page(arguments: GrepArguments, found: Found, prefix: str) -> _Page:
+def _page(arguments: GrepArguments, found: SearchResult, prefix: str) -> _Page:
     start, end = arguments.offset, arguments.offset + arguments.limit
     if arguments.mode == "files":
         return _Page([prefix + name for name in found.files[start:end]], len(found.files), "file")
     if arguments.mode == "count":
         rows = [f"{prefix}{name}:{count}" for name, count in found.counts[start:end]]
         total = sum(count for _, count in found.counts)
-        summary = f"{counted(total, 'matching line')} in {counted(len(found.counts), 'file')}"
+        summary = f"{format_count(total, 'matching line')} in {format_count(len(found.counts), 'file')}"
         return _Page(rows, len(found.counts), "file", summary if total else "")
     apart = bool(arguments.before or arguments.after or arguments.context)
     rows = list(_lines(found.lines[start:end], prefix, numbered=arguments.line_numbers, apart=apart))
     return _Page(rows, len(found.lines), "line")
 
 
-def _lines(lines: Sequence[Line], prefix: str, *, numbered: bool, apart: bool) -> Iterator[str]:
+def _lines(lines: Sequence[MatchLine], prefix: str, *, numbered: bool, apart: bool) -> Iterator[str]:
     for place, line in enumerate(lines):
         if place and (line.after_gap or (apart and line.path != lines[place - 1].path)):
             yield "--"
@@ -184,7 +189,7 @@ def _output(arguments: GrepArguments, page: _Page, notes: list[str]) -> Output:
     if page.summary:
         notes.insert(0, page.summary)
     if page.total and not shown:
-        notes.insert(0, f"no entries at offset {arguments.offset:,}: there are {counted(page.total, page.noun)}")
+        notes.insert(0, f"no entries at offset {arguments.offset:,}: there are {format_count(page.total, page.noun)}")
     elif shown < page.total:
         last = arguments.offset + shown
         rest = f"; offset={last} for more" if last < page.total else ""
@@ -193,26 +198,28 @@ def _output(arguments: GrepArguments, page: _Page, notes: list[str]) -> Output:
     return Output(text, {"entries": page.rows, "total": page.total})
 
 
-def _notes(arguments: GrepArguments, query: Query, found: Found, reason: Ignored | None) -> Iterator[str]:
+def _notes(
+    arguments: GrepArguments, query: ContentQuery, found: SearchResult, reason: IgnoreReason | None
+) -> Iterator[str]:
     if not (found.files or found.counts or found.lines or found.binary):
-        yield _nothing(arguments, query)
+        yield _explain_no_match(arguments, query)
     for name in found.binary[:3]:
         yield f"({name} is binary and matches; its lines are not shown)"
     if found.cut:
-        yield "(the search was stopped, because it found too much: the totals are lower bounds; narrow it)"
+        yield "(the search was stopped after too many matches: the totals are lower bounds; narrow it)"
     if reason is not None:
         yield f"({arguments.path} is ignored by {reason}; searched anyway, ignored files included)"
     if found.engine == "python":
         yield "(searched without ripgrep: the pattern was read as a Python regular expression)"
 
 
-def _nothing(arguments: GrepArguments, query: Query) -> str:
+def _explain_no_match(arguments: GrepArguments, query: ContentQuery) -> str:
     limits = [f"glob {arguments.glob!r}"] if arguments.glob else []
     limits += [f"type {arguments.type!r}"] if arguments.type else []
     within = f" with {' and '.join(limits)}" if limits else ""
     hint = (
         ""
         if query.ignored or query.name
-        else "; ignored and binary files were not searched, ignored=true adds the former"
+        else "; ignored and binary files were not searched; ignored=true searches ignored files"
     )
     return f"no matches for {arguments.pattern!r} in {arguments.path}{within}{hint}"

@@ -1,4 +1,4 @@
-"""The `list` tool: what is in a folder."""
+"""The `list` tool: lists the entries of a folder."""
 
 import os
 from collections.abc import Sequence
@@ -16,30 +16,35 @@ from callwright.system.search.gitignore import IgnoreScope
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._paths import Hidden, Lookout
+from callwright.toolbox._paths import Hidden, VisibleFiles
 
 
 class ListArguments(Arguments):
-    """What `list` takes."""
+    """Arguments of `list`."""
 
     path: str = Field(
         default=".", validation_alias=AliasChoices("path", "dir_path", "target_directory", "directory", "relative_path")
     )
     """The folder to list."""
     ignored: bool = False
-    """Include what .gitignore or .ignore hide."""
+    """Include entries that .gitignore or .ignore hide."""
     limit: int = Field(default=500, ge=1, le=10_000)
-    """How many entries to name at most."""
+    """How many entries to list at most."""
     offset: int = Field(default=0, ge=0)
-    """How many entries to skip first: the way to the next page."""
+    """How many entries to skip, to read the next page."""
 
 
 class List(TypedTool[ListArguments]):
-    """Lists one folder of the workspace."""
+    """Lists folders of a workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+        hidden: Tells which files must not be listed.
+    """
 
     spec = describe(
         "list",
-        "List a folder: folders first, marked with a slash; links with where they lead. Use glob to look deeper.",
+        "List a folder: folders first, marked with a slash; links with their target. Use glob to search deeper.",
         effect=Effect.READ,
         group="file",
         aliases=("LS", "ls", "list_files", "list_directory", "list_dir"),
@@ -47,22 +52,22 @@ class List(TypedTool[ListArguments]):
     )
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
-        self._lookout = Lookout(Workspace.of(workspace), hidden)
+        self._files = VisibleFiles(Workspace.of(workspace), hidden)
 
     def accesses(self, arguments: ListArguments) -> Sequence[Access]:
-        """Listing reads the folder."""
-        return [ReadPath(str(self._lookout.workspace.resolve(arguments.path)))]
+        """Declare a read of the folder."""
+        return [ReadPath(str(self._files.workspace.resolve(arguments.path)))]
 
     async def run(self, arguments: ListArguments, context: ToolContext) -> Output:
-        """Read one folder, which takes no time worth a thread."""
-        folder = self._lookout.find(arguments.path)
+        """List one folder; too fast to be worth a thread."""
+        folder = self._files.find(arguments.path)
         if not folder.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; read it, or list the folder it is in")
         folders, files = self._entries(folder)
-        scope = IgnoreScope() if arguments.ignored else IgnoreScope.of(folder, self._lookout.top(folder))
+        scope = IgnoreScope() if arguments.ignored else IgnoreScope.of(folder, self._files.top(folder))
         folders, hidden_folders = scope.part(f"{folder}/", folders, folders=True)
         files, hidden_files = scope.part(f"{folder}/", files, folders=False)
-        entries = [f"{name}/" for name in sorted(folders)] + [_shown(folder, name) for name in sorted(files)]
+        entries = [f"{name}/" for name in sorted(folders)] + [_format_entry(folder, name) for name in sorted(files)]
         return _output(arguments, entries, len(hidden_folders) + len(hidden_files))
 
     def _entries(self, folder: Path) -> tuple[list[str], list[str]]:
@@ -70,12 +75,12 @@ class List(TypedTool[ListArguments]):
         files: list[str] = []
         with os.scandir(folder) as entries:
             for entry in entries:
-                if not self._lookout.hides(folder / entry.name):
+                if not self._files.hides(folder / entry.name):
                     (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
         return folders, files
 
 
-def _shown(folder: Path, name: str) -> str:
+def _format_entry(folder: Path, name: str) -> str:
     path = folder / name
     return f"{name} -> {path.readlink()}" if path.is_symlink() else name
 

@@ -1,4 +1,4 @@
-"""The `move` tool: rename a file, link or folder inside the workspace."""
+"""The `move` tool: moves or renames a file, link or folder."""
 
 import asyncio
 import errno
@@ -17,22 +17,26 @@ from callwright.system.paths import Workspace, parent_folder
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._paths import check_entry, entry_path
+from callwright.toolbox._paths import check_entry, resolve_entry
 
 
 class MoveArguments(Arguments):
-    """What `move` takes."""
+    """Arguments of `move`."""
 
     source: str = Field(validation_alias=AliasChoices("source", "old_path", "from", "source_path"))
     """The file, link or folder to move."""
     destination: str = Field(validation_alias=AliasChoices("destination", "new_path", "to", "destination_path"))
-    """Its full new path; missing folders are made."""
+    """Its full new path; missing folders are created."""
     overwrite: bool = False
     """Replace a file that is already there."""
 
 
 class Move(TypedTool[MoveArguments]):
-    """Moves one entry of the workspace to another place in it."""
+    """Moves files, links and folders inside a workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+    """
 
     spec = describe(
         "move",
@@ -48,16 +52,18 @@ class Move(TypedTool[MoveArguments]):
         self._workspace = Workspace.of(workspace)
 
     def accesses(self, arguments: MoveArguments) -> Sequence[Access]:
-        """Both ends change."""
+        """Declare a write to both paths."""
         ends = (arguments.source, arguments.destination)
-        return [WritePath(str(entry_path(self._workspace, end))) for end in ends]
+        return [WritePath(str(resolve_entry(self._workspace, end))) for end in ends]
 
     async def run(self, arguments: MoveArguments, context: ToolContext) -> str:
-        """Rename by descriptors of both folders, so that nothing is followed elsewhere."""
+        """Move the entry by descriptors of both folders, so that no link is followed out of the workspace."""
         source = check_entry(self._workspace, arguments.source, "move")
         destination = check_entry(self._workspace, arguments.destination, "replace")
         if destination.is_relative_to(source):
-            raise ToolFailed(f"{arguments.destination!r} is {arguments.source!r} itself or lies inside it")
+            raise ToolFailed(
+                f"{arguments.destination!r} is {arguments.source!r} itself or inside it; give another path"
+            )
         await asyncio.to_thread(_move, source, destination, arguments)
         return f"Moved {arguments.source} to {arguments.destination}"
 
@@ -65,11 +71,11 @@ class Move(TypedTool[MoveArguments]):
 def _move(source: Path, destination: Path, arguments: MoveArguments) -> None:
     try:
         with parent_folder(source) as old:
-            os.stat(source.name, dir_fd=old, follow_symlinks=False)  # before folders are made for nothing
+            os.stat(source.name, dir_fd=old, follow_symlinks=False)  # fail before folders are created for nothing
             with parent_folder(destination, create=True) as new:
                 _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)
     except FileNotFoundError:
-        raise ToolFailed(f"{arguments.source!r} does not exist; there is nothing to move") from None
+        raise ToolFailed(f"{arguments.source!r} does not exist") from None
     except FileExistsError:
         advice = "give another path" if destination.is_dir() else "set overwrite=true to replace it"
         raise ToolFailed(f"{arguments.destination!r} already exists; {advice}") from None
@@ -81,7 +87,7 @@ def _move(source: Path, destination: Path, arguments: MoveArguments) -> None:
 def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite: bool) -> None:
     (old, old_name), (new, new_name) = source, destination
     if not overwrite and _is_file(old, old_name):
-        # a hard link fails where something is, without a moment in between as look-and-rename has
+        # a hard link fails if the name is taken; check-then-rename would have a race in between
         os.link(old_name, new_name, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
         os.unlink(old_name, dir_fd=old)
         return

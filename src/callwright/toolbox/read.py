@@ -1,15 +1,9 @@
-"""The `read` tool: a window on a file, a folder's names, a picture, a document.
+"""The `read` tool: numbered lines of a file, entries of a folder, images, documents.
 
-Files that are not plain text but can be shown: pictures, PDF pages, notebooks.
-
-A window on a file's lines: numbered, long lines cut, and what to ask for to see the rest.
+A small file is read whole. Of a large one only a window of lines is read, found through an index of line offsets.
 """
 
 import asyncio
-import base64
-import binascii
-import io
-import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -17,113 +11,33 @@ from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, Field
 
 from callwright.core.access import Access, ReadPath
-from callwright.core.content import Image, Part, Text
+from callwright.core.content import Image
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect, Limits
 from callwright.system.files import (
     Encoding,
+    FileLine,
     Identity,
-    Line,
     LineIndex,
-    detect,
+    detect_encoding,
     digest,
     folder_names,
     lines_from,
     open_regular,
     read_all,
-    unified,
+    unify_line_breaks,
 )
 from callwright.system.paths import Workspace
 from callwright.tool.base import ToolContext
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._file_state import Freshness, Known, Shown
-from callwright.toolbox._paths import TargetArguments, explain, explain_missing
-
-MOST_IMAGE_BYTES = 5 * 1024 * 1024
-_MOST_PAGES = 20
-_OUTPUT_CHARS = 2000
-_PICTURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-
-
-def picture_type(head: bytes) -> str | None:
-    """Tell a picture models can look at from its first bytes, whatever the file is called."""
-    for signature, media_type in _PICTURES:
-        if head.startswith(signature):
-            return media_type
-    return "image/webp" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else None
-
-
-def pdf_pages(data: bytes, name: str, first: int, count: int) -> str:
-    """The text of some pages, and how to get at the others."""
-    try:
-        from pypdf import PdfReader  # pyright: ignore[reportMissingImports, reportUnknownVariableType] - an extra
-        from pypdf.errors import PyPdfError  # pyright: ignore[reportMissingImports, reportUnknownVariableType] - same
-    except ImportError:
-        raise ToolFailed(f"{name} is a PDF; reading it needs pypdf: pip install 'callwright[pdf]'") from None
-    try:
-        reader: Any = cast("Any", PdfReader)(io.BytesIO(data))
-        pages = cast("Sequence[Any]", reader.pages)
-        total = len(pages)
-        if first > total:
-            raise ToolFailed(f"offset {first} is past the end: {name} has {total} pages")
-        last = min(total, first + min(count, _MOST_PAGES) - 1)
-        texts = [f"--- page {n} of {total} ---\n{pages[n - 1].extract_text().strip()}" for n in range(first, last + 1)]
-    except PyPdfError as error:  # pyright: ignore[reportUnknownVariableType] - as above
-        raise ToolFailed(f"{name} is not a readable PDF: {error}") from None
-    more = f"\n(pages {first}-{last} of {total}; continue with offset={last + 1})" if last < total else ""
-    return "\n".join(texts) + more
-
-
-def notebook_cells(data: bytes, name: str) -> list[Part]:
-    """A notebook's cells with their outputs, pictures as pictures."""
-    try:
-        notebook = json.loads(data)
-        cells = cast("list[dict[str, Any]]", notebook["cells"])
-        parts = [part for number, cell in enumerate(cells, 1) for part in _cell(number, cell)]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ToolFailed(f"{name} is not a readable notebook; read its lines with an explicit limit") from None
-    note = "(cells of a notebook; to edit it, read its lines with an explicit limit)"
-    return [*parts, Text(note if parts else "(the notebook has no cells)")]
-
-
-def _cell(number: int, cell: dict[str, Any]) -> list[Part]:
-    kind = cell.get("cell_type", "raw")
-    parts: list[Part] = [Text(f"--- cell {number}, {kind} ---\n{_joined(cell.get('source', ''))}")]
-    for output in cell.get("outputs", ()) if kind == "code" else ():
-        parts += _output(output)
-    return parts
-
-
-def _output(output: dict[str, Any]) -> list[Part]:
-    shown = output.get("data", {})
-    text = _joined(output.get("text") or shown.get("text/plain") or output.get("traceback") or output.get("evalue", ""))
-    parts: list[Part] = [Text(f"output: {_cut(text)}")] if text else []
-    for media_type in ("image/png", "image/jpeg"):
-        if media_type in shown:
-            try:
-                parts.append(Image(base64.b64decode(_joined(shown[media_type])), media_type))
-            except binascii.Error:
-                parts.append(Text("output: a picture that cannot be decoded"))
-    return parts
-
-
-def _joined(text: str | list[str]) -> str:
-    return text if isinstance(text, str) else "".join(text)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _OUTPUT_CHARS else f"{text[:_OUTPUT_CHARS]}… (+{len(text) - _OUTPUT_CHARS} characters)"
-
+from callwright.toolbox._file_state import KnownFile, SeenFiles, ShownPart
+from callwright.toolbox._media import MAX_IMAGE_BYTES, image_type, notebook_cells, pdf_pages
+from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing
 
 LINE_CHARS = 2000
 WINDOW_CHARS = 100_000
@@ -134,22 +48,22 @@ _BROKEN = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some lines as the model reads them."""
+    """Numbered lines as shown to the model."""
 
     text: str
     first: int
     last: int
-    """Number of the last line given; below `first` if there was none."""
+    """Number of the last line; below `first` if there is none."""
     cut: bool = False
-    """Some line was too long to be given whole."""
+    """A line was too long and was cut."""
     more: bool = False
-    """Lines follow."""
+    """More lines follow."""
     broken: int = 0
     """Bytes that are not in the file's encoding, shown as �."""
 
 
-def numbered(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window:
-    """Number lines from `first` on; each comes with how many of its characters were left out already."""
+def number_lines(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window:
+    """Number lines from `first` on; each comes with the number of its characters that are missing already."""
     shown: list[str] = []
     room, number, cut, broken = WINDOW_CHARS, first - 1, False, 0
     source = iter(lines)
@@ -161,7 +75,7 @@ def numbered(lines: Iterable[tuple[str, int]], first: int, count: int) -> Window
         if not line.isascii():
             line, lost = _printable(line)
             broken += lost
-        room -= len(line) + 8
+        room -= len(line) + 8  # the number, the tab and the line break
         if room < 0 and shown:
             return Window("\n".join(shown) + "\n", first, number, cut, True, broken)
         number += 1
@@ -174,14 +88,14 @@ def _printable(line: str) -> tuple[str, int]:
     return _BROKEN.subn("\ufffd", line)
 
 
-def window_on(lines: Sequence[str], first: int, count: int) -> Window:
-    """A window on lines that are in memory; the first of them has the number `first`, one beyond `count` means more."""
-    window = _quick(lines[:count], first, more=len(lines) > count)
-    return window or numbered(((line, 0) for line in lines), first, count)
+def window_of_lines(lines: Sequence[str], first: int, count: int) -> Window:
+    """Return a window on lines in memory, the first numbered `first`; a line beyond `count` means more follow."""
+    window = _uncut_window(lines[:count], first, more=len(lines) > count)
+    return window or number_lines(((line, 0) for line in lines), first, count)
 
 
-def _quick(lines: Sequence[str], first: int, *, more: bool) -> Window | None:
-    """The window when nothing has to be cut, which is nearly always: no look at single lines."""
+def _uncut_window(lines: Sequence[str], first: int, *, more: bool) -> Window | None:
+    """Return the window if nothing has to be cut, which is the usual case and needs no look at single lines."""
     text = "\n".join(lines)
     if len(text) + 8 * len(lines) > WINDOW_CHARS or max(map(len, lines), default=0) > LINE_CHARS:
         return None
@@ -193,39 +107,45 @@ def _quick(lines: Sequence[str], first: int, *, more: bool) -> Window | None:
 
 def window_of_file(
     descriptor: int, encoding: Encoding, index: LineIndex, first: int, count: int
-) -> tuple[Window, Shown] | None:
-    """A window on a file too large to be read whole, and the stretch it showed; None past the end."""
+) -> tuple[Window, ShownPart] | None:
+    """Return a window on a large file and the part of it that was shown; None past the end."""
     identity = Identity.of(os.fstat(descriptor))
     offset = index.find(descriptor, identity, first)
     if offset is None or offset >= identity.size:
         return None
     offset += len(encoding.mark) if first == 1 else 0
-    return _at_once(descriptor, encoding, offset, first, count) or _by_line(descriptor, encoding, offset, first, count)
+    return _window_in_block(descriptor, encoding, offset, first, count) or _window_by_line(
+        descriptor, encoding, offset, first, count
+    )
 
 
-def _at_once(descriptor: int, encoding: Encoding, offset: int, first: int, count: int) -> tuple[Window, Shown] | None:
-    """The window when it lies in one block and nothing has to be cut, which is nearly always."""
+def _window_in_block(
+    descriptor: int, encoding: Encoding, offset: int, first: int, count: int
+) -> tuple[Window, ShownPart] | None:
+    """Return the window if it lies in one block and nothing has to be cut, which is the usual case."""
     block = os.pread(descriptor, _BLOCK_BYTES, offset)
     rest = block.split(b"\n", count)[count:]
     if not rest and len(block) == _BLOCK_BYTES:
         return None
     shown = block[: len(block) - len(rest[0])] if rest else block
     more = bool(os.pread(descriptor, 1, offset + len(shown)))
-    window = _quick(unified(encoding.decode(shown)).removesuffix("\n").split("\n"), first, more=more)
-    return window and (window, Shown(offset, len(shown), digest(shown)))
+    window = _uncut_window(unify_line_breaks(encoding.decode(shown)).removesuffix("\n").split("\n"), first, more=more)
+    return window and (window, ShownPart(offset, len(shown), digest(shown)))
 
 
-def _by_line(descriptor: int, encoding: Encoding, offset: int, first: int, count: int) -> tuple[Window, Shown]:
-    lines = _taken(descriptor, offset, count)
-    window = numbered((_decode(line, encoding) for line in lines), first, count)
+def _window_by_line(
+    descriptor: int, encoding: Encoding, offset: int, first: int, count: int
+) -> tuple[Window, ShownPart]:
+    lines = _take_lines(descriptor, offset, count)
+    window = number_lines((_decode(line, encoding) for line in lines), first, count)
     size = sum(line.size + 1 for line in lines[: window.last - first + 1])
     shown = os.pread(descriptor, min(size, _HASHED_BYTES), offset)
-    return window, Shown(offset, len(shown), digest(shown))
+    return window, ShownPart(offset, len(shown), digest(shown))
 
 
-def _taken(descriptor: int, offset: int, count: int) -> list[Line]:
-    """As many lines as a window can hold and one more, which tells whether lines follow."""
-    lines: list[Line] = []
+def _take_lines(descriptor: int, offset: int, count: int) -> list[FileLine]:
+    """Return as many lines as a window can hold, and one more to tell whether lines follow."""
+    lines: list[FileLine] = []
     room = 4 * WINDOW_CHARS
     for line in islice(lines_from(descriptor, offset, 4 * LINE_CHARS), count + 1):
         lines.append(line)
@@ -235,16 +155,16 @@ def _taken(descriptor: int, offset: int, count: int) -> list[Line]:
     return lines
 
 
-def _decode(line: Line, encoding: Encoding) -> tuple[str, int]:
+def _decode(line: FileLine, encoding: Encoding) -> tuple[str, int]:
     return encoding.decode(line.head.removesuffix(b"\r")), line.size - len(line.head)
 
 
 SMALL_BYTES = 1 << 20
-"""Up to here a file is read, hashed and split whole, which is quicker than anything cleverer."""
+"""Up to this size a file is read, hashed and split whole, which is faster than an index."""
 _HEAD_BYTES = 1 << 16
 _SAMPLE_BYTES = 1 << 13
-_LARGEST_WHOLE = 1 << 26
-_LIMIT = 2000
+_MAX_WHOLE_BYTES = 1 << 26
+_DEFAULT_LINES = 2000
 
 
 def _at_least_one(number: int) -> int:
@@ -252,19 +172,21 @@ def _at_least_one(number: int) -> int:
 
 
 class ReadArguments(TargetArguments):
-    """What `read` takes."""
+    """Arguments of `read`."""
 
     offset: Annotated[int, Field(ge=0), AfterValidator(_at_least_one)] = Field(
         default=1, validation_alias=AliasChoices("offset", "start_line", "from")
     )
-    """First line to give, counted from 1 (of a PDF: first page)."""
-    limit: Annotated[int, Field(ge=1)] = Field(default=_LIMIT, validation_alias=AliasChoices("limit", "line_count"))
-    """How many lines to give at most."""
+    """First line to return, counted from 1 (of a PDF: first page)."""
+    limit: Annotated[int, Field(ge=1)] = Field(
+        default=_DEFAULT_LINES, validation_alias=AliasChoices("limit", "line_count")
+    )
+    """How many lines to return at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """An open file and what its first bytes say."""
+    """An open file and its first bytes."""
 
     path: Path
     descriptor: int
@@ -274,17 +196,21 @@ class _Opened:
     def whole(self, most_bytes: int) -> bytes:
         data = read_all(self.descriptor, most_bytes + 1)
         if len(data) > most_bytes:
-            raise ToolFailed(f"{self.path} has {self.identity.size} bytes, too many to be shown as a whole")
+            raise ToolFailed(f"{self.path} has {self.identity.size} bytes; at most {most_bytes} can be shown")
         return data
 
 
 class Read(TypedTool[ReadArguments]):
-    """Shows files inside a workspace."""
+    """Reads files and lists folders of a workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+    """
 
     spec = describe(
         "read",
-        "Read a file: numbered lines (number, tab, text) of text in any encoding, pictures, PDF pages, notebook cells; "
-        "of a folder its names. Long files come in windows: the last line says how to get the rest. Read a file "
+        "Read a file: numbered lines (number, tab, text) of text in any encoding, images, PDF pages, notebook cells; "
+        "of a folder its entries. Long files come in parts: the last line says how to read on. Read a file "
         "before changing it.",
         effect=Effect.READ,
         group="file",
@@ -296,12 +222,12 @@ class Read(TypedTool[ReadArguments]):
         self._workspace = Workspace.of(workspace)
 
     def accesses(self, arguments: ReadArguments) -> Sequence[Access]:
-        """One read, of what the path really leads to."""
-        return (ReadPath(str(arguments.settle(self._workspace.check_read))),)
+        """Declare a read of the resolved path."""
+        return (ReadPath(str(arguments.resolve(self._workspace.check_read))),)
 
     async def run(self, arguments: ReadArguments, context: ToolContext) -> object:
-        """Show what the path leads to."""
-        path = arguments.settle(self._workspace.check_read)
+        """Return the contents of the file or folder."""
+        path = arguments.resolve(self._workspace.check_read)
         try:
             descriptor = open_regular(path)
         except IsADirectoryError:
@@ -309,26 +235,26 @@ class Read(TypedTool[ReadArguments]):
         except FileNotFoundError:
             raise explain_missing(arguments.path, path) from None
         except OSError as error:
-            raise explain(error, arguments.path, "read") from None
+            raise explain_error(error, arguments.path, "read") from None
         try:
             found = Identity.of(os.fstat(descriptor))
             head = read_all(descriptor, _HEAD_BYTES if found.size <= SMALL_BYTES else _SAMPLE_BYTES)
             return await _show(_Opened(path, descriptor, found, head), arguments, context)
         except OSError as error:
-            raise explain(error, arguments.path, "read") from None
+            raise explain_error(error, arguments.path, "read") from None
         finally:
             os.close(descriptor)
 
 
 async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> object:
-    if media_type := picture_type(opened.head):
-        return Image(opened.whole(MOST_IMAGE_BYTES), media_type)
+    if media_type := image_type(opened.head):
+        return Image(opened.whole(MAX_IMAGE_BYTES), media_type)
     if opened.head.startswith(b"%PDF-"):
-        data = opened.whole(_LARGEST_WHOLE)
+        data = opened.whole(_MAX_WHOLE_BYTES)
         return await asyncio.to_thread(pdf_pages, data, arguments.path, arguments.offset, arguments.limit)
-    if opened.path.suffix == ".ipynb" and (arguments.offset, arguments.limit) == (1, _LIMIT):
-        return notebook_cells(opened.whole(_LARGEST_WHOLE), arguments.path)
-    if opened.identity.size <= SMALL_BYTES:  # a hop to a thread takes longer than the read
+    if opened.path.suffix == ".ipynb" and (arguments.offset, arguments.limit) == (1, _DEFAULT_LINES):
+        return notebook_cells(opened.whole(_MAX_WHOLE_BYTES), arguments.path)
+    if opened.identity.size <= SMALL_BYTES:  # switching to a thread takes longer than the read
         return _show_small(opened, arguments, context)
     encoding = _encoding(opened.head, arguments.path, whole=False)
     if encoding.name.startswith(("utf-16", "utf-32")):
@@ -337,35 +263,35 @@ async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext)
 
 
 def _encoding(data: bytes, given: str, *, whole: bool) -> Encoding:
-    encoding = detect(data, whole=whole)
+    encoding = detect_encoding(data, whole=whole)
     if encoding is None:
-        raise ToolFailed(f"{given} is a binary file; look at it with a program made for its format")
+        raise ToolFailed(f"{given} is a binary file; use a program for its format")
     return encoding
 
 
 def _show_small(opened: _Opened, arguments: ReadArguments, context: ToolContext) -> str:
     complete = opened.identity.size <= SMALL_BYTES and len(opened.head) < _HEAD_BYTES
-    data = opened.head if complete else opened.whole(_LARGEST_WHOLE)
+    data = opened.head if complete else opened.whole(_MAX_WHOLE_BYTES)
     content = digest(data)
-    freshness = context.state.get(Freshness)
+    seen = context.state.get(SeenFiles)
     if not data:
-        freshness.saw(opened.path, Known(content, lines=frozenset({(1, 1)}), total=1))
+        seen.remember_read(opened.path, KnownFile(content, lines=frozenset({(1, 1)}), total=1))
         return "(the file is empty)"
     encoding = _encoding(data, arguments.path, whole=True)
-    lines = unified(encoding.decode(data[len(encoding.mark) :])).removesuffix("\n").split("\n")
+    lines = unify_line_breaks(encoding.decode(data[len(encoding.mark) :])).removesuffix("\n").split("\n")
     if arguments.offset > len(lines):
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has {len(lines)} lines")
     wanted = lines[arguments.offset - 1 : arguments.offset + arguments.limit]
-    window = window_on(wanted, arguments.offset, arguments.limit)
+    window = window_of_lines(wanted, arguments.offset, arguments.limit)
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
-    freshness.saw(opened.path, Known(content, lines=shown, total=len(lines)))
+    seen.remember_read(opened.path, KnownFile(content, lines=shown, total=len(lines)))
     return window.text + _note(window, encoding, len(lines))
 
 
 async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArguments, context: ToolContext) -> str:
     index = context.state.get(LineIndex)
-    while not index.reach(opened.descriptor, opened.identity, arguments.offset):  # noqa: ASYNC110 - it works, not waits
-        await asyncio.sleep(0)  # others have their turn; a thread would scan no faster
+    while not index.reach(opened.descriptor, opened.identity, arguments.offset):  # noqa: ASYNC110 - each round works, it does not wait
+        await asyncio.sleep(0)  # lets other tasks run; a thread would not scan faster
     found = window_of_file(opened.descriptor, encoding, index, arguments.offset, arguments.limit)
     if found is None:
         lines = index.breaks(opened.identity)
@@ -373,16 +299,18 @@ async def _show_large(opened: _Opened, encoding: Encoding, arguments: ReadArgume
     window, part = found
     shown = frozenset({(window.first, window.last)}) if not window.cut else frozenset[tuple[int, int]]()
     total = 0 if window.more else window.last
-    context.state.get(Freshness).saw(opened.path, Known("", opened.identity, frozenset({part}), shown, total))
+    context.state.get(SeenFiles).remember_read(
+        opened.path, KnownFile("", opened.identity, frozenset({part}), shown, total)
+    )
     return window.text + _note(window, encoding, total)
 
 
 def _note(window: Window, encoding: Encoding, total: int) -> str:
-    """Say how much was given, how to get the rest, and what the text does not show."""
+    """Say which lines were returned, how to read on, and what the text does not show."""
     notes: list[str] = []
     if window.more or window.first > 1:
-        given = f"lines {window.first}-{window.last}" + (f" of {total}" if total else "")
-        notes.append(f"{given}; continue with offset={window.last + 1}" if window.more else f"{given}; end of file")
+        lines = f"lines {window.first}-{window.last}" + (f" of {total}" if total else "")
+        notes.append(f"{lines}; continue with offset={window.last + 1}" if window.more else f"{lines}; end of file")
     if encoding.name != "utf-8":
         notes.append(f"decoded from {encoding.name}")
     if window.broken:
@@ -394,14 +322,14 @@ def _folder(path: Path, arguments: ReadArguments) -> str:
     try:
         names = folder_names(path)
     except OSError as error:
-        raise explain(error, arguments.path, "list") from None
+        raise explain_error(error, arguments.path, "list") from None
     if not names:
         return f"({arguments.path} is an empty folder)"
     if arguments.offset > len(names):
         raise ToolFailed(f"offset {arguments.offset} is past the end: {arguments.path} has {len(names)} entries")
-    given = names[arguments.offset - 1 : arguments.offset - 1 + arguments.limit]
-    last = arguments.offset + len(given) - 1
+    page = names[arguments.offset - 1 : arguments.offset - 1 + arguments.limit]
+    last = arguments.offset + len(page) - 1
     more = f"; continue with offset={last + 1}" if last < len(names) else ""
     return (
-        "\n".join(given) + f"\n({arguments.path} is a folder; entries {arguments.offset}-{last} of {len(names)}{more})"
+        "\n".join(page) + f"\n({arguments.path} is a folder; entries {arguments.offset}-{last} of {len(names)}{more})"
     )

@@ -1,4 +1,4 @@
-"""The `write` tool: a whole file at once, in one step, and nothing the model has not seen is lost."""
+"""The `write` tool: writes a whole file atomically and never replaces content the model has not seen."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Annotations, Effect
 from callwright.system.atomic_write import ABSENT
-from callwright.system.files import digest, usual_break, with_break
+from callwright.system.files import digest, most_common_break, with_break
 from callwright.system.paths import Workspace
 from callwright.tool.base import ToolContext
 from callwright.tool.typed import TypedTool, describe
-from callwright.toolbox._file_state import Current, Freshness, alone_with, load, store
+from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
 from callwright.toolbox._paths import TargetArguments
 
 _MARK = "\ufeff"
 
 
 class WriteArguments(TargetArguments):
-    """What `write` takes."""
+    """Arguments of `write`."""
 
     content: str = Field(validation_alias=AliasChoices("content", "contents", "text", "file_text"))
     """The whole new content."""
@@ -31,7 +31,11 @@ class WriteArguments(TargetArguments):
 
 
 class Write(TypedTool[WriteArguments]):
-    """Creates and replaces files inside a workspace."""
+    """Creates and replaces files of a workspace.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+    """
 
     spec = describe(
         "write",
@@ -47,37 +51,37 @@ class Write(TypedTool[WriteArguments]):
         self._workspace = Workspace.of(workspace)
 
     def accesses(self, arguments: WriteArguments) -> Sequence[Access]:
-        """One write, to what the path really leads to."""
-        return (WritePath(str(arguments.settle(self._workspace.check_write))),)
+        """Declare a write to the resolved path."""
+        return (WritePath(str(arguments.resolve(self._workspace.check_write))),)
 
     async def run(self, arguments: WriteArguments, context: ToolContext) -> str:
-        """Write the file and say how many bytes it has."""
-        path = arguments.settle(self._workspace.check_write)
+        """Write the file and return its size."""
+        path = arguments.resolve(self._workspace.check_write)
         if arguments.path.endswith("/"):
             raise ToolFailed(f"{arguments.path} names a folder; give the path of a file")
-        # flushing to the disk takes milliseconds the loop cannot spare
-        return await asyncio.to_thread(_write, path, arguments, context.state.get(Freshness))
+        # in a thread: flushing to disk takes milliseconds, in which the event loop would stand still
+        return await asyncio.to_thread(_write, path, arguments, context.state.get(SeenFiles))
 
 
-def _write(path: Path, arguments: WriteArguments, freshness: Freshness) -> str:
-    with alone_with(path):
-        before = load(path, arguments.path)
+def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
+    with lock_path(path):
+        before = load_file(path, arguments.path)
         if before and not arguments.overwrite:
-            _refuse_unseen(path, arguments.path, before, freshness)
-        data = _encoded(arguments.content, before)
+            _refuse_unseen(path, arguments.path, before, seen)
+        data = _encode(arguments.content, before)
         expected = None if arguments.overwrite else digest(before.data) if before else ABSENT
-        store(path, arguments.path, data, expected)
-        freshness.made(path, digest(data), whole=True)
+        store_file(path, arguments.path, data, expected)
+        seen.remember_written(path, digest(data), whole=True)
     return f"Wrote {len(data)} bytes to {arguments.path}"
 
 
-def _refuse_unseen(path: Path, given: str, before: Current, freshness: Freshness) -> None:
+def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:
     if not before.data:
         return
     try:
-        known = freshness.check(path, given, before.data, before.identity)
+        known = seen.check(path, given, before.data, before.identity)
     except ToolFailed as error:
-        raise ToolFailed(f"{error.message}, or pass overwrite=true to replace it whatever it holds") from None
+        raise ToolFailed(f"{error.message}, or pass overwrite=true to replace it anyway") from None
     if not known.whole:
         raise ToolFailed(
             f"only a part of {given} was read in this session; read the rest, change it with edit, or pass "
@@ -85,12 +89,12 @@ def _refuse_unseen(path: Path, given: str, before: Current, freshness: Freshness
         )
 
 
-def _encoded(content: str, before: Current | None) -> bytes:
-    """The new bytes, in the encoding and with the line breaks and the byte order mark of the old ones."""
+def _encode(content: str, before: LoadedFile | None) -> bytes:
+    """Encode new content with the encoding, line breaks and byte order mark of the old."""
     if before is None or not before.data:
         return content.encode()
-    text = with_break(content.removeprefix(_MARK) if before.encoding.mark else content, usual_break(before.text))
+    text = with_break(content.removeprefix(_MARK) if before.encoding.mark else content, most_common_break(before.text))
     try:
         return before.encoding.mark + before.encoding.encode(text)
-    except UnicodeEncodeError:  # Latin-1 has no such letter
+    except UnicodeEncodeError:  # the old encoding lacks a character: UTF-8 it is
         return text.encode()

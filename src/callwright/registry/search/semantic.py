@@ -8,7 +8,7 @@ from typing import Any
 from callwright.core.spec import ToolSpec
 from callwright.registry.search.embeddings import Embed, MiniLM, VectorCache
 from callwright.registry.search.index import Hit, ToolIndex
-from callwright.registry.search.text import split_sentences, parse_query, split_words, normalize_name
+from callwright.registry.search.text import normalize_name, parse_query, split_sentences, split_words
 
 _MEANING_WEIGHT = 1.0
 _SENTENCE_WEIGHT = 0.7

@@ -1,7 +1,4 @@
-"""The `bash` tool: one shell line at a time, in the folder the last one ended in.
-
-The environment commands run in: no pagers, no prompts, no code from variables, git's hooks into reading off.
-"""
+"""The `bash` tool and the environment its commands run in: no pagers, no prompts, no code from variables."""
 
 import os
 import time
@@ -24,14 +21,14 @@ from callwright.shell.plan import ShellPlan, Verdict
 from callwright.system.output_capture import OutputLimits, output_folder
 from callwright.system.paths import Workspace
 from callwright.system.process import Command, CommandResult, Running, run
-from callwright.system.sandbox.sandbox import Sandbox, Wish, find_sandbox
+from callwright.system.sandbox.sandbox import Sandbox, SandboxMode, find_sandbox
 from callwright.system.supervisor_process import REPORT_FD
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.jobs import ShellSession
 
-# these make bash run or mean something else than the line that was judged
+# with these bash could run something else than the line that the policies judged
 _DROPPED = frozenset(
     {
         "BASH_ENV",
@@ -70,45 +67,49 @@ _PINNED = {
 
 
 def command_environment(base: Mapping[str, str] | None = None, *, looking: bool = False) -> dict[str, str]:
-    """Return the variables a command gets: those of `base` (ours by default), made safe for running unattended.
+    """Return the environment of a command, made safe for unattended runs.
 
-    A line that was proven to be `looking` only gets git's hooks switched off as well.
+    Args:
+        base: The variables to start from; those of this process by default.
+        looking: The line is proven to be read-only, so git's hooks are switched off too.
     """
-    given = os.environ if base is None else base
-    kept = {name: value for name, value in given.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
+    inherited = os.environ if base is None else base
+    kept = {name: value for name, value in inherited.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
     count = kept.get("GIT_CONFIG_COUNT", "")
-    after = int(count) if count.isdecimal() else 0  # what somebody already passes stays, ours comes after and wins
+    after = int(count) if count.isdecimal() else 0  # settings passed already stay; ours come after them and win
     return {**kept, **_PINNED, **git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)}
 
 
 _MAX_SECONDS = 600.0
 _REPORTS_PER_SECOND = 20
 _REPORT_CHARS = 4_000
-# eval, so that the line is parsed on its own and bash's messages count its lines from one
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
+# eval, so that the line is parsed on its own and bash counts its lines from one in messages
 _SCRIPT = f'trap "builtin pwd -P >&{REPORT_FD}" EXIT 2>/dev/null; _line=$1; set --; eval "$_line"'
-_ANSWERS_NO = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"})
-_GIT_ANSWERS_NO = frozenset({"diff", "grep"})
-_SAYS_NOTHING = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc", "sort", "cat"})
+_EXIT_1_MEANS_NO = frozenset(
+    {"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"}
+)
+_GIT_EXIT_1_MEANS_NO = frozenset({"diff", "grep"})
+_NEUTRAL = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc", "sort", "cat"})
 
 
-def _clamped(seconds: float) -> float:
+def _clamp_seconds(seconds: float) -> float:
     return min(seconds, _MAX_SECONDS)
 
 
 class BashArguments(Arguments):
-    """What `bash` takes."""
+    """Arguments of `bash`."""
 
     command: str = Field(min_length=1, validation_alias=AliasChoices("command", "cmd"))
-    """The line to run, as bash reads it."""
-    timeout_seconds: Annotated[float, Field(gt=0), AfterValidator(_clamped)] = 120.0
-    """Stop it after this long; at most 600."""
+    """The command line, in bash syntax."""
+    timeout_seconds: Annotated[float, Field(gt=0), AfterValidator(_clamp_seconds)] = 120.0
+    """Stop the command after this long; at most 600."""
     background: bool = Field(
         default=False, validation_alias=AliasChoices("background", "run_in_background", "is_background")
     )
-    """Return at once and let it run; read it with bash_output, stop it with bash_kill."""
+    """Return at once and keep it running; read it with bash_output, stop it with bash_kill."""
     description: str = ""
-    """What it is for, in a few words, for the person watching."""
+    """What it is for, in a few words, shown to the user."""
 
     @model_validator(mode="before")
     @classmethod
@@ -119,7 +120,7 @@ class BashArguments(Arguments):
         for name in ("timeout_ms", "timeout"):
             limit = fields.get(name)
             if isinstance(limit, (int, float)):
-                # others count in milliseconds: above our longest time it can be nothing else
+                # other products count in milliseconds; above our longest time it cannot be seconds
                 in_seconds = name == "timeout" and limit <= _MAX_SECONDS
                 del fields[name]
                 fields["timeout_seconds"] = limit if in_seconds else limit / 1000
@@ -128,7 +129,7 @@ class BashArguments(Arguments):
 
 
 class CommandFailed(ToolFailed):
-    """The command ran and said by its exit code that it did not work; the message holds its output."""
+    """A command that ended with an error code; the message contains its output."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -136,7 +137,16 @@ class CommandFailed(ToolFailed):
 
 
 class Bash(TypedTool[BashArguments]):
-    """Runs shell lines in a workspace. Every process a line starts ends with it."""
+    """Runs shell lines in a workspace. Every process that a line starts is stopped when the line ends.
+
+    Args:
+        workspace: The workspace, or the path of its folder.
+        sandbox: Whether commands run in a sandbox, and which.
+        protected: Paths in the workspace that are read-only in the sandbox.
+        network: Allow network access in the sandbox.
+        environment: Variables for commands instead of those of this process.
+        caps: How much output is kept.
+    """
 
     spec = describe(
         "bash",
@@ -155,43 +165,46 @@ class Bash(TypedTool[BashArguments]):
         self,
         workspace: Workspace | str | PathLike[str] = ".",
         *,
-        sandbox: Wish = "off",
+        sandbox: SandboxMode = "off",
         protected: Sequence[str] = (),
         network: bool = False,
         environment: Mapping[str, str] | None = None,
         caps: OutputLimits | None = None,
     ) -> None:
-        """Run in the workspace; `protected` and `network` count inside a sandbox, `environment` replaces ours."""
         self.workspace = Workspace.of(workspace)
         self.caps = caps or OutputLimits()
         self._environment = environment
         self.sandbox = _sandbox(self.workspace, sandbox, protected, network=network)
-        # weak: a session that nobody else remembers must end, and its jobs with it
+        # weak: this reference must not keep a session and its jobs alive
         self._seen: Callable[[], ShellSession | None] = lambda: None
 
     def bind(self, arguments: JsonObject | str | bytes) -> "BashCall":
-        """Check arguments and fix the folder they will run in: what is judged there runs there."""
+        """Validate arguments and fix the folder: what is judged for a folder runs in that folder."""
         return BashCall(self, super().bind(arguments).given, self.folder_of(self._seen()))
 
     def folder_of(self, session: ShellSession | None) -> Path:
-        """Where the next line of a session runs."""
+        """Return the folder the next line of a session runs in."""
         kept = session.folder if session is not None else None
         return kept if kept is not None and self.workspace.contains(kept) and kept.is_dir() else self.workspace.root
 
     def session(self, context: ToolContext, judged: Path) -> ShellSession:
-        """Return the session's shell, if it still is in the folder the call was judged for."""
-        # calls are judged before the session is known and before their siblings run; either may have moved the shell
+        """Return the session's shell.
+
+        Raises:
+            ToolFailed: The shell is no longer in the folder the call was judged for.
+        """
+        # calls are judged before the session is known and before parallel calls run, which may change the folder
         session = context.state.get(ShellSession)
         self._seen = ref(session)
         folder = self.folder_of(session)
         if folder != judged:
             raise ToolFailed(
-                f"nothing was run: this was judged for the folder {judged}, but the shell is in {folder}; send it again"
+                f"nothing was run: the command was checked for {judged}, but the shell is in {folder}; send it again"
             )
         return session
 
     def command(self, line: str, folder: Path, held: ExitStack, *, looking: bool = False) -> Command:
-        """Make the command of a line, confined where that was wished for until `held` is closed."""
+        """Build the command of a line; a sandbox it runs in lasts until `held` is closed."""
         argv = ("bash", "--noprofile", "--norc", "-c", _SCRIPT, "bash", line)
         confined = held.enter_context(self.sandbox.confined(argv, str(folder)))
         environment = command_environment(self._environment, looking=looking)
@@ -200,7 +213,7 @@ class Bash(TypedTool[BashArguments]):
         return Command(confined, str(folder), {**environment, "PWD": str(folder)})
 
 
-def _sandbox(workspace: Workspace, wish: Wish, protected: Sequence[str], *, network: bool) -> Sandbox:
+def _sandbox(workspace: Workspace, wish: SandboxMode, protected: Sequence[str], *, network: bool) -> Sandbox:
     if wish == "off":
         return find_sandbox(wish, writable=())
     held = [root / path for root in workspace.roots for path in protected]
@@ -214,7 +227,7 @@ def _temporary_folder() -> Path:
 
 
 class BashCall(TypedInvocation[BashArguments]):
-    """One line, bound to the folder it is judged for."""
+    """One command line, bound to the folder it is judged for."""
 
     __slots__ = ("_analysed", "bash", "folder")
 
@@ -225,26 +238,26 @@ class BashCall(TypedInvocation[BashArguments]):
         self._analysed: ShellPlan | None = None
 
     def accesses(self) -> Sequence[Access]:
-        """The line itself, which policies take apart, and what can be read out of it, which the scheduler goes by."""
+        """Declare the line, which policies analyze, and the paths and hosts in it, which the scheduler uses."""
         touches = tuple(access for access in self._plan().accesses if isinstance(access, _TOUCHES))
         return (RunCommand(self.given.command, str(self.folder), self._effect(), touches),)
 
     def _plan(self) -> ShellPlan:
         if self._analysed is None:
-            from callwright.shell import analyze  # the parser is loaded when a line is there to be parsed
+            from callwright.shell import analyze  # the parser is loaded with the first line
 
             self._analysed = analyze(self.given.command, str(self.folder))
         return self._analysed
 
     def _effect(self) -> Effect:
-        """How much the line can change, as far as that can be proven."""
+        """Return how much the line can change; unproven means DESTROY."""
         plan = self._plan()
         if not plan.proven or plan.verdict not in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
             return Effect.DESTROY
         return Effect.READ if plan.verdict is Verdict.READ_ONLY else Effect.WRITE
 
     async def run(self, context: ToolContext) -> Output:
-        """Run it to its end, or start it and return when it is to stay in the background."""
+        """Run the line to its end, or start it in the background."""
         session = self.bash.session(context, self.folder)
         if self.given.background:
             return self._start(session)
@@ -254,7 +267,7 @@ class BashCall(TypedInvocation[BashArguments]):
             seconds = self.given.timeout_seconds
             ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()
-        return self._told(ended, self._move(session, ended))
+        return self._build_output(ended, self._move(session, ended))
 
     def _start(self, session: ShellSession) -> Output:
         session.check_room()
@@ -269,23 +282,23 @@ class BashCall(TypedInvocation[BashArguments]):
         )
 
     def _move(self, session: ShellSession, ended: CommandResult) -> str:
-        told = ended.report.removesuffix("\n")
-        if not told or told == str(self.folder):
+        folder = ended.report.removesuffix("\n")
+        if not folder or folder == str(self.folder):
             return ""
-        if self.bash.workspace.contains(told) and Path(told).is_dir():
-            session.folder = Path(told)
-            return f"[the shell is now in {told}]\n"
-        return f"[{told} is outside the workspace: the shell is back in {self.folder}]\n"
+        if self.bash.workspace.contains(folder) and Path(folder).is_dir():
+            session.folder = Path(folder)
+            return f"[the shell is now in {folder}]\n"
+        return f"[{folder} is outside the workspace: the shell is back in {self.folder}]\n"
 
-    def _told(self, ended: CommandResult, moved: str) -> Output:
-        said = ended.output.text.rstrip("\n") or "(no output)"
+    def _build_output(self, ended: CommandResult, moved: str) -> Output:
+        output = ended.output.text.rstrip("\n") or "(no output)"
         left = f"[processes it left running were stopped: {ended.leftovers}; use background=true to keep one]\n"
-        text = f"{said}\n{left if ended.leftovers else ''}{moved}"
+        text = f"{output}\n{left if ended.leftovers else ''}{moved}"
         seconds = self.given.timeout_seconds
         if ended.reason == "timed_out":
             raise TimedOut(
-                f"{text}timed out after {seconds:g} s and was stopped, with all it started; it may have had effects."
-                f" pass timeout_seconds (at most {_MAX_SECONDS:g}) or background=true for longer ones"
+                f"{text}timed out after {seconds:g} s and was stopped with all its processes; it may have had effects."
+                f" pass timeout_seconds (at most {_MAX_SECONDS:g}) or background=true for longer commands"
             )
         if ended.reason == "flooded":
             raise CommandFailed(
@@ -297,20 +310,20 @@ class BashCall(TypedInvocation[BashArguments]):
         return Output(text, {"exit_code": ended.exit_code})
 
     def _means_no(self) -> bool:
-        # 1 is an answer (nothing found, files differ) when the last command that could say so is one of those
+        # exit code 1 is a result (nothing found, files differ) if the last command that sets it is one of these
         from callwright.shell import analyze
 
         plan = analyze(self.given.command, str(self.folder))
         words = [command.words for command in plan.commands if command.words and not command.inside]
-        telling = [each for each in words if each[0] not in _SAYS_NOTHING]
-        if not telling:
+        deciding = [each for each in words if each[0] not in _NEUTRAL]
+        if not deciding:
             return False
-        name, *rest = telling[-1]
-        return name in _ANSWERS_NO or (name == "git" and bool(_GIT_ANSWERS_NO.intersection(rest[:1])))
+        name, *rest = deciding[-1]
+        return name in _EXIT_1_MEANS_NO or (name == "git" and bool(_GIT_EXIT_1_MEANS_NO.intersection(rest[:1])))
 
 
 class _Progress:
-    """Passes output on as it comes, but never so often that watching costs more than the work."""
+    """Reports output as it comes, at a bounded rate, so that reporting never costs more than the command."""
 
     def __init__(self, report: Callable[[object], None]) -> None:
         self._report = report
@@ -328,7 +341,7 @@ class _Progress:
             self.flush()
 
     def flush(self) -> None:
-        """Pass on what is waiting."""
+        """Report pending output."""
         if self._pending:
             self._report(self._pending)
             self._pending = ""

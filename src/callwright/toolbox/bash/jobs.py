@@ -1,4 +1,4 @@
-"""What one session's shell remembers: the folder it is in and the jobs it left running."""
+"""The shell of a session (its folder and background jobs) and the tools `bash_output` and `bash_kill`."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ _CLOSE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Job:
-    """A command that runs beside the conversation."""
+    """A command running in the background."""
 
     id: str
     line: str
@@ -32,7 +32,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        """How it is doing, in words for the model."""
+        """Whether it runs and how it ended, for the model."""
         ended = self.running.ended
         if ended is None:
             return "running"
@@ -41,15 +41,15 @@ class Job:
         )
         return f"{'ended' if ended.reason == 'exited' else 'stopped'}; exit code: {ended.exit_code}{left}"
 
-    def news(self) -> str:
-        """Take what it said since it was last asked."""
+    def read_new(self) -> str:
+        """Return the output since the last call."""
         text = self.running.output.since(self.read_chars)
         self.read_chars = self.running.output.chars
         return text
 
 
 class ShellSession:
-    """The shell of one session. Closing it, or forgetting it, ends its jobs."""
+    """The shell of one session. Closing or garbage-collecting it stops its jobs."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
@@ -59,32 +59,40 @@ class ShellSession:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs of the session, the ended ones included, oldest first."""
+        """All jobs of the session, also those that ended, oldest first."""
         return tuple(self._jobs.values())
 
     def add(self, line: str, running: Running) -> Job:
-        """Take charge of a command that was started in the background."""
+        """Add a command that was started in the background."""
         with self._lock:
             job = Job(str(len(self._jobs) + 1), line, running)
             self._jobs[job.id] = job
         return job
 
     def check_room(self) -> None:
-        """Raise where no further job may be started."""
+        """Check that another job may be started.
+
+        Raises:
+            ToolFailed: Too many jobs are running.
+        """
         running = [job.id for job in self.jobs if job.running.ended is None]
         if len(running) >= _MAX_JOBS:
             raise ToolFailed(f"{len(running)} jobs are running already; stop some with bash_kill first")
 
     def find(self, job_id: str) -> Job:
-        """Return a job by its id."""
+        """Return a job by its id.
+
+        Raises:
+            ToolFailed: There is no such job.
+        """
         job = self._jobs.get(job_id)
         if job is None:
-            known = f"the jobs are {', '.join(self._jobs)}" if self._jobs else "no job was started"
+            known = f"known jobs: {', '.join(self._jobs)}" if self._jobs else "no job was started"
             raise ToolFailed(f"there is no job {job_id!r}; {known}")
         return job
 
     def close(self) -> None:
-        """End all jobs and wait for that."""
+        """Stop all jobs and wait until they have ended."""
         _stop_all(self._jobs)
         deadline = time.monotonic() + _CLOSE_SECONDS
         for job in self.jobs:
@@ -97,16 +105,16 @@ def _stop_all(jobs: dict[str, Job]) -> None:
 
 
 class BashOutputArguments(Arguments):
-    """What `bash_output` takes."""
+    """Arguments of `bash_output`."""
 
     id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
-    """The job, as bash named it."""
+    """The job id that bash returned."""
     wait_seconds: float = Field(default=0.0, ge=0.0)
     """Wait this long for the job to end, at most 60."""
 
 
 class BashOutput(TypedTool[BashOutputArguments]):
-    """Reads what a background job said since it was last asked."""
+    """Reads the new output of a background job."""
 
     spec = describe(
         "bash_output",
@@ -119,28 +127,28 @@ class BashOutput(TypedTool[BashOutputArguments]):
     )
 
     async def run(self, arguments: BashOutputArguments, context: ToolContext) -> Output:
-        """Return the news and the status."""
+        """Return the new output and the status."""
         job = context.state.get(ShellSession).find(arguments.id)
         await job.running.wait_at_most(min(arguments.wait_seconds, _MAX_WAIT_SECONDS))
-        status = job.status  # before the news, so that "ended" is only said when everything was
-        news = job.news() or "(no new output)"
-        return Output(f"{news.rstrip()}\njob {job.id} ({job.line}): {status}")
+        status = job.status  # read before the output, so that "ended" is reported only with the last output
+        output = job.read_new() or "(no new output)"
+        return Output(f"{output.rstrip()}\njob {job.id} ({job.line}): {status}")
 
 
 class BashKillArguments(Arguments):
-    """What `bash_kill` takes."""
+    """Arguments of `bash_kill`."""
 
     id: str = Field(validation_alias=AliasChoices("id", "job_id", "bash_id", "shell_id", "task_id"))
-    """The job, as bash named it."""
+    """The job id that bash returned."""
 
 
 class BashKill(TypedTool[BashKillArguments]):
-    """Ends a background job and everything it started."""
+    """Stops a background job and every process it started."""
 
     spec = describe(
         "bash_kill",
         "Stop a background job started with bash, together with every process it started.",
-        # it can only undo what the session was allowed to start; its order among other calls matters
+        # READ: it only stops what the session was allowed to start; not parallel: its order among calls matters
         annotations=Annotations(Effect.READ, idempotent=True, parallel=False),
         aliases=("KillShell", "KillBash", "TaskStop", "job_kill"),
         group="shell",
@@ -148,8 +156,8 @@ class BashKill(TypedTool[BashKillArguments]):
     )
 
     async def run(self, arguments: BashKillArguments, context: ToolContext) -> Output:
-        """Stop it and return its last output."""
+        """Stop the job and return its last output."""
         job = context.state.get(ShellSession).find(arguments.id)
         job.running.stop()
         await job.running.wait()
-        return Output(f"{job.news().rstrip()}\njob {job.id} ({job.line}): {job.status}".lstrip())
+        return Output(f"{job.read_new().rstrip()}\njob {job.id} ({job.line}): {job.status}".lstrip())

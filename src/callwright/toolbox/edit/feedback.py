@@ -1,7 +1,4 @@
-"""What an edit did, shown: a unified diff and the new lines with their numbers.
-
-What the model is told when old_string stands nowhere: the closest lines and how they differ.
-"""
+"""Feedback of the `edit` tool: the diff of a change, and the closest lines when old_string was not found."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,18 +6,22 @@ from difflib import SequenceMatcher
 
 _CONTEXT = 3
 _SHOWN_LINES = 200
-_UNENDED = "\n\\ No newline at end of file"
+_NO_FINAL_BREAK = "\n\\ No newline at end of file"
 
 Group = Sequence[tuple[str, int, int, int, int]]
 
 
 def show_change(before: str, after: str, name: str) -> str:
-    """Show the difference between two texts and, numbered as `read` does, the lines that are new."""
+    """Return the unified diff of two texts and the changed region, numbered as by `read`."""
     old, new = _lines(before), _lines(after)
     groups = _groups(old, new)
-    diff = _capped([f"--- {name}", f"+++ {name}", *(line for group in groups for line in _hunk(group, old, new))])
-    region = _capped(
-        [f"{n + 1}\t{new[n].removesuffix(_UNENDED)}" for group in groups for n in range(group[0][3], group[-1][4])]
+    diff = _cap([f"--- {name}", f"+++ {name}", *(line for group in groups for line in _hunk(group, old, new))])
+    region = _cap(
+        [
+            f"{n + 1}\t{new[n].removesuffix(_NO_FINAL_BREAK)}"
+            for group in groups
+            for n in range(group[0][3], group[-1][4])
+        ]
     )
     return f"{diff}\n\nnow:\n{region}"
 
@@ -28,13 +29,13 @@ def show_change(before: str, after: str, name: str) -> str:
 def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     unended = lines.pop()
-    return [*lines, unended + _UNENDED] if unended else lines
+    return [*lines, unended + _NO_FINAL_BREAK] if unended else lines
 
 
 def _groups(old: Sequence[str], new: Sequence[str]) -> list[Group]:
-    """The changes with lines around them; what both texts start and end with is skipped, which keeps it linear."""
-    same = _same(old, new)
-    tail = _same(old[same:][::-1], new[same:][::-1])
+    """Return the changes with context; the common start and end are skipped, because difflib is quadratic."""
+    same = _common_prefix(old, new)
+    tail = _common_prefix(old[same:][::-1], new[same:][::-1])
     start, end = max(0, same - _CONTEXT), max(0, tail - _CONTEXT)
     matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
     return [
@@ -43,7 +44,7 @@ def _groups(old: Sequence[str], new: Sequence[str]) -> list[Group]:
     ]
 
 
-def _same(old: Sequence[str], new: Sequence[str]) -> int:
+def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
     for index, (one, other) in enumerate(zip(old, new, strict=False)):
         if one != other:
             return index
@@ -65,34 +66,34 @@ def _span(start: int, end: int) -> str:
     return f"{start + 1},{end - start}" if end > start else f"{start},0"
 
 
-def _capped(lines: Sequence[str]) -> str:
+def _cap(lines: Sequence[str]) -> str:
     rest = len(lines) - _SHOWN_LINES
     return "\n".join([*lines[:_SHOWN_LINES], f"… ({rest} more lines)"] if rest > 0 else lines)
 
 
 _ELISION = re.compile(r"^\W*(?:\.\.\.|…)[\w\s.…]*\W*$")
-_MISS_LINES = 12
+_MAX_MISS_LINES = 12
 _SHOWN_CHARS = 200
-_COMPARED_LINES = 4000
+_MAX_COMPARED_LINES = 4000
 
 
 def explain_miss(file: Sequence[str], copied: Sequence[str], candidates: Sequence[int]) -> str:
-    """Say that the text was not found, what comes closest, where, and the first difference."""
+    """Explain that old_string was not found: the closest lines, where they are, and the first difference."""
     elided = [line.strip() for line in copied if _ELISION.match(line)]
     if elided:
-        return f"old_string was not found: its line {elided[0]!r} stands for left-out text; give the lines themselves"
+        return f"old_string was not found: its line {elided[0]!r} abbreviates other lines; copy those lines"
     if not file:
         return "old_string was not found: the file is empty"
     at = candidates[0] if candidates else _closest(file, copied)
     if at is None:
-        return "old_string was not found, nor anything like it; read the file again"
+        return "old_string was not found, nor anything similar; read the file again"
     region = file[at : at + max(1, len(copied))]
-    shown = "\n".join(f"{at + 1 + index}\t{_cut(line)}" for index, line in enumerate(region[:_MISS_LINES]))
+    shown = "\n".join(f"{at + 1 + index}\t{_cut(line)}" for index, line in enumerate(region[:_MAX_MISS_LINES]))
     return f"old_string was not found; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
 
 
 def _closest(file: Sequence[str], copied: Sequence[str]) -> int | None:
-    """Where most of the copied lines stand; where none does, the line most like the first."""
+    """Return where most of the copied lines occur; if none does, the line most similar to the first."""
     places: dict[str, list[int]] = {}
     for index, line in enumerate(file):
         places.setdefault(line.strip(), []).append(index)
@@ -102,14 +103,14 @@ def _closest(file: Sequence[str], copied: Sequence[str]) -> int | None:
             votes[index - offset] = votes.get(index - offset, 0) + 1
     if votes:
         return max(0, max(votes, key=lambda at: (votes[at], -at)))
-    return _most_alike(file, next((line.strip() for line in copied if line.strip()), ""))
+    return _most_similar(file, next((line.strip() for line in copied if line.strip()), ""))
 
 
-def _most_alike(file: Sequence[str], wanted: str) -> int | None:
+def _most_similar(file: Sequence[str], wanted: str) -> int | None:
     matcher = SequenceMatcher(None, autojunk=False)
     matcher.set_seq2(wanted[:_SHOWN_CHARS])
     best, best_ratio = None, 0.5
-    for index, line in enumerate(file[:_COMPARED_LINES]):
+    for index, line in enumerate(file[:_MAX_COMPARED_LINES]):
         matcher.set_seq1(line.strip()[:_SHOWN_CHARS])
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()
@@ -125,17 +126,17 @@ def _difference(region: Sequence[str], copied: Sequence[str], number: int) -> st
                 f"first difference, line {number + offset}: {_reason(line, other)}\n"
                 f"  file: {_cut(line)!r}\n  old_string: {_cut(other)!r}"
             )
-    return f"old_string goes on for {len(copied) - len(region)} lines after the file ends"
+    return f"old_string continues for {len(copied) - len(region)} lines after the end of the file"
 
 
 def _reason(line: str, other: str) -> str:
     if line.strip() == other.strip():
         if line.rstrip() == other.rstrip():
-            return "white space at the end of the line"
+            return "whitespace at the end of the line"
         tabs, others = line.count("\t"), other.count("\t")
         return f"indentation ({tabs} tabs in the file, {others} in old_string)" if tabs != others else "indentation"
     if "".join(line.split()) == "".join(other.split()):
-        return "white space inside the line"
+        return "whitespace inside the line"
     column = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
     here, there = line[column : column + 1], other[column : column + 1]
     return f"column {column + 1} is {here!r} in the file, {there!r} in old_string"

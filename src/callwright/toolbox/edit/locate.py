@@ -1,6 +1,7 @@
-"""What is left to settle when old_string stands in the file exactly: line breaks at its end, and doubts.
+"""Finds the one place an edit means: an exact match, or the only place that a typical copying error explains.
 
-The place an edit means: where its text stands exactly, or where one slip explains it, and only if there is one.
+exact match ──► checked for a replacement that would damage the file (`Doubtful`)
+no match    ──► without line numbers ──► plain quotes and dashes ──► by lines, ignoring indentation and the like
 """
 
 import re
@@ -11,57 +12,61 @@ from difflib import SequenceMatcher
 from callwright.core.errors import ToolFailed
 from callwright.toolbox.edit.feedback import explain_miss
 from callwright.toolbox.edit.typos import (
-    SLIPS,
+    TYPOS,
+    Correction,
     Doubtful,
-    Mend,
-    Place,
+    EditPlace,
     Region,
-    Slip,
+    Typo,
+    find_all,
     indent_of,
+    indented_alike,
     line_of,
     lines_of,
-    occurrences,
     plain_writer,
-    same_frame,
-    straight,
+    to_plain_characters,
 )
 
 _CURLY = frozenset("‘’“”")
 _PLAIN = frozenset("'\"")
 
 
-def settle(text: str, start: int, end: int, new: str) -> Place:
-    """Replace an exact match; whole lines keep their breaks, and what would probably spoil the file is `Doubtful`."""
+def place_exact_match(text: str, start: int, end: int, new: str) -> EditPlace:
+    """Return the place of an exact match; whole lines keep their line breaks.
+
+    Raises:
+        Doubtful: The replacement would probably damage the file.
+    """
     line_start = text.rfind("\n", 0, start) + 1
     before, old = text[line_start:start].removeprefix("\ufeff"), text[start:end]
     _doubt_quotes(text, new)
     _doubt_indent_style(text, old, new)
     if before.strip():
         _doubt_lost_character(text, start, end)
-        return Place(start, end, new)
+        return EditPlace(start, end, new)
     if before and old.split("\n", 1)[0].strip():
-        return _indented(text, (start, end), before, new)
+        return _place_indented(text, (start, end), before, new)
     _doubt_second_blank(text, start, old, new)
     return _whole_lines(text, start, end, new)
 
 
-def _whole_lines(text: str, start: int, end: int, new: str) -> Place:
-    """Lines stay lines: a break that only one of old and new has at its end is the line's own, or in doubt."""
+def _whole_lines(text: str, start: int, end: int, new: str) -> EditPlace:
+    """Keep lines whole: a final line break in only one of old and new belongs to the line, or is doubtful."""
     old = text[start:end]
     if old.endswith("\n") and new and not new.endswith("\n") and end < len(text):
         if old.endswith("\n\n"):
             raise Doubtful("old_string ends with an empty line and new_string without a line break; end both alike")
-        return Place(start, end, new + "\n", "the line break at the end")
+        return EditPlace(start, end, new + "\n", "the line break at the end")
     if text.startswith("\n", end) and not old.endswith("\n"):
         if not new and old:
-            return Place(start, end + 1, new, "the line break at the end")
+            return EditPlace(start, end + 1, new, "the line break at the end")
         if new.endswith("\n") and new not in ("\n", old + "\n"):
             raise Doubtful("new_string ends with a line break and old_string does not; end both alike")
-    return Place(start, end, new)
+    return EditPlace(start, end, new)
 
 
-def _indented(text: str, match: tuple[int, int], before: str, new: str) -> Place:
-    """The match starts behind a line's indentation: was only the first line cut there, or were all lines shifted?"""
+def _place_indented(text: str, match: tuple[int, int], before: str, new: str) -> EditPlace:
+    """Place a match that starts after the indentation: only the first line was cut there, or all were shifted."""
     start, end = match
     old_lines, new_lines = lines_of(text[start:end]), lines_of(new)
     whole = text.endswith("\n", start, end)
@@ -71,30 +76,30 @@ def _indented(text: str, match: tuple[int, int], before: str, new: str) -> Place
     alike = not new_lines or indent_of(old_lines[0]) == indent_of(new_lines[0])
     if alike and (not later or any(line.strip() for line in old_lines[1:]) or _at_full_depth(text, before, later)):
         return _whole_lines(text, start, end, new)
-    if not alike or not whole or later[0].startswith(before) or not same_frame(old_lines, new_lines):
+    if not alike or not whole or later[0].startswith(before) or not indented_alike(old_lines, new_lines):
         raise Doubtful(
-            f"old_string starts behind the indentation of line {line_of(text, start)}, so it is in doubt how deep the "
-            "lines of new_string belong; start both with the whole line, indentation included"
+            f"old_string starts after the indentation of line {line_of(text, start)}, so the indentation of the lines "
+            "of new_string is unclear; start both with the whole line, indentation included"
         )
     shifted = "\n".join(before + line if line.strip() else line for line in new.split("\n"))
     place = _whole_lines(text, start - len(before), end, shifted)
-    return Place(place.start, place.end, place.text, "indentation")
+    return EditPlace(place.start, place.end, place.text, "indentation")
 
 
 def _at_full_depth(text: str, before: str, later: Sequence[str]) -> bool:
-    """Whether the lines after the first can only be meant as they stand: a step inwards would be too wide."""
+    """Tell whether the later lines are indented in full: one more level would be deeper than any in the file."""
     indents = {indent_of(line) for line in lines_of(text) if line.strip()}
-    steps = [len(indent) for indent in indents if indent not in ("", " ")]  # one space leads comments, not blocks
+    steps = [len(indent) for indent in indents if indent not in ("", " ")]  # one space aligns comments, not blocks
     return all(line.startswith(before) for line in later) and len(indent_of(later[0])) > min(steps, default=1)
 
 
 def _doubt_lost_character(text: str, start: int, end: int) -> None:
-    """A whole line but for its first character may be a part of a line, and may be a copy that lost one."""
+    """Doubt a match of a whole line without its first character: the copy may have lost it."""
     at_second = start == 1 or text[start - 2] == "\n"
     to_line_end = end == len(text) or text.endswith("\n", start, end) or text.startswith("\n", end)
     if at_second and to_line_end:
         raise Doubtful(
-            f"old_string starts behind the first character ({text[start - 1]!r}) of line {line_of(text, start)}; "
+            f"old_string starts after the first character ({text[start - 1]!r}) of line {line_of(text, start)}; "
             "start old_string and new_string with the whole line"
         )
 
@@ -102,7 +107,7 @@ def _doubt_lost_character(text: str, start: int, end: int) -> None:
 def _doubt_second_blank(text: str, start: int, old: str, new: str) -> None:
     if new.startswith("\n") and not old.startswith("\n") and text.endswith("\n\n", 0, start):
         raise Doubtful(
-            f"new_string starts with an empty line and there is one before line {line_of(text, start)} already; "
+            f"new_string starts with an empty line, but there is one before line {line_of(text, start)} already; "
             "leave it out, or put it into old_string too"
         )
 
@@ -129,36 +134,47 @@ def _doubt_indent_style(text: str, old: str, new: str) -> None:
 
 _NUMBERED = re.compile(r" *([0-9]+)(?:\t|→)")
 _SHOWN_PLACES = 10
-_MARK = "\ufeff"  # the byte order mark: the file's own, wherever the model has it
+_MARK = "\ufeff"  # the byte order mark belongs to the file, whether or not the model copied it
 
 
-def locate(text: str, old: str, new: str, *, literal: bool = False) -> Place:
-    """Find the one place an edit means; all line breaks are `\\n`. `literal` takes an exact match to the letter."""
+def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace:
+    """Return the one place an edit means.
+
+    Args:
+        text: The file, with `\\n` as line break.
+        old: The text to find.
+        new: The text to put in its place.
+        literal: Apply an exact match as given, without doubts and corrections.
+
+    Raises:
+        ToolFailed: There is no such place, or more than one.
+        Doubtful: The replacement would probably damage the file.
+    """
     numbered = _without_numbers(old, new)
-    old, new = _unmarked(text, old, new)
-    starts = occurrences(text, old)
+    old, new = _strip_byte_order_mark(text, old, new)
+    starts = find_all(text, old)
     if len(starts) > 1:
-        places = _listed([line_of(text, start) for start in starts])
+        places = _list_lines([line_of(text, start) for start in starts])
         raise ToolFailed(
-            f"old_string stands at {len(starts)} places ({places}); add surrounding lines until it is the only one, "
+            f"old_string occurs at {len(starts)} places ({places}); add surrounding lines until it is the only one, "
             "or pass replace_all=true"
         )
     if starts and literal:
-        return Place(starts[0], starts[0] + len(old), new)
+        return EditPlace(starts[0], starts[0] + len(old), new)
     if starts:
-        return settle(text, starts[0], starts[0] + len(old), new)
+        return place_exact_match(text, starts[0], starts[0] + len(old), new)
     if numbered:
-        return _by_number(text, *numbered)
-    return _plainly(text, old, new) or _by_lines(text, old, new)
+        return _find_by_number(text, *numbered)
+    return _find_plain(text, old, new) or _find_by_lines(text, old, new)
 
 
-def _listed(lines: Sequence[int]) -> str:
+def _list_lines(lines: Sequence[int]) -> str:
     more = f" and {len(lines) - _SHOWN_PLACES} more" if len(lines) > _SHOWN_PLACES else ""
     return f"lines {', '.join(str(line) for line in lines[:_SHOWN_PLACES])}{more}"
 
 
 def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
-    """Old and new without the line numbers copied from `read`, and the first number; None if there are none."""
+    """Return old and new without line numbers copied from `read`, and the first number; None if there are none."""
     old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     numbers = [int(mark[1]) for line in old_lines if (mark := _NUMBERED.match(line))]
     if not numbers or numbers != [*range(numbers[0], numbers[0] + len(old_lines))]:
@@ -171,64 +187,68 @@ def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
     return bare, replacement, numbers[0]
 
 
-def _plainly(text: str, old: str, new: str) -> Place | None:
+def _find_plain(text: str, old: str, new: str) -> EditPlace | None:
     write = plain_writer(old)
-    if write is None or len(starts := occurrences(text, write(old))) != 1:
+    if write is None or len(starts := find_all(text, write(old))) != 1:
         return None
-    place = settle(text, starts[0], starts[0] + len(old), write(new))
-    return replace(place, slip=_both("typographic characters for plain ones", place.slip))
+    place = place_exact_match(text, starts[0], starts[0] + len(old), write(new))
+    return replace(place, typo=_join_typos("typographic characters for plain ones", place.typo))
 
 
-def _both(slip: str, other: str) -> str:
-    return f"{slip}, {other}" if other else slip
+def _join_typos(typo: str, other: str) -> str:
+    return f"{typo}, {other}" if other else typo
 
 
-def _unmarked(text: str, old: str, new: str) -> tuple[str, str]:
+def _strip_byte_order_mark(text: str, old: str, new: str) -> tuple[str, str]:
     old = old if text.startswith(_MARK) else old.removeprefix(_MARK)
     return old, new if old.startswith(_MARK) else new.removeprefix(_MARK)
 
 
-def _by_number(text: str, old: str, new: str, number: int) -> Place:
-    old, new = _unmarked(text, old, new)
-    starts = occurrences(text, old)
-    if len(starts) > 1:  # the number says which
+def _find_by_number(text: str, old: str, new: str, number: int) -> EditPlace:
+    old, new = _strip_byte_order_mark(text, old, new)
+    starts = find_all(text, old)
+    if len(starts) > 1:  # the number tells which
         starts = [start for start in starts if line_of(text, start) == number]
-    place = settle(text, starts[0], starts[0] + len(old), new) if len(starts) == 1 else _by_lines(text, old, new)
-    return replace(place, slip=_both("line numbers of read", place.slip))
+    place = (
+        place_exact_match(text, starts[0], starts[0] + len(old), new)
+        if len(starts) == 1
+        else _find_by_lines(text, old, new)
+    )
+    return replace(place, typo=_join_typos("line numbers of read", place.typo))
 
 
-def _by_lines(text: str, old: str, new: str) -> Place:
+def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
     file, copied, wanted = lines_of(text), lines_of(old), lines_of(new)
-    candidates = _alike(file, copied)
-    for slips in SLIPS:
-        found = [seen for at in candidates if (seen := _explained(Region(file, at, copied), slips))]
+    candidates = _find_alike(file, copied)
+    for typos in TYPOS:
+        found = [seen for at in candidates if (seen := _explain(Region(file, at, copied), typos))]
         if len(found) > 1:
             raise ToolFailed(
-                f"old_string stands nowhere exactly; but for {found[0].slip.told} it stands at {len(found)} places "
-                f"({_listed([seen.region.at + 1 for seen in found])}); copy the one you mean exactly, with more lines "
-                "around it"
+                f"old_string does not occur exactly; except for {found[0].typo.label} it occurs at {len(found)} places "
+                f"({_list_lines([seen.region.at + 1 for seen in found])}); copy the one you mean exactly, with "
+                "more lines around it"
             )
         if found:
-            return _spliced(text, found[0], _mended(found[0], wanted))
+            return _place_lines(text, found[0], _correct_lines(found[0], wanted))
     raise ToolFailed(explain_miss(file, copied, candidates))
 
 
 @dataclass(frozen=True, slots=True)
-class _Explained:
+class _Explanation:
     region: Region
-    slip: Slip
-    mend: Mend
+    typo: Typo
+    correct: Correction
 
 
-def _explained(region: Region, slips: Sequence[Slip]) -> _Explained | None:
-    for slip in slips:
-        if mend := slip.recognise(region):
-            return _Explained(region, slip, mend)
+def _explain(region: Region, typos: Sequence[Typo]) -> _Explanation | None:
+    for typo in typos:
+        if correct := typo.recognise(region):
+            return _Explanation(region, typo, correct)
     return None
 
 
-def _alike(file: Sequence[str], copied: Sequence[str]) -> list[int]:
-    """Where the lines agree once white space and typography are taken away: every slip leaves that much."""
+def _find_alike(file: Sequence[str], copied: Sequence[str]) -> list[int]:
+    """Return where the lines agree without whitespace and typography: no typo changes more than these."""
     wanted = [_skeleton(line) for line in copied]
     anchor = next((index for index, line in enumerate(wanted) if line), None)
     if anchor is None:
@@ -239,25 +259,25 @@ def _alike(file: Sequence[str], copied: Sequence[str]) -> list[int]:
 
 
 def _skeleton(line: str) -> str:
-    return "".join((line if line.isascii() else straight(line)).split())
+    return "".join((line if line.isascii() else to_plain_characters(line)).split())
 
 
-def _mended(seen: _Explained, wanted: Sequence[str]) -> list[str]:
-    """The new lines as they should have been: those that were only copied are the file's own, the others are mended."""
+def _correct_lines(seen: _Explanation, wanted: Sequence[str]) -> list[str]:
+    """Return the corrected new lines: unchanged ones are taken from the file, the others are corrected."""
     copied, own = seen.region.copied, seen.region.own
-    lines: list[str | None] = [] if not seen.slip.framed or same_frame(copied, wanted) else [None]
+    lines: list[str | None] = [] if not seen.typo.framed or indented_alike(copied, wanted) else [None]
     for tag, a, b, c, d in SequenceMatcher(None, copied, wanted, autojunk=False).get_opcodes():
-        lines += own[a:b] if tag == "equal" else [seen.mend(line) for line in wanted[c:d]]
+        lines += own[a:b] if tag == "equal" else [seen.correct(line) for line in wanted[c:d]]
     if None in lines:
         raise ToolFailed(
-            f"old_string stands at line {seen.region.at + 1} but for {seen.slip.told}; how to mend new_string is in "
-            "doubt, so copy the lines exactly as read shows them, without the number and the tab after it"
+            f"old_string occurs at line {seen.region.at + 1} except for {seen.typo.label}; how to correct new_string "
+            "is unclear, so copy the lines exactly as read shows them, without the number and the tab after it"
         )
     return [line for line in lines if line is not None]
 
 
-def _spliced(text: str, seen: _Explained, lines: Sequence[str]) -> Place:
+def _place_lines(text: str, seen: _Explanation, lines: Sequence[str]) -> EditPlace:
     start = sum(len(line) + 1 for line in seen.region.file[: seen.region.at])
     end = min(start + sum(len(line) + 1 for line in seen.region.own), len(text))
     ending = "\n" if lines and text.endswith("\n", start, end) else ""
-    return Place(start, end, "\n".join(lines) + ending, seen.slip.told)
+    return EditPlace(start, end, "\n".join(lines) + ending, seen.typo.label)

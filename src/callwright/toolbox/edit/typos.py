@@ -1,7 +1,4 @@
-"""A place in a text and what is to stand there.
-
-The slips of a copying hand that leave no doubt, each with the way to mend the replacement.
-"""
+"""Typical copying errors in an edit that leave no doubt, and how to correct the replacement for each."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,24 +10,24 @@ from callwright.core.errors import ToolFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A stretch of text, what replaces it, and the slip that was mended on the way."""
+class EditPlace:
+    """A part of a text, its replacement, and the typo that was corrected."""
 
     start: int
     end: int
     text: str
-    slip: str = ""
+    typo: str = ""
 
 
 class Doubtful(ToolFailed):
-    """The text stands there exactly, yet the replacement would probably spoil it; the same edit again is obeyed."""
+    """The text was found exactly, but the replacement would probably damage the file; sending it again applies it."""
 
     def __init__(self, doubt: str) -> None:
-        super().__init__(f"{doubt}; or send the same edit again to have it applied to the letter")
+        super().__init__(f"{doubt}; or send the same edit again to apply it as it is")
 
 
-def occurrences(text: str, wanted: str) -> list[int]:
-    """Where a text begins within another, overlaps included."""
+def find_all(text: str, wanted: str) -> list[int]:
+    """Return all offsets of a text in another, overlaps included."""
     starts: list[int] = []
     start = text.find(wanted)
     while start >= 0:
@@ -40,27 +37,27 @@ def occurrences(text: str, wanted: str) -> list[int]:
 
 
 def line_of(text: str, offset: int) -> int:
-    """The number of the line an offset lies on, counted from 1."""
+    """Return the line number of an offset, counted from 1."""
     return text.count("\n", 0, offset) + 1
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text without their breaks; a break at the end starts no further line."""
+    """Split a text into lines; a final line break starts no further line."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def indent_of(line: str) -> str:
-    """The white space a line starts with."""
+    """Return the whitespace at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
-Mend: TypeAlias = Callable[[str], str | None]
-"""Makes a new line what it should have been; None where that is in doubt."""
+Correction: TypeAlias = Callable[[str], str | None]
+"""Corrects a new line; None if the correction is unclear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Lines of a file that may be the ones somebody copied."""
+    """Lines of a file that may be the ones that were copied."""
 
     file: Sequence[str]
     at: int
@@ -68,12 +65,12 @@ class Region:
 
     @property
     def own(self) -> Sequence[str]:
-        """The lines as the file has them."""
+        """The lines in the file."""
         return self.file[self.at : self.at + len(self.copied)]
 
     @property
     def pairs(self) -> Iterable[tuple[str, str]]:
-        """Each line as the file has it and as it was copied."""
+        """Each line in the file with its copy."""
         return zip(self.own, self.copied, strict=True)
 
 
@@ -86,22 +83,22 @@ _TAB_WIDTHS = (4, 8, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
-    """One kind of slip: what the model is told about it, and how to recognise it."""
+class Typo:
+    """One kind of copying error: its label in messages, and how to recognise it."""
 
-    told: str
-    recognise: Callable[[Region], Mend | None]
+    label: str
+    recognise: Callable[[Region], Correction | None]
     framed: bool = False
-    """White space is part of the slip, so the new lines must be seen to have been copied alike."""
+    """Whitespace is part of the error, so the new lines must show the same error to be corrected."""
 
 
-def straight(text: str) -> str:
-    """Write typographic quotes, dashes and spaces the way a keyboard does."""
+def to_plain_characters(text: str) -> str:
+    """Replace typographic quotes, dashes and spaces by plain ones."""
     return _translate(_FAMILIES, text)
 
 
 def plain_writer(copied: str) -> Callable[[str], str] | None:
-    """How to write plainly the kinds of typographic characters a copy has; None if it has none."""
+    """Return a function that replaces the kinds of typographic characters a copy has; None if it has none."""
     families = [family for family in _FAMILIES if any(ord(char) in family for char in copied)]
     return partial(_translate, families) if families else None
 
@@ -112,8 +109,8 @@ def _translate(families: Sequence[dict[int, str]], text: str) -> str:
     return text
 
 
-def same_frame(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether old and new lines were shifted alike: the lines they share stand at the same depth in both."""
+def indented_alike(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Tell whether old and new lines were shifted alike: shared lines have the same indentation in both."""
     olds, news = [line for line in old if line.strip()], [line for line in new if line.strip()]
     matcher = SequenceMatcher(None, [line.strip() for line in olds], [line.strip() for line in news], autojunk=False)
     shared = [(olds[a + k], news[b + k]) for a, b, size in matcher.get_matching_blocks() for k in range(size)]
@@ -121,19 +118,19 @@ def same_frame(old: Sequence[str], new: Sequence[str]) -> bool:
     return all(indent_of(one) == indent_of(other) for one, other in pairs)
 
 
-def _unchanged(line: str) -> str | None:
+def _keep_line(line: str) -> str | None:
     return line
 
 
-def _final_break(region: Region) -> Mend | None:
-    return _unchanged if all(own == copied for own, copied in region.pairs) else None
+def _final_break(region: Region) -> Correction | None:
+    return _keep_line if all(own == copied for own, copied in region.pairs) else None
 
 
-def _trailing_space(region: Region) -> Mend | None:
-    return _unchanged if all(own.rstrip() == copied.rstrip() for own, copied in region.pairs) else None
+def _trailing_space(region: Region) -> Correction | None:
+    return _keep_line if all(own.rstrip() == copied.rstrip() for own, copied in region.pairs) else None
 
 
-def _indentation(region: Region) -> Mend | None:
+def _indentation(region: Region) -> Correction | None:
     pairs = [(own, copied) for own, copied in region.pairs if own.strip() or copied.strip()]
     first, copy = pairs[0]
     deeper, shallower = first.removesuffix(copy), copy.removesuffix(first)
@@ -144,7 +141,7 @@ def _indentation(region: Region) -> Mend | None:
     return None
 
 
-def _spaces_for_tabs(region: Region) -> Mend | None:
+def _spaces_for_tabs(region: Region) -> Correction | None:
     for width in _TAB_WIDTHS:
         if all(copied in (own.expandtabs(width), own.replace("\t", " " * width)) for own, copied in region.pairs):
             inner = any("\t" in line.lstrip() for line in region.own)
@@ -157,7 +154,7 @@ def _spaces_for_tabs(region: Region) -> Mend | None:
 def _with_tabs(line: str, *, width: int, inner: bool) -> str | None:
     rest = line.lstrip(" ")
     tabs, remainder = divmod(len(line) - len(rest), width)
-    # an inner gap may have been a tab too, and a remainder alignment: both would be guesses
+    # an inner gap may have been a tab, and a remainder alignment: correcting either would be a guess
     if remainder or "  " in rest.rstrip() or (inner and " " in rest.strip()):
         return None
     return "\t" * tabs + rest
@@ -167,30 +164,30 @@ def _only_flush(line: str) -> str | None:
     return None if line[:1].isspace() else line
 
 
-def _tabs_for_spaces(region: Region) -> Mend | None:
+def _tabs_for_spaces(region: Region) -> Correction | None:
     for width in _TAB_WIDTHS:
         if all(own == copied.expandtabs(width) for own, copied in region.pairs):
             return partial(str.expandtabs, tabsize=width)
     return None
 
 
-def _several(region: Region) -> Mend | None:
+def _combined(region: Region) -> Correction | None:
     bare = [line.rstrip() for line in region.own]
-    copied = [straight(line).rstrip() for line in region.copied]
-    shift = _unchanged if bare == copied else _indentation(Region(bare, 0, copied))
-    return None if shift is None else lambda line: shift(straight(line))
+    copied = [to_plain_characters(line).rstrip() for line in region.copied]
+    shift = _keep_line if bare == copied else _indentation(Region(bare, 0, copied))
+    return None if shift is None else lambda line: shift(to_plain_characters(line))
 
 
-SLIPS = (
+TYPOS = (
     (
-        Slip("the line break at the end", _final_break),
-        Slip("white space at line ends", _trailing_space, framed=True),
+        Typo("the line break at the end", _final_break),
+        Typo("whitespace at line ends", _trailing_space, framed=True),
     ),
     (
-        Slip("indentation", _indentation, framed=True),
-        Slip("spaces for tabs", _spaces_for_tabs),
-        Slip("tabs for spaces", _tabs_for_spaces),
-        Slip("indentation, typographic characters or white space at line ends", _several, framed=True),
+        Typo("indentation", _indentation, framed=True),
+        Typo("spaces for tabs", _spaces_for_tabs),
+        Typo("tabs for spaces", _tabs_for_spaces),
+        Typo("indentation, typographic characters or whitespace at line ends", _combined, framed=True),
     ),
 )
-"""Lines at their own depth first, then at another; within a group exactly one place may be explained."""
+"""In order: typos that keep the indentation, then those that change it. In a group exactly one place may match."""

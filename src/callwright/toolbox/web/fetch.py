@@ -1,4 +1,4 @@
-"""The `web_fetch` tool: one public page, as text a model can read."""
+"""The `web_fetch` tool: fetches one public web page as text."""
 
 import asyncio
 import codecs
@@ -19,45 +19,53 @@ from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox.web.html import html_to_markdown
-from callwright.toolbox.web.http import Bounds, Exchange, Reply
-from callwright.toolbox.web.ssrf import Target, allows, parse_url
+from callwright.toolbox.web.http import FetchLimits, HttpExchange, HttpReply
+from callwright.toolbox.web.ssrf import Target, domain_allowed, parse_url
 
 _MAX_CHARS = 100_000
 _MAX_HTML_CHARS = 2_000_000
 _MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _TEXTUAL = re.compile(
     r"text/|application/(.*\+)?(json|xml|javascript|ecmascript|yaml|toml|x-sh|x-www-form-urlencoded)\b"
 )
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
-# text codecs that are no character sets; some of them take quadratic time
+# text codecs that are not character sets; some take quadratic time
 _NO_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
 
 
-def _clamped(count: int) -> int:
+def _clamp_chars(count: int) -> int:
     return min(count, _MAX_CHARS)
 
 
 class WebFetchArguments(Arguments):
-    """What `web_fetch` takes."""
+    """Arguments of `web_fetch`."""
 
     url: str = Field(min_length=1, validation_alias=AliasChoices("url", "uri"))
-    """The address, beginning with http:// or https://."""
-    max_chars: Annotated[int, Field(ge=1), AfterValidator(_clamped)] = Field(
+    """The URL, starting with http:// or https://."""
+    max_chars: Annotated[int, Field(ge=1), AfterValidator(_clamp_chars)] = Field(
         default=30_000, validation_alias=AliasChoices("max_chars", "max_length")
     )
     """How much of the text to return; at most 100000."""
 
 
 class WebFetch(TypedTool[WebFetchArguments]):
-    """Fetches pages from the public network, and from nowhere else."""
+    """Fetches pages from the public network only.
+
+    Args:
+        domains: The only domains to fetch from; `*.` for all subdomains of one.
+        follow: Called with the URL of a redirect to another host; without it, redirects out of `domains` are reported.
+        limits: Time and size of one fetch.
+        tls: TLS settings instead of the default ones.
+        loopback: Allow this machine, for tests.
+    """
 
     spec = describe(
         "web_fetch",
         "Fetch a public web page or text file and return it as markdown. Sends no cookies or credentials and runs no"
-        " scripts. A redirect to another host is reported instead of followed: fetch the new address if you want it.",
+        " scripts. A redirect to another host is reported instead of followed: fetch the new address if you need it.",
         annotations=Annotations(Effect.READ, idempotent=True, open_world=True),
         limits=Limits(seconds=60.0, output_chars=_MAX_CHARS + 1_000),
         aliases=("WebFetch", "fetch", "fetch_url", "url_fetch"),
@@ -70,72 +78,74 @@ class WebFetch(TypedTool[WebFetchArguments]):
         domains: Sequence[str] | None = None,
         *,
         follow: Callable[[str], bool] | None = None,
-        bounds: Bounds | None = None,
+        limits: FetchLimits | None = None,
         tls: ssl.SSLContext | None = None,
         loopback: bool = False,
     ) -> None:
-        """Fetch from `domains` only, where given (`*.` for all below one). `loopback` is meant for tests alone.
-
-        `follow` is asked about redirects to other hosts; without it those outside `domains` are reported.
-        """
         self._domains = None if domains is None else tuple(domains)
         self._follow = follow
-        self._bounds = bounds or Bounds()
+        self._limits = limits or FetchLimits()
         self._tls = tls
         self._loopback = loopback
 
     def accesses(self, arguments: WebFetchArguments) -> Sequence[Access]:
-        """The address, if it may be fetched at all."""
-        self._checked(arguments.url)
+        """Declare the network access.
+
+        Raises:
+            Unsafe: The URL must not be fetched.
+        """
+        self._check(arguments.url)
         return (Reach(arguments.url),)
 
     async def run(self, arguments: WebFetchArguments, context: ToolContext) -> Output:
-        """Fetch the page, following redirects that stay where they may."""
-        target = self._checked(arguments.url)
+        """Fetch the page and follow allowed redirects."""
+        target = self._check(arguments.url)
         for _ in range(_MAX_REDIRECTS + 1):
             reply = await self._exchange(target)
             if reply.status not in _REDIRECTS or not reply.headers.get("Location"):
-                return await asyncio.to_thread(_told, target, reply, arguments.max_chars)  # a large page takes a while
+                return await asyncio.to_thread(
+                    _build_output, target, reply, arguments.max_chars
+                )  # converting a large page takes a while
             following = parse_url(urljoin(target.url, reply.headers["Location"].strip()))
             if not self._may_follow(target, following):
                 return Output(
-                    f"{target.url} redirects to {following.url}, which is elsewhere; fetch that if you want it"
+                    f"{target.url} redirects to {following.url}, which is another site; fetch that URL if you need it"
                 )
             target = following
         raise ToolFailed(f"{arguments.url} redirects more than {_MAX_REDIRECTS} times")
 
-    def _checked(self, url: str) -> Target:
+    def _check(self, url: str) -> Target:
         target = parse_url(url)
-        if self._domains is not None and not allows(self._domains, target.host):
+        if self._domains is not None and not domain_allowed(self._domains, target.host):
             raise Unsafe(f"{target.host} is not among the domains that may be fetched: {', '.join(self._domains)}")
         return target
 
     def _may_follow(self, here: Target, there: Target) -> bool:
         if here.scheme == "https" and there.scheme == "http":
-            return False  # whoever listens on the way could change it
+            return False  # plain http could be read and changed on the way
         if (there.host, there.port) == (here.host, here.port) or (
             there.host == here.host and (here.scheme, here.port, there.scheme, there.port) == ("http", 80, "https", 443)
         ):
             return True
-        if self._domains is not None and not allows(self._domains, there.host):
+        if self._domains is not None and not domain_allowed(self._domains, there.host):
             return False
         return self._follow(there.url) if self._follow is not None else self._domains is not None
 
-    async def _exchange(self, target: Target) -> Reply:
-        exchange = Exchange(self._bounds, tls=self._tls, loopback=self._loopback)
+    async def _exchange(self, target: Target) -> HttpReply:
+        exchange = HttpExchange(self._limits, tls=self._tls, loopback=self._loopback)
         try:
-            # the thread has limits of its own, but a look-up or a server that drips can stretch them
-            async with asyncio.timeout(self._bounds.seconds):
+            # the thread has time limits too, but a DNS lookup or a slow server can stretch them
+            async with asyncio.timeout(self._limits.seconds):
                 return await asyncio.to_thread(exchange.get, target)
         except TimeoutError:
-            raise TimedOut(f"{target.url} took longer than {self._bounds.seconds:g} s") from None
+            raise TimedOut(f"{target.url} took longer than {self._limits.seconds:g} s") from None
         finally:
             exchange.abort()
 
 
-def _told(target: Target, reply: Reply, max_chars: int) -> Output:
+def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
     kind = reply.headers.get_content_type()
-    if reply.status in _TRY_AGAIN:
+    if reply.status in _TRANSIENT:
         raise Transient(f"{target.url} answered {reply.status} {reply.phrase}", retry_after=_retry_after(reply.headers))
     if reply.status == 200 and kind in _IMAGES and not reply.cut:
         return Output((Text(f"{target.url} ({kind})"), Image(reply.body, kind)))
@@ -146,21 +156,21 @@ def _told(target: Target, reply: Reply, max_chars: int) -> Output:
     text = _text(target, reply, kind)
     if reply.status >= 400:
         raise ToolFailed(f"{target.url} answered {reply.status} {reply.phrase}\n{text[:2000]}".rstrip())
-    note = "\n[the page is longer than may be downloaded; its end is missing]" if reply.cut else ""
+    note = "\n[the page is larger than the download limit; its end is missing]" if reply.cut else ""
     if len(text) > max_chars:
         note = f"\n[{len(text) - max_chars} more characters; raise max_chars (at most {_MAX_CHARS}) to read on]{note}"
     return Output(f"{target.url}\n\n{text[:max_chars] or '(empty)'}{note}")
 
 
-def _text(target: Target, reply: Reply, kind: str) -> str:
-    text = _decoded(reply.body, reply.headers.get_content_charset() or "", is_html=kind.endswith(("html", "xhtml+xml")))
+def _text(target: Target, reply: HttpReply, kind: str) -> str:
+    text = _decode(reply.body, reply.headers.get_content_charset() or "", is_html=kind.endswith(("html", "xhtml+xml")))
     if kind not in ("text/html", "application/xhtml+xml"):
         return text
     page = html_to_markdown(text[:_MAX_HTML_CHARS], target.url)
     return f"title: {page.title}\n\n{page.text}" if page.title else page.text
 
 
-def _decoded(body: bytes, declared: str, *, is_html: bool) -> str:
+def _decode(body: bytes, declared: str, *, is_html: bool) -> str:
     for mark, charset in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),

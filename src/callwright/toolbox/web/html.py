@@ -1,6 +1,6 @@
-"""HTML to tokens, in time proportional to the page: the standard library's parser is quadratic on hostile ones.
+"""Converts HTML to Markdown: structure, links, code and tables; no scripts, no styles.
 
-HTML to markdown, as far as a reader needs it: structure, links, code, tables; no scripts, no styles.
+The tokenizer is our own because the standard library's parser takes quadratic time on hostile pages.
 """
 
 import re
@@ -35,7 +35,7 @@ class End(NamedTuple):
 
 
 def tokens(html: str) -> Iterator[Start | End | str]:
-    """Take a page apart as a browser would: what is never closed reaches to the end of the page."""
+    """Yield the tokens of a page as a browser reads it: what is never closed reaches to the end of the page."""
     place = 0
     while 0 <= place < len(html):
         if found := _TEXT.match(html, place):
@@ -95,7 +95,7 @@ def _raw(html: str, tag: str, place: int) -> tuple[str, int]:
     return unescape(html[place:end]) if tag in _READABLE else "", end
 
 
-_SILENT = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select"})
+_SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select"})
 _BLOCKS = frozenset(
     {"p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "figure", "figcaption", "form"}
     | {"ul", "ol", "dl", "dt", "dd", "address", "details", "summary", "fieldset", "table", "blockquote", "body"}
@@ -108,26 +108,28 @@ _MAX_DEPTH = 20
 
 
 class Page(NamedTuple):
-    """A page as a reader sees it."""
+    """The title and text of a page."""
 
     title: str
     text: str
 
 
 def html_to_markdown(html: str, base: str = "") -> Page:
-    """Write a page as markdown; links become absolute by `base`."""
-    reader = _Reader(base)
+    """Convert a page to Markdown; relative links are resolved against `base`."""
+    writer = _MarkdownWriter(base)
     for token in tokens(html):
         if isinstance(token, str):
-            reader.read(token)
+            writer.read(token)
         elif isinstance(token, Start):
-            reader.start(token.name, token.attributes)
+            writer.start(token.name, token.attributes)
         else:
-            reader.end(token.name)
-    return Page(_SPACE.sub(" ", "".join(reader.title)).strip(), reader.finish())
+            writer.end(token.name)
+    return Page(_SPACE.sub(" ", "".join(writer.title)).strip(), writer.finish())
 
 
-class _Reader:
+class _MarkdownWriter:
+    """Builds Markdown from the tokens of a page."""
+
     def __init__(self, base: str) -> None:
         self.title: list[str] = []
         self._base = base
@@ -135,7 +137,7 @@ class _Reader:
         self._newlines = 0
         self._lists: list[int | None] = []
         self._links: list[tuple[str, int]] = []
-        self._quotes = self._silent = self._pre = self._code = 0
+        self._quotes = self._skipping = self._pre = self._code = 0
         self._in_title = self._at_marker = False
         self._row: list[str] | None = None
         self._rows = 0
@@ -164,16 +166,16 @@ class _Reader:
         }
 
     def finish(self) -> str:
-        """Close what the page left open and return the text."""
+        """Close open links and rows and return the text."""
         while self._links:
             self._close_link()
         self._close_row()
         return "".join(self._out).strip()
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag in _SILENT:
-            self._silent += 1
-        if self._silent:
+        if tag in _SKIPPED:
+            self._skipping += 1
+        if self._skipping:
             return
         if tag == "title":
             self._in_title = True
@@ -188,9 +190,9 @@ class _Reader:
             self._opens[tag](attributes)
 
     def end(self, tag: str) -> None:
-        if tag in _SILENT:
-            self._silent = max(0, self._silent - 1)
-        if self._silent:
+        if tag in _SKIPPED:
+            self._skipping = max(0, self._skipping - 1)
+        if self._skipping:
             return
         if tag == "title":
             self._in_title = False
@@ -205,7 +207,7 @@ class _Reader:
     def read(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
-        elif self._silent:
+        elif self._skipping:
             return
         elif self._pre:
             self._write(data)
@@ -280,7 +282,7 @@ class _Reader:
             self._lists[-1] = number + 1
         depth = min(len(self._lists), _MAX_DEPTH)
         self._write("  " * max(0, depth - 1) + ("- " if number is None else f"{number}. "))
-        self._at_marker = True  # the paragraph inside an item begins on its line
+        self._at_marker = True  # a paragraph inside an item starts on the line of its marker
 
     def _close_list(self) -> None:
         if self._lists:

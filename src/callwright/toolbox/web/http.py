@@ -1,4 +1,4 @@
-"""One HTTP exchange, connected to exactly the address that was checked, bounded in size and time."""
+"""One HTTP GET, connected to exactly the address that was checked, limited in size and time."""
 
 import http.client
 import socket
@@ -26,42 +26,54 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What one exchange may cost."""
+class FetchLimits:
+    """The limits of one fetch."""
 
     seconds: float = 30.0
     bytes: int = 5 * 1024 * 1024
-    """Of the body, counted after decompression."""
+    """Size of the body after decompression."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What the other side answered."""
+class HttpReply:
+    """The response of the server."""
 
     status: int
     phrase: str
     headers: Message
     body: bytes
     cut: bool = False
-    """The body was longer than was read."""
+    """The body was longer than the limit."""
 
 
-class Exchange:
-    """One GET. It blocks, so it runs in a thread; `abort` ends it from another."""
+class HttpExchange:
+    """One GET request. It blocks, so it runs in a thread; `abort` ends it from another.
 
-    def __init__(self, bounds: Bounds, *, tls: ssl.SSLContext | None = None, loopback: bool = False) -> None:
-        self._bounds = bounds
+    Args:
+        limits: Time and size.
+        tls: TLS settings instead of the default ones.
+        loopback: Allow this machine, for tests.
+    """
+
+    def __init__(self, limits: FetchLimits, *, tls: ssl.SSLContext | None = None, loopback: bool = False) -> None:
+        self._limits = limits
         self._tls = tls
         self._loopback = loopback
-        self._deadline = time.monotonic() + bounds.seconds
+        self._deadline = time.monotonic() + limits.seconds
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._aborted = False
 
-    def get(self, target: Target) -> Reply:
-        """Ask for the target and read the answer; no redirect is followed, no proxy used, no cookie kept."""
+    def get(self, target: Target) -> HttpReply:
+        """Send the request and read the response; redirects, proxies and cookies are not used.
+
+        Raises:
+            Unsafe: The address is not public, or the certificate is not valid.
+            Transient: The connection failed or timed out.
+            ToolFailed: The host is unknown, or the body cannot be decompressed.
+        """
         connection = http.client.HTTPConnection(target.host, target.port)
-        connection.auto_open = 0  # it would look the name up again
+        connection.auto_open = 0  # it would resolve the name again, perhaps to another address
         try:
             connection.sock = self._connect(target)
             connection.putrequest("GET", target.path, skip_host=True, skip_accept_encoding=True)
@@ -70,9 +82,9 @@ class Exchange:
             connection.endheaders()
             response = connection.getresponse()
             body, cut = self._body(response)
-            return Reply(response.status, response.reason, response.headers, body, cut)
+            return HttpReply(response.status, response.reason, response.headers, body, cut)
         except ssl.SSLCertVerificationError as error:
-            raise Unsafe(f"{target.host} does not prove who it is: {error.verify_message}") from None
+            raise Unsafe(f"the certificate of {target.host} is not valid: {error.verify_message}") from None
         except TimeoutError:
             raise Transient(f"{target.host} did not answer in time") from None
         except (OSError, http.client.HTTPException) as error:
@@ -81,7 +93,7 @@ class Exchange:
             connection.close()
 
     def abort(self) -> None:
-        """Break the connection, so that whoever reads from it stops."""
+        """Shut down the connection, so that a blocked read returns."""
         with self._lock:
             self._aborted = True
             if self._socket is not None:
@@ -93,9 +105,9 @@ class Exchange:
         for family, place in resolve(target, loopback=self._loopback):
             connected = socket.socket(family, socket.SOCK_STREAM)
             try:
-                connected.settimeout(min(_CONNECT_SECONDS, self._left()))
+                connected.settimeout(min(_CONNECT_SECONDS, self._remaining()))
                 connected.connect(place)
-                return self._hold(self._secured(connected, target))
+                return self._hold(self._secure(connected, target))
             except ssl.SSLError:
                 connected.close()
                 raise
@@ -104,8 +116,8 @@ class Exchange:
                 failure = error
         raise failure
 
-    def _secured(self, connected: socket.socket, target: Target) -> socket.socket:
-        connected.settimeout(self._left())
+    def _secure(self, connected: socket.socket, target: Target) -> socket.socket:
+        connected.settimeout(self._remaining())
         if target.scheme == "http":
             return connected
         context = self._tls or ssl.create_default_context()
@@ -118,7 +130,7 @@ class Exchange:
                 raise TimeoutError
         return connected
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -128,15 +140,15 @@ class Exchange:
         unpack = _unpacker(response.headers.get("Content-Encoding", ""))
         body = bytearray()
         received = 0
-        while received <= self._bounds.bytes and len(body) <= self._bounds.bytes:
+        while received <= self._limits.bytes and len(body) <= self._limits.bytes:
             if self._socket is not None:
-                self._socket.settimeout(self._left())
+                self._socket.settimeout(self._remaining())
             data = response.read1(_CHUNK)
             if not data:
                 return bytes(body), False
             received += len(data)
-            body += unpack(data, self._bounds.bytes + 1 - len(body))
-        return bytes(body[: self._bounds.bytes]), True
+            body += unpack(data, self._limits.bytes + 1 - len(body))
+        return bytes(body[: self._limits.bytes]), True
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
@@ -144,12 +156,12 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
     if not names:
         return lambda data, _: data
     if len(names) > 1 or names[0] not in ("gzip", "x-gzip", "deflate"):
-        raise ToolFailed(f"the answer is packed as {encoding!r}, which was not asked for and cannot be read")
+        raise ToolFailed(f"the response is encoded as {encoding!r}, which was not requested and cannot be decoded")
     return _Unpacker()
 
 
 class _Unpacker:
-    """Unpacks no more than it is told to, however small the packed form is."""
+    """Decompresses at most the requested number of bytes, so that a small body cannot fill the memory."""
 
     def __init__(self) -> None:
         self._engine: Any = zlib.decompressobj(zlib.MAX_WBITS | 32)
@@ -160,8 +172,8 @@ class _Unpacker:
             out = self._engine.decompress(data, room)
         except zlib.error as error:
             if self._begun:
-                raise ToolFailed(f"the answer cannot be unpacked: {error}") from None
-            self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers call the bare stream deflate
+                raise ToolFailed(f"the response cannot be decompressed: {error}") from None
+            self._engine = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send a raw stream as deflate
             out = self._raw(data, room)
         self._begun = True
         return out
@@ -170,4 +182,4 @@ class _Unpacker:
         try:
             return self._engine.decompress(data, room)
         except zlib.error as error:
-            raise ToolFailed(f"the answer cannot be unpacked: {error}") from None
+            raise ToolFailed(f"the response cannot be decompressed: {error}") from None

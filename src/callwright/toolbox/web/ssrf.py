@@ -1,4 +1,4 @@
-"""Which addresses may be fetched: http and https, allowed domains, and hosts on the public network only."""
+"""Checks which URLs may be fetched: http and https, allowed domains, hosts on the public network only."""
 
 import ipaddress
 import re
@@ -13,7 +13,7 @@ from callwright.core.errors import ToolFailed, Unsafe
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
-# parsers disagree about these, and where they disagree one host is checked and another one reached
+# URL parsers disagree about these characters, so one host could be checked and another one reached
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _TUNNELS = tuple(
@@ -23,7 +23,7 @@ _TUNNELS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address taken apart and found well-formed."""
+    """A parsed and well-formed URL."""
 
     url: str
     scheme: str
@@ -34,32 +34,36 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def parse_url(url: str) -> Target:
-    """Take an address apart; anything but plain http and https is `Unsafe`."""
+    """Parse a URL.
+
+    Raises:
+        Unsafe: It is not a plain http or https URL.
+    """
     if _ODD.search(url):
-        raise Unsafe(f"{url!r} holds white space, a backslash or a control character; write it percent-encoded")
+        raise Unsafe(f"{url!r} contains whitespace, a backslash or a control character; write it percent-encoded")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Unsafe(f"{url!r} is not an address: {error}") from None
+        raise Unsafe(f"{url!r} is not a valid URL: {error}") from None
     if parts.scheme not in _PORTS:
         raise Unsafe(f"{url!r} cannot be fetched: only http:// and https:// can")
     if "@" in parts.netloc:
-        raise Unsafe(f"{url!r} carries a user name, which can disguise the host; leave out what stands before the @")
+        raise Unsafe(f"{url!r} contains a user name, which can disguise the host; remove the part before the @")
     host = _host(parts, url)
     query = f"?{parts.query}" if parts.query else ""
-    path = _quoted((parts.path or "/") + query)
+    path = _percent_encode((parts.path or "/") + query)
     return Target(url, parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
 
 
-def allows(domains: Sequence[str], host: str) -> bool:
-    """Whether a host is on the list: by whole labels, `*.` for everything below a domain."""
+def domain_allowed(domains: Sequence[str], host: str) -> bool:
+    """Tell whether a host is in a list of domains, compared by whole labels; `*.` matches all subdomains."""
     for domain in domains:
         wanted = domain.lower().rstrip(".")
         if host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:])):
@@ -68,9 +72,13 @@ def allows(domains: Sequence[str], host: str) -> bool:
 
 
 def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
-    """Look a host up and return where to connect; one address inside our networks makes all of them `Unsafe`.
+    """Resolve a host and return the addresses to connect to.
 
-    Connect to what is returned, never to the name: a second look-up may give another answer.
+    Connect to these, never to the name: a second lookup may return another address.
+
+    Raises:
+        Unsafe: Any of its addresses is not public.
+        ToolFailed: The host is unknown.
     """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -79,12 +87,12 @@ def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
     for _, _, _, _, place in found:
         address = ipaddress.ip_address(str(place[0]).partition("%")[0])
         if not (is_public(address) or (loopback and address.is_loopback)):
-            raise Unsafe(f"{target.host} is at {address}, which is not on the public network; it cannot be fetched")
+            raise Unsafe(f"{target.host} is at {address}, which is not on the public network and must not be fetched")
     return [(family, place) for family, _, _, _, place in found]
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one anybody on the internet could mean: not ours, not special, not a tunnel to such."""
+    """Tell whether an address is on the public internet: not private, not special, not a tunnel to such an address."""
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:
             return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
@@ -100,11 +108,11 @@ def _host(parts: SplitResult, url: str) -> str:
     except UnicodeError:
         host = ""
     if not host or "%" in host:
-        raise Unsafe(f"{url!r} names no host that could be looked up")
+        raise Unsafe(f"{url!r} has no valid host name")
     return host
 
 
-def _quoted(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return "".join(
         character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "replace"))
         for character in text

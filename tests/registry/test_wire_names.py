@@ -17,7 +17,7 @@ NAMES = st.lists(CLOSE | LONG | st.text(ascii_letters + digits + "._-é/", max_s
 @given(NAMES)
 @example(["a.b", "a_b", "a-b", "a/b"])
 @example(["", ".", "_"])
-def test_every_name_gets_a_unique_allowed_one(names: list[str]) -> None:
+def test_wire_names_are_unique_and_allowed(names: list[str]) -> None:
     given_names = wire_names(names)
     assert given_names.keys() == set(names)
     assert all(ALLOWED.match(wire) for wire in given_names.values())
@@ -25,32 +25,32 @@ def test_every_name_gets_a_unique_allowed_one(names: list[str]) -> None:
 
 
 @given(NAMES, st.randoms())
-def test_the_order_of_names_does_not_matter(names: list[str], random: Random) -> None:
+def test_wire_names_ignore_order(names: list[str], random: Random) -> None:
     shuffled = list(names)
     random.shuffle(shuffled)
     assert wire_names(names) == wire_names(shuffled)
 
 
 @given(NAMES)
-def test_an_allowed_name_keeps_itself(names: list[str]) -> None:
+def test_allowed_name_is_unchanged(names: list[str]) -> None:
     assert all(wire == name for name, wire in wire_names(names).items() if ALLOWED.match(name))
 
 
 @given(NAMES)
-def test_a_hash_that_is_somebodys_name_is_avoided(names: list[str]) -> None:
+def test_hash_clash_with_another_name_is_avoided(names: list[str]) -> None:
     taken = [*names, *wire_names(names).values()]
     given_names = wire_names(taken)
     assert len(set(given_names.values())) == len(set(taken))
 
 
-def test_a_dotted_name_reads_like_itself_where_nothing_is_in_the_way() -> None:
+def test_dotted_name_becomes_underscored() -> None:
     assert wire_names(["fs.read", "mcp.github.search"]) == {
         "fs.read": "fs_read",
         "mcp.github.search": "mcp_github_search",
     }
 
 
-def test_names_that_would_meet_carry_a_hash() -> None:
+def test_clashing_names_get_a_hash() -> None:
     wires = wire_names(["fs.read", "fs_read"])
     assert wires["fs_read"] == "fs_read"
     assert re.fullmatch(r"fs_read_[0-9a-f]{7}", wires["fs.read"])

@@ -38,7 +38,7 @@ def cache(folder: Path, **named: int) -> VectorCache:
     return VectorCache("model 1", WIDTH, folder, **named)
 
 
-def test_a_restart_asks_the_model_for_the_query_only(tmp_path: Path) -> None:
+def test_restart_embeds_only_the_query(tmp_path: Path) -> None:
     first, second = Model(), Model()
     before = SemanticIndex(SPECS, first, cache=cache(tmp_path)).search("thing")
     after = SemanticIndex(SPECS, second, cache=cache(tmp_path)).search("thing")
@@ -47,14 +47,14 @@ def test_a_restart_asks_the_model_for_the_query_only(tmp_path: Path) -> None:
     assert after == before == SemanticIndex(SPECS, Model()).search("thing")
 
 
-def test_only_what_is_new_is_made_after_a_restart(tmp_path: Path) -> None:
+def test_restart_embeds_only_new_tools(tmp_path: Path) -> None:
     SemanticIndex(SPECS[:3], Model(), cache=cache(tmp_path)).search("thing")
     model = Model()
     SemanticIndex(SPECS, model, cache=cache(tmp_path)).search("thing")
     assert model.asked == ["tool 3: Does thing number 3.", "tool 4: Does thing number 4.", "thing"]
 
 
-def test_another_model_or_another_text_is_never_answered_for(tmp_path: Path) -> None:
+def test_cache_is_keyed_by_model_and_text(tmp_path: Path) -> None:
     cache(tmp_path).put({"a": vector("a")})
     assert list(cache(tmp_path).get(["a", "b"])) == ["a"]
     assert VectorCache("model 2", WIDTH, tmp_path).get(["a"]) == {}
@@ -62,7 +62,7 @@ def test_another_model_or_another_text_is_never_answered_for(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"x" * 5000])
-def test_a_broken_file_costs_time_and_is_replaced(tmp_path: Path, content: bytes) -> None:
+def test_broken_cache_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "vectors.db").write_bytes(content)
     found = SemanticIndex(SPECS, Model(), cache=cache(tmp_path)).search("thing")
     assert found == SemanticIndex(SPECS, Model()).search("thing")
@@ -72,7 +72,7 @@ def test_a_broken_file_costs_time_and_is_replaced(tmp_path: Path, content: bytes
     assert model.asked == ["thing"]
 
 
-def test_a_file_cut_in_the_middle_gives_no_wrong_vector(tmp_path: Path) -> None:
+def test_truncated_cache_gives_no_wrong_vector(tmp_path: Path) -> None:
     rows = {str(number): vector(str(number)) for number in range(500)}
     cache(tmp_path).put(rows)
     whole = (tmp_path / "vectors.db").read_bytes()
@@ -82,7 +82,7 @@ def test_a_file_cut_in_the_middle_gives_no_wrong_vector(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [b"", b"\0" * 32, b"\xff" * 32, b"\0" * 7, "text", None])
-def test_a_row_that_is_no_unit_vector_is_left_out(tmp_path: Path, row: object) -> None:
+def test_damaged_row_is_left_out(tmp_path: Path, row: object) -> None:
     kept = cache(tmp_path)
     kept.put({"a": vector("a"), "b": vector("b")})
     with sqlite3.connect(tmp_path / "vectors.db") as connection:
@@ -91,14 +91,14 @@ def test_a_row_that_is_no_unit_vector_is_left_out(tmp_path: Path, row: object) -
     assert list(kept.get(["a", "b"])) == ["b"]
 
 
-def test_the_oldest_go_where_there_are_too_many(tmp_path: Path) -> None:
+def test_oldest_vectors_are_removed(tmp_path: Path) -> None:
     kept = cache(tmp_path, max_rows=3)
     for text in "abcde":
         kept.put({text: vector(text)})
     assert sorted(kept.get(list("abcde"))) == ["c", "d", "e"]
 
 
-def test_several_writers_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     def work(number: int) -> None:
         cache(tmp_path).put({f"{number}-{place}": vector(str(place)) for place in range(20)})
 
@@ -108,13 +108,13 @@ def test_several_writers_lose_nothing(tmp_path: Path) -> None:
     assert len(cache(tmp_path).get(texts)) == len(texts)
 
 
-def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
+def test_unwritable_cache_folder_is_harmless(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     index = SemanticIndex(SPECS, Model(), cache=cache(tmp_path / "file"))
     assert index.search("thing") == SemanticIndex(SPECS, Model()).search("thing")
 
 
-def test_the_cache_is_the_user_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_folder_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     VectorCache("model 1", WIDTH).put({"a": vector("a")})
     assert cache_folder() == tmp_path / "cache" / "callwright"

@@ -23,7 +23,7 @@ def one(folder: Path, text: str) -> tuple[Skill | None, list[SkillProblem]]:
     return read_skill(folder / "SKILL.md")
 
 
-def test_every_common_folder_is_looked_into(project: Path, home: Path, write: Write) -> None:
+def test_all_common_folders_are_searched(project: Path, home: Path, write: Write) -> None:
     for number, base in enumerate(
         [place / each / "skills" for place in (project, home) for each in (".callwright", ".agents", ".claude")]
     ):
@@ -36,7 +36,7 @@ def test_every_common_folder_is_looked_into(project: Path, home: Path, write: Wr
     assert not skills.problems
 
 
-def test_the_nearest_skill_wins_and_the_others_are_named(project: Path, home: Path, write: Write) -> None:
+def test_nearest_skill_wins_and_others_are_reported(project: Path, home: Path, write: Write) -> None:
     inner = project / "packages" / "one"
     nearest = write("deploy", base=inner / ".claude" / "skills")
     for base in (project / ".callwright", project / ".agents", home / ".callwright"):
@@ -50,7 +50,7 @@ def test_the_nearest_skill_wins_and_the_others_are_named(project: Path, home: Pa
     assert str(nearest) in str(skills.problems[0])
 
 
-def test_what_lies_above_the_repository_is_not_the_project_s(project: Path, home: Path, write: Write) -> None:
+def test_folders_above_repository_are_ignored(project: Path, home: Path, write: Write) -> None:
     write("above", base=project.parent / ".claude" / "skills")
     assert "above" not in Skills(project, home=home)
     plain = project.parent / "plain" / "sub"
@@ -59,7 +59,7 @@ def test_what_lies_above_the_repository_is_not_the_project_s(project: Path, home
     assert len(Skills(plain, home=home)) == 0
 
 
-def test_the_home_folder_is_the_user_s_also_when_one_works_in_it(home: Path, write: Write) -> None:
+def test_home_folder_skills_have_user_scope(home: Path, write: Write) -> None:
     write("mine", base=home / ".claude" / "skills")
     (home / ".git").mkdir()
     assert [skill.scope for skill in Skills(home, home=home)] == ["user"]
@@ -67,7 +67,7 @@ def test_the_home_folder_is_the_user_s_also_when_one_works_in_it(home: Path, wri
     assert [skill.scope for skill in Skills(home / "work", home=home)] == ["user"]
 
 
-def test_one_skill_reached_by_two_ways_is_no_duplicate(project: Path, home: Path, write: Write) -> None:
+def test_same_skill_by_two_paths_is_no_duplicate(project: Path, home: Path, write: Write) -> None:
     write("deploy", base=project / ".agents" / "skills")
     (project / ".claude").mkdir()
     (project / ".claude" / "skills").symlink_to("../.agents/skills")
@@ -76,7 +76,7 @@ def test_one_skill_reached_by_two_ways_is_no_duplicate(project: Path, home: Path
     assert not skills.problems
 
 
-def test_a_project_s_skill_may_not_lead_out_of_the_project(project: Path, home: Path, write: Write) -> None:
+def test_project_skill_link_out_is_not_read(project: Path, home: Path, write: Write) -> None:
     outside = write("secret", base=project.parent)
     (project / ".claude" / "skills").mkdir(parents=True)
     (project / ".claude" / "skills" / "secret").symlink_to(outside)
@@ -89,9 +89,7 @@ def test_a_project_s_skill_may_not_lead_out_of_the_project(project: Path, home: 
 
 
 @pytest.mark.parametrize("scope", ["project", "home"])
-def test_a_skill_s_file_may_not_be_a_link_to_another_place(
-    scope: str, project: Path, home: Path, tmp_path: Path
-) -> None:
+def test_skill_file_link_out_is_not_read(scope: str, project: Path, home: Path, tmp_path: Path) -> None:
     base = (project if scope == "project" else home) / ".claude" / "skills" / "leak"
     base.mkdir(parents=True)
     (tmp_path / "key").write_text("PRIVATE KEY")
@@ -102,14 +100,14 @@ def test_a_skill_s_file_may_not_be_a_link_to_another_place(
     assert "PRIVATE" not in str(skills.problems[0])
 
 
-def test_the_mark_some_editors_write_and_their_line_ends_hide_nothing(tmp_path: Path) -> None:
+def test_byte_order_mark_and_crlf_are_accepted(tmp_path: Path) -> None:
     skill, wrong = one(tmp_path / "x", "\ufeff---\r\nname: x\r\ndescription: D.\r\n---\r\nLine 1\r\nLine 2\r\n")
     assert not wrong
     assert skill is not None
     assert (skill.description, skill.body()) == ("D.", "Line 1\nLine 2")
 
 
-def test_fields_are_read_in_all_their_spellings(tmp_path: Path) -> None:
+def test_all_fields_are_read(tmp_path: Path) -> None:
     skill, wrong = one(
         tmp_path / "x",
         "---\nname: x\ndescription: D.\nwhen_to_use: W.\nargument-hint: '[file]'\narguments: [source, target]\n"
@@ -150,14 +148,14 @@ def test_fields_are_read_in_all_their_spellings(tmp_path: Path) -> None:
         ("name: x\n\tdescription: D.", 3, "a tab"),
     ],
 )
-def test_a_mistake_in_a_field_is_named_with_its_line(tmp_path: Path, front: str, line: int, said: str) -> None:
+def test_field_mistake_has_its_line(tmp_path: Path, front: str, line: int, said: str) -> None:
     skill, wrong = one(tmp_path / "x", f"---\n{front}\n---\nB")
     assert skill is None
     assert any(problem.line == line and said in problem.text and problem.fatal for problem in wrong), wrong
     assert str(wrong[0]).startswith(f"{tmp_path / 'x' / 'SKILL.md'}:")
 
 
-def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     _, wrong = one(tmp_path / "x", "---\nname: Y\ndescription: []\ncontext: z\n---\nB")
     assert sorted({problem.line for problem in wrong}) == [2, 3, 4]
 
@@ -171,20 +169,20 @@ def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
         ("---\nname: x\ndescription: D.\n---\n" + "b" * (1 << 20), "larger than"),
     ],
 )
-def test_a_file_without_sense_is_not_a_skill(tmp_path: Path, text: str, said: str) -> None:
+def test_file_without_description_is_not_a_skill(tmp_path: Path, text: str, said: str) -> None:
     skill, wrong = one(tmp_path / "x", text)
     assert skill is None
     assert said in wrong[-1].text
 
 
-def test_a_file_that_is_not_text_is_not_a_skill(tmp_path: Path) -> None:
+def test_binary_file_is_not_a_skill(tmp_path: Path) -> None:
     (tmp_path / "SKILL.md").write_bytes(b"---\nname: \xff\xfe\n---\n")
     skill, wrong = read_skill(tmp_path / "SKILL.md")
     assert skill is None
     assert "not UTF-8" in wrong[0].text
 
 
-def test_a_pipe_in_place_of_a_skill_does_not_keep_anybody_waiting(project: Path, home: Path) -> None:
+def test_named_pipe_as_skill_does_not_block(project: Path, home: Path) -> None:
     folder = project / ".claude" / "skills" / "pipe"
     folder.mkdir(parents=True)
     os.mkfifo(folder / "SKILL.md")
@@ -192,7 +190,7 @@ def test_a_pipe_in_place_of_a_skill_does_not_keep_anybody_waiting(project: Path,
     assert read_skill(folder / "SKILL.md")[0] is None
 
 
-def test_what_the_standard_wants_and_others_do_not_is_remarked_upon(tmp_path: Path) -> None:
+def test_standard_violations_are_warnings(tmp_path: Path) -> None:
     skill, wrong = one(tmp_path / "x", "---\nalowed-tools: Read\n---\n# Title\n\nDoes things\nwell.\n\nMore.")
     assert skill is not None
     assert (skill.name, skill.description) == ("x", "Does things well.")
@@ -200,7 +198,7 @@ def test_what_the_standard_wants_and_others_do_not_is_remarked_upon(tmp_path: Pa
     assert "did you mean allowed-tools?" in wrong[0].text
 
 
-def test_one_bad_skill_does_not_cost_the_others(project: Path, home: Path, write: Write) -> None:
+def test_bad_skill_does_not_hide_the_others(project: Path, home: Path, write: Write) -> None:
     write("good")
     write("bad", "B", "context: [")
     skills = Skills(project, home=home)
@@ -208,7 +206,7 @@ def test_one_bad_skill_does_not_cost_the_others(project: Path, home: Path, write
     assert problems(skills) == ["bad:4: '[' is not closed"]
 
 
-def test_command_files_are_found_below_namespaces_and_yield_to_skills(project: Path, home: Path, write: Write) -> None:
+def test_commands_have_namespaces_and_yield_to_skills(project: Path, home: Path, write: Write) -> None:
     commands = project / ".claude" / "commands"
     (commands / "git").mkdir(parents=True)
     (commands / "git" / "log.md").write_text("Show the log of $ARGUMENTS.")
@@ -223,7 +221,7 @@ def test_command_files_are_found_below_namespaces_and_yield_to_skills(project: P
     assert unfit.startswith("commands:1: 'two words' cannot be typed")
 
 
-def test_what_a_person_types_is_read_as_a_skill_and_its_arguments(project: Path, home: Path, write: Write) -> None:
+def test_slash_line_is_parsed(project: Path, home: Path, write: Write) -> None:
     write("review")
     write("internal", "B", "user-invocable: false")
     skills = Skills(project, home=home)
@@ -234,7 +232,7 @@ def test_what_a_person_types_is_read_as_a_skill_and_its_arguments(project: Path,
         assert skills.parse_slash(text) is None
 
 
-def test_a_reload_says_what_came_went_and_changed(project: Path, home: Path, write: Write) -> None:
+def test_reload_reports_added_removed_changed(project: Path, home: Path, write: Write) -> None:
     write("stays")
     write("goes")
     skills = Skills(project, home=home)
@@ -245,7 +243,7 @@ def test_a_reload_says_what_came_went_and_changed(project: Path, home: Path, wri
     assert skills.reload() == Reloaded(("comes",), ("goes",), ("stays",))
 
 
-def test_instructions_are_read_when_they_are_needed(project: Path, home: Path, write: Write) -> None:
+def test_body_is_read_when_needed(project: Path, home: Path, write: Write) -> None:
     write("x", "Old.")
     skill = next(iter(Skills(project, home=home)))
     write("x", "New.")
@@ -253,7 +251,7 @@ def test_instructions_are_read_when_they_are_needed(project: Path, home: Path, w
 
 
 @pytest.mark.parametrize("path", ["../other.txt", "/etc/passwd", "link", "folder/out", "~/x", "a\0b", ""])
-def test_no_path_leads_out_of_a_skill(tmp_path: Path, path: str) -> None:
+def test_path_out_of_skill_folder_is_refused(tmp_path: Path, path: str) -> None:
     skill = tmp_path / "skill"
     (skill / "folder").mkdir(parents=True)
     (tmp_path / "other.txt").write_text("secret")
@@ -263,7 +261,7 @@ def test_no_path_leads_out_of_a_skill(tmp_path: Path, path: str) -> None:
         read_inside(skill, path)
 
 
-def test_files_of_a_skill_are_read_and_listed_whole_links_and_hidden_ones_left_out(tmp_path: Path) -> None:
+def test_list_files_skips_links_and_hidden_files(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / ".git").mkdir()
     for name in ("SKILL.md", "scripts/run.sh", "scripts/SKILL.md", ".env", ".git/config"):
@@ -288,14 +286,14 @@ def _skill(name: str, description: str, *, model: bool = True) -> Skill:
     return Skill(name, description, Path("/nowhere/SKILL.md"), model_invocable=model)
 
 
-def test_the_list_for_the_prompt_names_what_a_model_may_load_on_one_line_each() -> None:
+def test_list_has_one_line_per_skill() -> None:
     shown = [_skill("b", "Second\n- fake: entry"), _skill("a", "First."), _skill("c", "Hidden.", model=False)]
     text = list_skills(shown)
     assert text == "- a: First.\n- b: Second - fake: entry"
     assert list_skills([]) == ""
 
 
-def test_a_list_too_long_for_its_budget_says_less_about_each_and_then_only_names() -> None:
+def test_list_is_shortened_to_its_budget() -> None:
     skills = [_skill(f"skill-{number:03}", "Does a thing. " * 40) for number in range(100)]
     for budget in (20_000, 5_000, 1_500, 300, 20, 0):
         text = list_skills(skills, budget_tokens=budget)
@@ -314,5 +312,5 @@ def test_a_list_too_long_for_its_budget_says_less_about_each_and_then_only_names
         (" , ", []),
     ],
 )
-def test_rules_are_parted_outside_of_parentheses(text: str, items: list[str]) -> None:
+def test_rules_are_split_outside_parentheses(text: str, items: list[str]) -> None:
     assert split_list(text) == items

@@ -58,7 +58,7 @@ def bench(project: Path, home: Path) -> Bench:
     return Bench(project, home)
 
 
-async def test_a_skill_s_instructions_come_with_its_files(bench: Bench, write: Write) -> None:
+async def test_skill_tool_lists_the_files_of_a_skill(bench: Bench, write: Write) -> None:
     folder = write("review", "Review $ARGUMENTS.")
     (folder / "references").mkdir()
     (folder / "references" / "style.md").write_text("Be kind.")
@@ -71,7 +71,7 @@ async def test_a_skill_s_instructions_come_with_its_files(bench: Bench, write: W
     assert outcome.text == "Be kind."
 
 
-async def test_a_file_outside_of_the_skill_is_refused(bench: Bench, write: Write) -> None:
+async def test_file_outside_of_skill_is_refused(bench: Bench, write: Write) -> None:
     write("review")
     (bench.project / "secret.txt").write_text("secret")
     bench.skills.reload()
@@ -80,7 +80,7 @@ async def test_a_file_outside_of_the_skill_is_refused(bench: Bench, write: Write
     assert isinstance(outcome.error, Unsafe)
 
 
-async def test_a_file_of_a_skill_is_read_only_where_files_may_be_read(project: Path, home: Path, write: Write) -> None:
+async def test_skill_file_obeys_read_rules(project: Path, home: Path, write: Write) -> None:
     (write("review") / "key.pem").write_text("secret")
     bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Read(*.pem)"])))
     outcome = await bench.use({"name": "review", "file": "key.pem"})
@@ -88,7 +88,7 @@ async def test_a_file_of_a_skill_is_read_only_where_files_may_be_read(project: P
     assert isinstance(outcome.error, Denied)
 
 
-async def test_a_command_file_gives_no_access_to_the_files_beside_it(bench: Bench) -> None:
+async def test_command_cannot_read_neighbouring_files(bench: Bench) -> None:
     (bench.project / ".claude" / "commands").mkdir(parents=True)
     (bench.project / ".claude" / "commands" / "go.md").write_text("Go.")
     (bench.project / ".claude" / "commands" / "secret.txt").write_text("secret")
@@ -99,7 +99,7 @@ async def test_a_command_file_gives_no_access_to_the_files_beside_it(bench: Benc
     assert outcome.text == "go is a single file; call skill without the argument file"
 
 
-async def test_an_unknown_skill_is_answered_with_the_nearest(bench: Bench, write: Write) -> None:
+async def test_unknown_skill_names_the_nearest(bench: Bench, write: Write) -> None:
     write("deploy-site")
     bench.skills.reload()
     outcome = await bench.use({"name": "deploy_site"})
@@ -107,7 +107,7 @@ async def test_an_unknown_skill_is_answered_with_the_nearest(bench: Bench, write
     assert outcome.text == "there is no skill 'deploy_site'; did you mean deploy-site?"
 
 
-async def test_a_skill_for_people_is_not_for_the_model(bench: Bench, write: Write) -> None:
+async def test_user_only_skill_is_refused_to_model(bench: Bench, write: Write) -> None:
     write("release", "Do it.", "disable-model-invocation: true")
     bench.skills.reload()
     outcome = await bench.use({"name": "release"})
@@ -115,7 +115,7 @@ async def test_a_skill_for_people_is_not_for_the_model(bench: Bench, write: Writ
     assert "only the user may start release, by typing /release" in outcome.text
 
 
-async def test_commands_run_in_the_shell_with_arguments_that_stay_arguments(bench: Bench, write: Write) -> None:
+async def test_command_arguments_stay_arguments(bench: Bench, write: Write) -> None:
     write("look", "Said: !`printf '<%s>' $0 \"$1\" 'x'`.\n\nSession ${SESSION_ID}.")
     bench.skills.reload()
     said = await bench.says("look", "'; touch owned; $(touch owned)' '`touch owned`'")
@@ -124,7 +124,7 @@ async def test_commands_run_in_the_shell_with_arguments_that_stay_arguments(benc
     assert bench.calls == ["bash", "skill"]
 
 
-async def test_what_a_command_prints_is_neither_run_nor_filled_in(bench: Bench, write: Write) -> None:
+async def test_command_output_is_not_run_or_filled_in(bench: Bench, write: Write) -> None:
     (bench.project / "notes").write_text("!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n")
     write("look", "!`cat notes`\n\nAbout $ARGUMENTS")
     bench.skills.reload()
@@ -133,7 +133,7 @@ async def test_what_a_command_prints_is_neither_run_nor_filled_in(bench: Bench, 
     assert not (bench.project / "owned").exists()
 
 
-async def test_a_command_that_fails_or_says_nothing_leaves_the_rest_standing(bench: Bench, write: Write) -> None:
+async def test_failed_or_silent_command_keeps_the_text(bench: Bench, write: Write) -> None:
     write("look", "A !`true` B !`ls /nowhere-at-all` C")
     bench.skills.reload()
     said = await bench.says("look")
@@ -141,7 +141,7 @@ async def test_a_command_that_fails_or_says_nothing_leaves_the_rest_standing(ben
     assert said.endswith("exit code: 2] C")
 
 
-async def test_commands_can_be_switched_off(bench: Bench, write: Write) -> None:
+async def test_commands_can_be_disabled(bench: Bench, write: Write) -> None:
     write("look", "!`touch owned`")
     bench.skills.reload()
     said = await bench.says("look", skill=SkillTool(bench.skills, commands=False))
@@ -149,7 +149,7 @@ async def test_commands_can_be_switched_off(bench: Bench, write: Write) -> None:
     assert bench.calls == ["skill"]
 
 
-async def test_a_command_an_argument_cannot_be_quoted_in_is_not_run(bench: Bench, write: Write) -> None:
+async def test_unquotable_command_is_not_run(bench: Bench, write: Write) -> None:
     write("look", 'A !`echo "$(cat "$0")"` B')
     bench.skills.reload()
     said = await bench.says("look", "'x; touch owned'")
@@ -157,7 +157,7 @@ async def test_a_command_an_argument_cannot_be_quoted_in_is_not_run(bench: Bench
     assert bench.calls == ["skill"]
 
 
-async def test_too_many_commands_are_refused_before_the_first_runs(bench: Bench, write: Write) -> None:
+async def test_too_many_commands_are_refused_first(bench: Bench, write: Write) -> None:
     write("flood", "!`touch owned`\n" * 21)
     bench.skills.reload()
     outcome = await bench.use({"name": "flood"})
@@ -166,7 +166,7 @@ async def test_too_many_commands_are_refused_before_the_first_runs(bench: Bench,
     assert bench.calls == ["skill"]
 
 
-async def test_a_command_needs_the_same_permission_as_the_model_s_own(project: Path, home: Path, write: Write) -> None:
+async def test_skill_command_needs_the_usual_permission(project: Path, home: Path, write: Write) -> None:
     write("mixed", "!`touch made` and !`git status --short`")
     bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Bash(git status *)"])))
     said = await bench.says("mixed")
@@ -175,7 +175,7 @@ async def test_a_command_needs_the_same_permission_as_the_model_s_own(project: P
     assert not (project / "made").exists()
 
 
-async def test_a_person_is_asked_about_the_command_itself(project: Path, home: Path, write: Write) -> None:
+async def test_approval_request_shows_the_command(project: Path, home: Path, write: Write) -> None:
     write("make", "!`touch $0`")
     asked: list[str] = []
 
@@ -195,7 +195,7 @@ async def test_a_person_is_asked_about_the_command_itself(project: Path, home: P
     [((), True), (rules_of(ask=["Bash(./make.sh *)"]), False), (rules_of(deny=["Bash(./make.sh *)"]), False)],
     ids=["nothing", "ask", "deny"],
 )
-async def test_what_a_skill_is_allowed_never_beats_an_ask_or_a_deny(
+async def test_allowed_tools_never_override_ask_or_deny(
     project: Path, home: Path, write: Write, rules: tuple[Rule, ...], runs: bool
 ) -> None:
     write("make", "!`./make.sh`", "allowed-tools: Bash(./make.sh *)")
@@ -211,20 +211,20 @@ async def test_what_a_skill_is_allowed_never_beats_an_ask_or_a_deny(
     assert (project / "made").exists() is runs
 
 
-async def test_without_a_grant_the_fields_of_a_skill_allow_nothing(project: Path, home: Path, write: Write) -> None:
+async def test_allowed_tools_without_grant_allow_nothing(project: Path, home: Path, write: Write) -> None:
     write("make", "!`touch made`", "allowed-tools: Bash(*)")
     await Bench(project, home, standard_policies(project)).says("make")
     assert not (project / "made").exists()
 
 
-async def test_plan_mode_loads_skills_and_runs_nothing_that_writes(project: Path, home: Path, write: Write) -> None:
+async def test_plan_mode_loads_skills_without_writing(project: Path, home: Path, write: Write) -> None:
     write("make", "!`touch made` !`echo hello`")
     said = await Bench(project, home, standard_policies(project, mode="plan")).says("make")
     assert "[not run: plan mode runs only what reads" in said
     assert said.endswith("hello")
 
 
-async def test_a_rule_can_name_a_skill(project: Path, home: Path, write: Write) -> None:
+async def test_rule_can_name_a_skill(project: Path, home: Path, write: Write) -> None:
     write("deploy")
     write("review")
     bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["skill(name:deploy)"])))
@@ -236,7 +236,7 @@ async def echo(prompt: str) -> str:
     return f"agent was told: {prompt}"
 
 
-async def test_a_forked_skill_is_answered_by_an_agent_of_its_own(bench: Bench, write: Write) -> None:
+async def test_forked_skill_runs_in_subagent(bench: Bench, write: Write) -> None:
     write("research", "Find out about $ARGUMENTS.", "context: fork")
     bench.skills.reload()
     said = await bench.says("research", "bees", skill=SkillTool(bench.skills, subagent=echo))
@@ -244,7 +244,7 @@ async def test_a_forked_skill_is_answered_by_an_agent_of_its_own(bench: Bench, w
     assert await bench.says("research", "bees") == "Find out about bees."
 
 
-async def test_the_agent_of_a_forked_skill_can_be_a_tool_judged_like_any(bench: Bench, write: Write) -> None:
+async def test_forked_skill_agent_can_be_a_tool(bench: Bench, write: Write) -> None:
     @tool(effect=Effect.READ)
     async def helper(prompt: str) -> str:
         """Answer a prompt."""
@@ -261,7 +261,7 @@ async def test_the_agent_of_a_forked_skill_can_be_a_tool_judged_like_any(bench: 
     assert "unknown tool: helper" in missing.text
 
 
-async def test_markdown_files_become_tools_that_take_one_text(tmp_path: Path) -> None:
+async def test_markdown_tool_takes_one_text(tmp_path: Path) -> None:
     (tmp_path / "summarise.md").write_text("---\ndescription: Sum up a text.\n---\nSum up: $ARGUMENTS")
     (tmp_path / "translate.md").write_text("Translate into French.")
     registry, told = Registry(), list[str]()
@@ -285,7 +285,7 @@ async def test_markdown_files_become_tools_that_take_one_text(tmp_path: Path) ->
     assert executor.stats["summarise"].calls == 1
 
 
-async def test_a_reload_adds_and_removes_tools_without_a_restart(tmp_path: Path) -> None:
+async def test_reload_updates_markdown_tools(tmp_path: Path) -> None:
     first, second = tmp_path / "first.md", tmp_path / "second.md"
     first.write_text("First.")
     registry = Registry()
@@ -302,7 +302,7 @@ async def test_a_reload_adds_and_removes_tools_without_a_restart(tmp_path: Path)
     assert registry["second"] is kept
 
 
-async def test_the_tools_keep_the_contract(bench: Bench, write: Write) -> None:
+async def test_skill_tools_pass_conformance(bench: Bench, write: Write) -> None:
     write("review", "Review $ARGUMENTS.")
     bench.skills.reload()
     skill = bench.skills.get("review")

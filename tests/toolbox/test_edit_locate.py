@@ -38,24 +38,24 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 def slip(text: str, old: str, new: str) -> str:
-    return locate(text, old, new).slip
+    return locate(text, old, new).typo
 
 
-def test_exact_text_is_replaced_to_the_letter():
+def test_exact_text_is_replaced():
     assert edited(FILE, "self.name = name", "self.name = name or 'x'") == FILE.replace("= name\n", "= name or 'x'\n")
     assert edited("price value", "value", "$&$1\\1") == "price $&$1\\1"
     assert slip(FILE, "import os\n", "import sys\n") == ""
 
 
 @given(before=st.text(), old=st.text(min_size=1), after=st.text(), new=st.text())
-def test_a_unique_text_inside_a_line_is_replaced_and_nothing_else_changes(before: str, old: str, after: str, new: str):
+def test_only_the_unique_match_changes(before: str, old: str, after: str, new: str):
     text = f"x={before}|{old}|{after}=y".replace("\n", " ").replace("\ufeff", "")
     old, new = old.replace("\n", " "), new.replace("\n", " ")
     assume("\ufeff" not in old + new and text.count(old) == 1 and not set("‘’“”") & set(new))
     assert edited(text, old, new) == text.replace(old, new)
 
 
-def test_several_places_are_refused_with_their_lines():
+def test_several_matches_are_refused_with_lines():
     with pytest.raises(ToolFailed, match=r"2 places \(lines 12, 13\)"):
         locate(FILE, "return ", "yield ")
     with pytest.raises(ToolFailed, match="2 places"):
@@ -63,7 +63,7 @@ def test_several_places_are_refused_with_their_lines():
 
 
 @pytest.mark.parametrize("shift", ["dedented", "deeper"])
-def test_a_uniform_shift_is_mended_in_the_replacement_too(shift: str):
+def test_uniform_shift_is_corrected_in_new_too(shift: str):
     old = '        if not self.name:\n            return "nobody"\n'
     new = "        if not self.name:\n            raise ValueError\n\n        # fine\n"
     move = textwrap.dedent if shift == "dedented" else partial(textwrap.indent, prefix="    ")
@@ -71,13 +71,13 @@ def test_a_uniform_shift_is_mended_in_the_replacement_too(shift: str):
     assert "indentation" in slip(FILE, move(old), move(new))
 
 
-def test_a_single_line_without_its_indentation_takes_its_new_lines_along():
+def test_unindented_single_line_shifts_new_lines():
     assert edited(FILE, "self.name = name\n", "self.name = name\nself.count = 0\n") == FILE.replace(
         "        self.name = name\n", "        self.name = name\n        self.count = 0\n"
     )
 
 
-def test_a_line_cut_before_its_indentation_keeps_lines_that_are_given_whole():
+def test_cut_first_line_keeps_whole_later_lines():
     assert edited(FILE, "self.name = name", "self.name = name\n        self.count = 0") == FILE.replace(
         "self.name = name", "self.name = name\n        self.count = 0"
     )
@@ -94,50 +94,50 @@ def test_a_line_cut_before_its_indentation_keeps_lines_that_are_given_whole():
         ),
     ],
 )
-def test_a_shift_that_could_mean_two_things_is_refused(old: str, new: str):
+def test_ambiguous_shift_is_refused(old: str, new: str):
     with pytest.raises(ToolFailed):
         locate(FILE, old, new)
 
 
-def test_lines_alike_at_two_depths_are_refused():
+def test_same_lines_at_two_depths_are_refused():
     with pytest.raises(ToolFailed, match="2 places"):
         locate("  a = 1\n  b = 2\nx\n    a = 1\n    b = 2\n", "a = 1\nb = 2\n", "a = 2\nb = 2\n")
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])
-def test_spaces_for_tabs_become_tabs_again(width: int):
+def test_spaces_for_tabs_are_corrected(width: int):
     old, new = "\tif ready {\n\t\trun()\n", "\tif ready {\n\t\tstop()\n\t\trun()\n"
     spaced = (old.replace("\t", " " * width), new.replace("\t", " " * width))
     assert edited(TABBED, *spaced) == TABBED.replace(old, new)
 
 
-def test_tabs_for_spaces_become_spaces_again():
+def test_tabs_for_spaces_are_corrected():
     old, new = "    def greet(self) -> str:\n        if not", "    def greet(self) -> int:\n        if not"
     lines = old + " self.name:\n", new + " self.name:\n"
     tabbed = tuple(text.replace("    ", "\t") for text in lines)
     assert edited(FILE, *tabbed) == FILE.replace(*lines)
 
 
-def test_spaces_brought_into_a_tabbed_file_by_an_exact_edit_are_doubted():
+def test_spaces_in_a_tabbed_file_are_doubted():
     with pytest.raises(Doubtful, match="tabs"):
         locate(TABBED, "func main() {\n", "func main() {\n    setup()\n")
 
 
-def test_typographic_quotes_are_made_plain_in_old_and_new():
+def test_typographic_quotes_become_plain():
     assert edited(FILE, "“nobody”", "“some’body”") == FILE.replace('"nobody"', '"some\'body"')
     old, new = "            return “nobody”\n", "            return “somebody”\n"
     assert edited(FILE, old, new) == FILE.replace('"nobody"', '"somebody"')
     assert "typographic" in slip(FILE, old, new)
 
 
-def test_typographic_quotes_out_of_nowhere_are_doubted_and_kept_where_the_file_has_them():
+def test_new_typographic_quotes_are_doubted():
     with pytest.raises(Doubtful, match="typographic"):
         locate("x = 1\n", "x = 1", "x = “1”")
     assert edited("“a” is 1\n", "is 1", "is “1”") == "“a” is “1”\n"
 
 
 @pytest.mark.parametrize("prefix", ["{}\t", "{:6}\t", "{}→"])
-def test_line_numbers_copied_from_read_are_left_out(prefix: str):
+def test_copied_line_numbers_are_removed(prefix: str):
     lines = FILE.splitlines(keepends=True)[10:13]
     old = "".join(prefix.format(11 + index) + line for index, line in enumerate(lines))
     new = old.replace("nobody", "somebody")
@@ -145,17 +145,17 @@ def test_line_numbers_copied_from_read_are_left_out(prefix: str):
     assert edited(FILE, old, "".join(lines).replace("nobody", "nil")) == FILE.replace("nobody", "nil")
 
 
-def test_the_copied_number_tells_equal_lines_apart():
+def test_copied_number_selects_among_equal_lines():
     assert edited("a\nx\na\n", "3\ta\n", "3\tb\n") == "a\nx\nb\n"
 
 
-def test_numbers_that_are_content_stay():
+def test_numbers_in_content_stay():
     assert edited("1\tone\n2\ttwo\n", "2\ttwo", "2\tTWO") == "1\tone\n2\tTWO\n"
     with pytest.raises(ToolFailed):
         locate(FILE, "4\tclass Greeter:\n9\t    pass\n", "x")
 
 
-def test_a_break_missing_at_the_end_of_either_is_the_lines_own():
+def test_missing_final_break_belongs_to_the_line():
     assert edited("a\nb\nc\n", "b\n", "B") == "a\nB\nc\n"
     assert edited("a\nb", "b\n", "B\n") == "a\nB"
     assert edited("a\nb\nc\n", "b", "B") == "a\nB\nc\n"
@@ -165,34 +165,34 @@ def test_a_break_missing_at_the_end_of_either_is_the_lines_own():
         locate("a\nb\nc\n", "b", "B\nBB\n")
 
 
-def test_a_copy_that_lost_its_first_character_is_doubted_and_a_part_of_a_line_is_not():
+def test_lost_first_character_is_doubted():
     for old, new in (("lass A:\n", "class B:\n"), (" one\n", "# two\n")):
         with pytest.raises(Doubtful, match="first character"):
             locate("class A:\n# one\n", old, new)
     assert edited("@one\ndef f(): ...\n", "on", "tw") == "@twe\ndef f(): ...\n"
 
 
-def test_an_empty_line_that_is_there_already_is_doubted():
+def test_second_empty_line_is_doubted():
     with pytest.raises(Doubtful, match="empty line"):
         locate("a\n\nb\n", "b\n", "\nB\n")
     assert edited("a\nb\n", "b\n", "\nB\n") == "a\n\nB\n"
 
 
-def test_a_single_space_is_an_indentation_too():
+def test_single_space_counts_as_indentation():
     assert edited("* a\n * b\n", "* b\n", "* c\n* d\n") == "* a\n * c\n * d\n"
     with pytest.raises(Doubtful):
         locate("* a\n * b\n", "* b", "* c\n * d")
 
 
-def test_a_deleted_line_takes_its_indentation_along():
+def test_deleted_line_removes_its_indentation():
     assert edited(FILE, "self.name = name\n", "") == FILE.replace("        self.name = name\n", "")
 
 
-def test_white_space_at_line_ends_is_the_files_own():
+def test_trailing_whitespace_follows_the_file():
     assert edited("a  \nb\t\nc\n", "a\nb\n", "a\nB\n") == "a  \nB\nc\n"
 
 
-def test_a_byte_order_mark_is_never_doubled():
+def test_byte_order_mark_is_never_doubled():
     assert edited("\ufeffusing A;\n", "using A;\n", "\ufeffusing B;\n") == "\ufeffusing B;\n"
     assert edited("using A;\n", "\ufeffusing A;\n", "\ufeffusing B;\n") == "using B;\n"
 
@@ -201,20 +201,20 @@ def test_a_byte_order_mark_is_never_doubled():
     ("old", "told"),
     [
         ("        self.nmae = name\n", "column 15 is 'a' in the file, 'm' in old_string"),
-        ("class Greeter:\n    ...\n    def greet(self) -> str:\n", "left-out"),
-        ("class Greeter:\n    # ... existing code ...\n        return x\n", "left-out"),
+        ("class Greeter:\n    ...\n    def greet(self) -> str:\n", "abbreviates other lines"),
+        ("class Greeter:\n    # ... existing code ...\n        return x\n", "abbreviates other lines"),
         ("        if not self.name:\n            return nobody\n", "first difference, line 12"),
-        ("something quite different", "nor anything like it"),
+        ("something quite different", "nor anything similar"),
     ],
 )
-def test_a_miss_names_the_closest_lines_and_the_difference(old: str, told: str):
+def test_miss_names_closest_lines_and_difference(old: str, told: str):
     with pytest.raises(ToolFailed) as miss:
         locate(FILE, old, "x")
     assert told in miss.value.message
 
 
 @given(st.integers(0, 10_000), st.sampled_from("abcxyz_ \t("), st.sampled_from(["drop", "replace", "insert"]))
-def test_a_typo_is_never_taken_for_a_place(position: int, letter: str, kind: str):
+def test_misspelt_text_is_never_matched(position: int, letter: str, kind: str):
     old = '    def greet(self) -> str:\n        if not self.name:\n            return "nobody"\n'
     new = old.replace("nobody", "somebody")
     at = position % len(old)
@@ -229,7 +229,7 @@ def test_a_typo_is_never_taken_for_a_place(position: int, letter: str, kind: str
 
 
 @given(st.integers(1, 16), st.integers(1, 4))
-def test_any_dedented_copy_is_put_back_or_refused(first: int, count: int):
+def test_dedented_copy_is_restored_or_refused(first: int, count: int):
     lines = FILE.splitlines(keepends=True)[first : first + count]
     old = "".join(lines)
     assume(old.strip() and FILE.count(old) == 1)

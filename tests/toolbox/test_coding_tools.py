@@ -8,7 +8,7 @@ from callwright.system.paths import Workspace
 from callwright.toolbox import coding_tools
 
 
-def test_there_are_six_and_their_effects_are_what_policies_rely_on(tmp_path: Path):
+def test_six_tools_have_expected_effects(tmp_path: Path):
     effects = {tool.spec.name: tool.spec.annotations.effect for tool in coding_tools(tmp_path)}
     assert effects == {
         "read": Effect.READ,
@@ -20,13 +20,13 @@ def test_there_are_six_and_their_effects_are_what_policies_rely_on(tmp_path: Pat
     }
 
 
-def test_no_name_or_alias_is_taken_twice(tmp_path: Path):
+def test_names_and_aliases_are_unique(tmp_path: Path):
     names = [name for tool in coding_tools(tmp_path) for name in (tool.spec.name, *tool.spec.aliases)]
     assert len(names) == len(set(names))
     Registry(*coding_tools(Workspace(tmp_path)), strict=True)
 
 
-async def test_what_one_tool_writes_the_others_see(tmp_path: Path):
+async def test_written_file_is_seen_by_other_tools(tmp_path: Path):
     executor = Executor(Registry(*coding_tools(tmp_path)), policies=AllowEverything())
     await executor.run("write", {"path": "a/test.txt", "content": "hello from agent\n"})
     seen = [

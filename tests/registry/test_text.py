@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.registry.search.text import split_words, normalize_name, stem, terms
+from callwright.registry.search.text import normalize_name, split_words, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from callwright.registry.search.text import split_words, normalize_name, stem, t
         ("--- ...", []),
     ],
 )
-def test_identifiers_and_text_are_split_into_words(text: str, words: list[str]) -> None:
+def test_identifiers_are_split_into_words(text: str, words: list[str]) -> None:
     assert split_words(text) == words
 
 
@@ -40,7 +40,7 @@ def test_identifiers_and_text_are_split_into_words(text: str, words: list[str]) 
         ("controlling", "control"), ("roll", "roll"), ("is", "is"), ("v2", "v2"), ("天気", "天気"),
     ],
 )  # fmt: skip
-def test_stems_are_those_of_porters_paper(word: str, root: str) -> None:
+def test_stems_follow_porter(word: str, root: str) -> None:
     assert stem(word) == root
 
 
@@ -54,16 +54,16 @@ def test_stems_are_those_of_porters_paper(word: str, root: str) -> None:
         ("repository", "repositories"),
     ],
 )
-def test_the_inflections_of_a_word_share_a_term(family: tuple[str, ...]) -> None:
+def test_inflections_share_a_term(family: tuple[str, ...]) -> None:
     assert len({term for word in family for term in terms(word)}) == 1
 
 
-def test_silent_words_are_left_out_unless_there_is_nothing_else() -> None:
+def test_stop_words_are_dropped_unless_alone() -> None:
     assert terms("please tell me the weather") == terms("weather")
     assert terms("help") == ["help"]
 
 
-def test_the_spellings_of_a_name_are_spoken_alike() -> None:
+def test_spellings_of_a_name_normalize_alike() -> None:
     assert normalize_name("readFile") == normalize_name("read_file") == normalize_name("Read file") == "read file"
 
 
@@ -74,6 +74,6 @@ def test_any_text_can_be_split_and_stemmed(text: str) -> None:
 
 
 @given(st.lists(st.from_regex(r"[a-z]{3,9}", fullmatch=True), min_size=1, max_size=5))
-def test_case_styles_do_not_change_the_words(words: list[str]) -> None:
+def test_case_style_does_not_change_words(words: list[str]) -> None:
     camel = words[0] + "".join(map(str.capitalize, words[1:]))
     assert split_words("_".join(words)) == split_words(".".join(words)) == split_words(camel) == words

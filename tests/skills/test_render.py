@@ -48,25 +48,25 @@ def line(template: str, arguments: str = "", *names: str) -> str:
         ("$SKILL_DIR", "", "$SKILL_DIR"),
     ],
 )
-def test_placeholders_stand_for_the_arguments(template: str, arguments: str, result: str) -> None:
+def test_placeholders_are_filled_in(template: str, arguments: str, result: str) -> None:
     assert text(template, arguments) == result
 
 
-def test_names_stand_for_words_and_a_missing_one_for_nothing() -> None:
+def test_named_arguments_and_missing_ones() -> None:
     assert text("from $source to ${target}.$other", "a", "source", "target") == "from a to .$other"
 
 
-def test_an_argument_that_looks_like_a_placeholder_stays_what_it_is() -> None:
+def test_placeholder_in_argument_is_not_expanded() -> None:
     assert text("$ARGUMENTS|$0|$1", "$1 $ARGUMENTS") == "$1 $ARGUMENTS|$1|$ARGUMENTS"
     assert text("$0", "'${SKILL_DIR}'") == "${SKILL_DIR}"
 
 
-def test_an_argument_cannot_become_a_command() -> None:
+def test_argument_cannot_become_a_command() -> None:
     expansion = expand("Look:\n$ARGUMENTS\n```!\necho $0\n```", "!`touch owned`\n```!\ntouch owned\n```")
     assert [request.line for request in expansion.requests] == ["echo '!`touch'"]
 
 
-def test_a_command_s_output_is_never_looked_at_again() -> None:
+def test_command_output_is_not_expanded() -> None:
     expansion = expand("!`cat x` and !`cat y`", "secret")
     outputs = ["!`touch owned` $ARGUMENTS $0", "```!\nrm\n```"]
     assert expansion.assemble(outputs) == f"{outputs[0]} and {outputs[1]}\n\nARGUMENTS: secret"
@@ -85,7 +85,7 @@ def test_a_command_s_output_is_never_looked_at_again() -> None:
         ("text ```!\nno\n```", []),
     ],
 )
-def test_commands_stand_alone_or_in_a_block_of_their_own(template: str, lines: list[str]) -> None:
+def test_commands_are_inline_or_in_a_block(template: str, lines: list[str]) -> None:
     assert [request.line for request in expand(template).requests] == lines
 
 
@@ -105,7 +105,7 @@ def test_commands_stand_alone_or_in_a_block_of_their_own(template: str, lines: l
         ('python "${SKILL_DIR}/run.py"', "", 'python "/my skills/x/run.py"'),
     ],
 )
-def test_an_argument_in_a_command_is_quoted_as_its_place_demands(template: str, arguments: str, result: str) -> None:
+def test_argument_in_command_is_shell_quoted(template: str, arguments: str, result: str) -> None:
     assert line(template, arguments) == result
 
 
@@ -129,18 +129,18 @@ def test_an_argument_in_a_command_is_quoted_as_its_place_demands(template: str, 
         "echo '$ARGUMENTS",
     ],
 )
-def test_where_quoting_cannot_be_trusted_nothing_is_run(template: str, argument: str) -> None:
+def test_unquotable_place_refuses_the_command(template: str, argument: str) -> None:
     (request,) = expand(f"```!\n{template}\n```", argument).requests
     assert request.refusal
 
 
-def test_a_command_without_arguments_may_be_as_clever_as_it_likes() -> None:
+def test_command_without_arguments_may_use_any_syntax() -> None:
     assert expand("!`git diff $(git merge-base HEAD main)`", "x").requests == (
         CommandRequest("git diff $(git merge-base HEAD main)"),
     )
 
 
-def test_nothing_to_do_is_nothing_done() -> None:
+def test_plain_text_is_unchanged() -> None:
     assert expand("") == Expansion(("",))
 
 
@@ -151,7 +151,7 @@ def test_nothing_to_do_is_nothing_done() -> None:
     ),
     st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))),
 )
-def test_whatever_an_argument_holds_the_shell_sees_one_word(template: str, argument: str) -> None:
+def test_any_argument_stays_one_shell_word(template: str, argument: str) -> None:
     quoted = "'" + argument.replace("'", "'\\''") + "'"
     made = line(template, quoted, "name")
     done = subprocess.run(["bash", "--norc", "-c", made], capture_output=True, check=True, timeout=10)
@@ -161,6 +161,6 @@ def test_whatever_an_argument_holds_the_shell_sees_one_word(template: str, argum
 
 
 @given(st.text(st.sampled_from("$ARGUMENTS0[]{}!`'\"\\ \nab"), max_size=60), st.text(max_size=10))
-def test_no_template_breaks_the_expansion(template: str, arguments: str) -> None:
+def test_any_template_expands(template: str, arguments: str) -> None:
     expansion = expand(template, arguments, names=["a"])
     assert isinstance(expansion.assemble(["out"] * len(expansion.requests)), str)
