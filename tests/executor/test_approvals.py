@@ -99,7 +99,7 @@ async def test_one_question_interrupts_the_whole_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("decisions", "expected"),
     [
         ("allow allow", Completed),
         ("allow ask", Interrupted),
@@ -110,7 +110,7 @@ async def test_one_question_interrupts_the_whole_batch() -> None:
         ("ask ask", Interrupted),
     ],
 )
-async def test_one_denied_access_beats_any_question(said: str, expected: type) -> None:
+async def test_one_denied_access_beats_any_question(decisions: str, expected: type) -> None:
     words: dict[str, Decision] = {"allow": Allow(), "ask": Ask("unsure"), "deny": Deny("forbidden")}
     ran: list[str] = []
 
@@ -118,7 +118,7 @@ async def test_one_denied_access_beats_any_question(said: str, expected: type) -
         def judge(self, access: Access, subject: Subject) -> Decision | None:
             return words[PurePath(access.path).name] if isinstance(access, WritePath) else None
 
-    @tool(accesses=lambda arguments: [WritePath(f"/{place}/{word}") for place, word in enumerate(said.split())])
+    @tool(accesses=lambda arguments: [WritePath(f"/{place}/{word}") for place, word in enumerate(decisions.split())])
     async def both() -> str:
         """Touch two things."""
         ran.append("both")
@@ -136,7 +136,7 @@ async def test_declined_call_fails_alone() -> None:
     first, second = questions_of(await executor.execute(calls))
     outcomes = await executor.execute(calls, answers=Answers().approve(first).decline(second, "too much"))
     assert [type(outcome) for outcome in outcomes] == [Completed, Failed, Completed]
-    assert "too much" in outcomes[1].text  # type: ignore[union-attr] - a Failed, as just said
+    assert "too much" in outcomes[1].text  # type: ignore[union-attr] - checked above
     assert paid == [5]
 
 

@@ -121,7 +121,7 @@ async def test_exception_becomes_an_error_with_its_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "code", "said"),
+    ("raised", "code", "text"),
     [
         (TimeoutError("the database"), "timed_out", "inside the tool timed out: the database"),
         (ApprovalRequired("production data"), "tool_failed", "production data; asked too late"),
@@ -130,7 +130,7 @@ async def test_exception_becomes_an_error_with_its_cause() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_raised_error_keeps_its_code(raised: Exception, code: str, said: str) -> None:
+async def test_raised_error_keeps_its_code(raised: Exception, code: str, text: str) -> None:
     @tool(effect=Effect.READ)
     async def trouble() -> str:
         """Raise what was prepared."""
@@ -138,7 +138,7 @@ async def test_raised_error_keeps_its_code(raised: Exception, code: str, said: s
 
     outcome = await Executor(Registry(trouble)).run("trouble")
     assert isinstance(outcome, Failed) and outcome.started
-    assert outcome.error.code == code and said in outcome.text
+    assert outcome.error.code == code and text in outcome.text
 
 
 async def test_tool_cannot_exit_the_program() -> None:
@@ -282,13 +282,13 @@ async def test_execute_with_a_single_call_raises() -> None:
         await Executor(Registry(greet)).execute(wrong)
 
 
-@pytest.mark.parametrize("said", [True, "deny", Deny, object()], ids=["true", "text", "class", "object"])
-async def test_wrong_policy_decision_allows_nothing(said: object) -> None:
+@pytest.mark.parametrize("returned", [True, "deny", Deny, object()], ids=["true", "text", "class", "object"])
+async def test_wrong_policy_decision_allows_nothing(returned: object) -> None:
     """Also where the policy is the only one, and where another one would allow."""
 
     class Confused(Policy):
         def judge(self, access: Access, subject: Subject) -> Any:
-            return said
+            return returned
 
     class ConfusedMode(Confused):
         tier = Tier.MODE

@@ -142,10 +142,10 @@ async def test_fast_path_gives_the_same_outcomes() -> None:
         error = outcome.error.code if isinstance(outcome, Failed) else ""
         text = outcome.text if isinstance(outcome, (Completed, Failed)) else ""
         structured = outcome.output.structured if isinstance(outcome, Completed) else None
-        told = text.split(" is in ")[0] if isinstance(outcome, Completed) else text.split(" at 0x")[0]
+        comparable = text.split(" is in ")[0] if isinstance(outcome, Completed) else text.split(" at 0x")[0]
         return (
             type(outcome),
-            told,
+            comparable,
             structured,
             error,
             getattr(outcome, "attempts", 0),

@@ -181,25 +181,25 @@ async def test_failing_hook_stops_the_call_or_withholds_the_output() -> None:
     assert "saw secret" not in after.text
 
 
-@pytest.mark.parametrize("said", [True, False, "refused", Deny, Denied("no"), Deny("no")], ids=repr)
-async def test_wrong_hook_verdict_lets_nothing_run(said: object) -> None:
+@pytest.mark.parametrize("returned", [True, False, "refused", Deny, Denied("no"), Deny("no")], ids=repr)
+async def test_wrong_hook_verdict_lets_nothing_run(returned: object) -> None:
     class Confused(Hook):
         def before(self, pending: PendingCall) -> Any:
-            return said
+            return returned
 
     outcome = await Executor(Registry(look), hooks=[Confused()]).run("look", {"path": "a"})
     assert isinstance(outcome, Failed) and isinstance(outcome.error, Denied) and not ran
 
 
 @pytest.mark.parametrize(
-    "said",
+    "returned",
     ["text", True, Interrupted(ToolCall("1", "look")), Completed(ToolCall("1", "look"), cast(Any, "text"))],
-    ids=lambda said: type(said).__name__,
+    ids=lambda returned: type(returned).__name__,
 )
-async def test_wrong_after_result_withholds_the_output(said: object) -> None:
+async def test_wrong_after_result_withholds_the_output(returned: object) -> None:
     class Confused(Hook):
         def after(self, pending: PendingCall, outcome: Outcome) -> Any:
-            return said
+            return returned
 
     outcome = await Executor(Registry(look), hooks=[Confused()]).run("look", {"path": "a"})
     assert isinstance(outcome, Failed) and outcome.started

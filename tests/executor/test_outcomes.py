@@ -92,7 +92,7 @@ VERDICTS: dict[str, Verdict] = {
 
 
 def verdict(pending: PendingCall) -> Verdict | None:
-    return next((said for word, said in VERDICTS.items() if word in pending.call.id), None)
+    return next((verdict for word, verdict in VERDICTS.items() if word in pending.call.id), None)
 
 
 names = st.sampled_from(["fine", "change", "threaded", "failing", "busy", "late", "stubborn", "narrow", "missing"])

@@ -151,7 +151,7 @@ batches = st.lists(st.tuples(annotated, st.lists(accesses, max_size=3)), max_siz
 
 
 def conflict(first: Call, second: Call) -> bool:
-    """The rule of the design, said pair by pair."""
+    """The documented rule, checked pair by pair."""
     if first[0].parallel is True or second[0].parallel is True:
         return False
     if any(c[0].parallel is False or (not c[1] and c[0].effect > Effect.READ) for c in (first, second)):
