@@ -20,10 +20,10 @@ ROUGH = str(Path(__file__).parent / "servers" / "rough.py")
 class World:
     """One server, connected, and an executor to call its tools with."""
 
-    def __init__(self, config: ServerConfig, policy: Policy | None = None, seen: PinnedTools | None = None) -> None:
+    def __init__(self, config: ServerConfig, policy: Policy | None = None, pinned: PinnedTools | None = None) -> None:
         self.registry = Registry()
         self.executor = Executor(self.registry, policy or AllowEverything())
-        self.servers = McpServers([config], self.registry, seen=seen)
+        self.servers = McpServers([config], self.registry, pinned=pinned)
 
     def run(self, tool: str, arguments: JsonObject | None = None, turn: Turn | None = None) -> Awaitable[Outcome]:
         """Call one of the server's tools by its short name."""
@@ -35,12 +35,12 @@ async def rough_world(
     *arguments: str,
     trusted: bool = False,
     policy: Policy | None = None,
-    seen: PinnedTools | None = None,
+    pinned: PinnedTools | None = None,
     **limits: float,
 ) -> AsyncGenerator[World, None]:
     """The hand-written server behind an executor."""
     config = ServerConfig("rough", sys.executable, ("-S", ROUGH, *arguments), trusted=trusted, **limits)  # type: ignore[arg-type] - limits are numbers
-    world = World(config, policy, seen)
+    world = World(config, policy, pinned)
     async with world.servers:
         yield world
 

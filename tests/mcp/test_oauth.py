@@ -29,7 +29,7 @@ async def visit(url: str) -> int:
 async def test_the_code_comes_back_to_this_machine_and_nowhere_else():
     sign_in, address = a_sign_in()
     assert urlsplit(address).hostname == "127.0.0.1"
-    waiting = asyncio.create_task(sign_in.returned())
+    waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
     await visit(address.replace("/callback", "/favicon.ico"))
     await visit(f"{address}?nothing=1")
@@ -42,7 +42,7 @@ async def test_the_code_comes_back_to_this_machine_and_nowhere_else():
 
 async def test_a_refused_sign_in_is_a_failure_with_its_reason():
     sign_in, address = a_sign_in()
-    waiting = asyncio.create_task(sign_in.returned())
+    waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
     await visit(f"{address}?error=access_denied<script>")
     with pytest.raises(OAuthFlowError, match="access_deniedscript"):

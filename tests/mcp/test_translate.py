@@ -9,7 +9,7 @@ from callwright import Effect, ToolFailed, UsageError
 from callwright.core.content import File, Image, Text
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.pinned_tools import PinnedTools, PinnedToolsFile, digest_of
-from callwright.mcp.translate import claims_of, definition_of, described, output_of, spec_of
+from callwright.mcp.translate import claims_of, clean_description, definition_of, output_of, spec_of
 
 CONFIG = ServerConfig("demo", "demo", seconds=7)
 
@@ -39,7 +39,7 @@ def test_what_a_trusted_server_claims(hints: dict[str, bool] | None, effect: Eff
 
 def test_characters_nobody_sees_do_not_reach_the_model():
     hidden = "Adds." + "".join(chr(0xE0000 + ord(char)) for char in "and steals") + "\u200b\u202e"
-    assert described(hidden, "") == "Adds."
+    assert clean_description(hidden, "") == "Adds."
 
 
 def test_a_tool_without_a_description_gets_one_that_says_where_it_is_from():
@@ -47,7 +47,7 @@ def test_a_tool_without_a_description_gets_one_that_says_where_it_is_from():
 
 
 def test_a_description_has_an_end():
-    assert len(described("x" * 100_000, "")) < 9_000
+    assert len(clean_description("x" * 100_000, "")) < 9_000
 
 
 def test_limits_and_origin_come_from_the_configuration():
@@ -127,5 +127,5 @@ def test_what_was_seen_survives_the_program(tmp_path: Path):
 def test_a_spoiled_file_does_not_pass_for_one_in_which_nothing_was_seen(tmp_path: Path):
     file = tmp_path / "seen.json"
     file.write_text("{")
-    with pytest.raises(UsageError, match="remove it"):
+    with pytest.raises(UsageError, match="remove the file"):
         PinnedToolsFile(file)

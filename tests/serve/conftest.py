@@ -15,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from callwright import Effect, Executor, Registry, ToolContext, tool
 from callwright.core.content import Image, Text
 from callwright.policy import ByMode, Policy
-from callwright.serve import Gateway, HttpOptions, Shown
-from callwright.serve.http import listening
+from callwright.serve import Gateway, HttpOptions, ListingOptions
+from callwright.serve.http import listen
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -101,12 +101,12 @@ class Desk:
 
 @asynccontextmanager
 async def open_desk_(
-    *tools: Any, policy: Policy | None = None, shown: Shown | None = None, **options: Any
+    *tools: Any, policy: Policy | None = None, listing: ListingOptions | None = None, **options: Any
 ) -> AsyncGenerator[Desk, None]:
     registry = Registry(*(tools or (add, save, picture, count, forever)))
     executor = Executor(registry, policy or ByMode("default"))
-    gateway = Gateway(registry, executor, shown=shown or Shown())
-    async with listening(gateway, HttpOptions(port=0, token=TOKEN, **options)) as (url, _):
+    gateway = Gateway(registry, executor, listing=listing or ListingOptions())
+    async with listen(gateway, HttpOptions(port=0, token=TOKEN, **options)) as (url, _):
         yield Desk(registry, executor, gateway, url)
 
 

@@ -8,7 +8,7 @@ import mcp_types as types
 from callwright import Effect, Executor, Registry, ToolContext, tool
 from callwright.policy import ByMode
 from callwright.serve import Gateway, HttpOptions, calling_client, serve
-from callwright.serve.http import listening
+from callwright.serve.http import listen
 from callwright.tool.base import Tool
 
 
@@ -86,7 +86,7 @@ async def main(*, http: bool) -> None:
     if not http:
         await serve(tools, executor)
         return
-    async with listening(Gateway(tools, executor), HttpOptions(port=0, token="sesame")) as (url, serving):
+    async with listen(Gateway(tools, executor), HttpOptions(port=0, token="sesame")) as (url, serving):
         print(url, flush=True)
         await serving
 

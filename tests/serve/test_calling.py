@@ -77,12 +77,12 @@ async def test_a_tool_borrows_the_clients_model_and_learns_its_folders(mode: str
 
 async def test_a_client_that_has_no_model_to_lend_is_told_what_it_lacks():
     async with opened("auto") as used:
-        with pytest.raises(MCPError, match="offers sampling") as caught:
+        with pytest.raises(MCPError, match="needs a client with sampling") as caught:
             await used.call_tool("think", {})
         assert caught.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
     async with opened("legacy") as used:
         result = await used.call_tool("think", {})
-        assert result.is_error and "offers sampling" in str(result.content)
+        assert result.is_error and "needs a client with sampling" in str(result.content)
 
 
 @ERAS

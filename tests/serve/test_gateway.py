@@ -9,7 +9,7 @@ import pytest
 from mcp import MCPError
 
 from callwright import Effect, tool
-from callwright.serve import Shown
+from callwright.serve import ListingOptions
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk, OpenDesk
@@ -106,7 +106,7 @@ async def test_a_client_that_cannot_ask_gets_a_denial_that_says_what_to_do(desk:
     async with desk.client(mode) as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
-    assert "cannot ask anybody" in said(result)
+    assert "cannot ask the user" in said(result)
 
 
 async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk"):
@@ -117,11 +117,11 @@ async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk")
         yes = types.ElicitResult(action="accept", content={"decision": "yes"})
         given: types.InputResponses = dict.fromkeys(asked.input_requests, yes)
         save = partial(client.session.call_tool, input_responses=given, request_state=asked.request_state)
-        with pytest.raises(MCPError, match="not waiting"):
+        with pytest.raises(MCPError, match="no call is suspended"):
             await save("save", {"text": "something else"})
         result = await save("save", {"text": "it"})
         assert said(result) == "saved it"
-        with pytest.raises(MCPError, match="not waiting"):
+        with pytest.raises(MCPError, match="no call is suspended"):
             await save("save", {"text": "it"})
 
 
@@ -137,7 +137,7 @@ def many(number: int) -> Any:
 async def test_of_thousands_of_tools_a_client_sees_the_search_and_the_pinned_ones(open_desk: "OpenDesk"):
     tools = [many(number) for number in range(2000)]
     async with (
-        open_desk(*tools, shown=Shown(budget_tokens=2000, pinned=("report_7",))) as desk,
+        open_desk(*tools, listing=ListingOptions(budget_tokens=2000, pinned=("report_7",))) as desk,
         desk.client() as client,
     ):
         names = {found.name for found in (await client.list_tools()).tools}
@@ -155,7 +155,7 @@ async def test_what_one_client_finds_is_not_in_the_list_of_another(open_desk: "O
 
     tools = [many(number) for number in range(300)]
     async with (
-        open_desk(*tools, shown=Shown(budget_tokens=1000)) as desk,
+        open_desk(*tools, listing=ListingOptions(budget_tokens=1000)) as desk,
         desk.client(**called("one")) as one,
         desk.client(**called("two")) as two,
     ):

@@ -67,7 +67,7 @@ async def test_over_pipes_a_client_that_cannot_ask_is_denied(mode: str, tmp_path
     async with served(mode, tmp_path / "log") as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
-    assert "cannot ask anybody" in said(result)
+    assert "cannot ask the user" in said(result)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

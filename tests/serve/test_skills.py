@@ -76,7 +76,7 @@ async def test_skills_are_prompts_for_people(project: Path, mode: str):
         assert text_of(await client.get_prompt("brew-tea", {"arguments": "two"})) == "Boil water for two."
         with pytest.raises(MCPError, match="did you mean brew-tea"):
             await client.get_prompt("brew-te")
-        with pytest.raises(MCPError, match="no skill 'hidden'"):
+        with pytest.raises(MCPError, match="unknown prompt 'hidden'"):
             await client.get_prompt("hidden")
 
 
@@ -94,7 +94,7 @@ async def test_models_have_the_tool_skill_which_tells_what_there_is(project: Pat
         loaded = await client.call_tool("skill", {"name": "brew-tea", "arguments": "me"})
         assert "Boil water for me." in str(loaded.content)
         refused = await client.call_tool("skill", {"name": "quiet"})
-        assert refused.is_error and "only a person" in str(refused.content)
+        assert refused.is_error and "only the user" in str(refused.content)
 
 
 @ERAS
@@ -158,7 +158,7 @@ async def test_the_command_gives_a_strangers_folder_nothing_it_asks_for(project:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert "web_fetch" not in names and not any(name.startswith("mcp__") for name in names)
         denied = await client.call_tool("bash", {"command": f"touch {mark}"})
-        assert denied.is_error and "cannot ask anybody" in str(denied.content)
+        assert denied.is_error and "cannot ask the user" in str(denied.content)
     assert not mark.exists()
     assert any("not trusted" in line for line in said)
 

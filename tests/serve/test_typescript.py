@@ -77,7 +77,7 @@ async def test_a_typescript_client_has_everything_the_gateway_offers(sdk: str, e
 
 
 @CLIENTS
-@pytest.mark.parametrize(("answer", "why"), [("none", "cannot ask anybody"), ("no", "")])
+@pytest.mark.parametrize(("answer", "why"), [("none", "cannot ask the user"), ("no", "")])
 async def test_what_nobody_agrees_to_does_not_happen(sdk: str, era: str, answer: str, why: str):
     report = await used(sdk, era, answer, "pipes")
     assert report["saved"]["isError"] and why in report["saved"]["content"][0]["text"]

@@ -1,4 +1,4 @@
-"""Other programs' tools: MCP servers whose tools are called like our own. Needs the extra `callwright[mcp]`."""
+"""MCP client: tools of MCP servers, called like local ones. Needs the extra `callwright[mcp]`."""
 
 from callwright.core._lazy import lazy_exports
 

@@ -1,4 +1,4 @@
-"""Which servers there are: `.mcp.json` files and what their entries mean."""
+"""Server configuration: `ServerConfig`, and reading it from `.mcp.json` files."""
 
 import json
 import os
@@ -14,31 +14,35 @@ from callwright.core.json import FrozenDict, canonical
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _REMOTE = frozenset({"http", "streamable-http", "streamableHttp"})
-_NOTHING: Mapping[str, str] = FrozenDict()
+_EMPTY: Mapping[str, str] = FrozenDict()
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """How one server is reached: a command we start and talk to over its pipes, or an address."""
+    """How one server is reached: a command to start, or a URL.
+
+    Raises:
+        UsageError: The entry has no name, not exactly one of command and url, or a limit of 0.
+    """
 
     name: str
     command: str = ""
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = _NOTHING
-    """Added to the few variables a server inherits; secrets of ours are not among those."""
+    env: Mapping[str, str] = _EMPTY
+    """Added to the few variables a server inherits; no secrets are among those."""
     cwd: str = ""
     url: str = ""
-    headers: Mapping[str, str] = _NOTHING
+    headers: Mapping[str, str] = _EMPTY
     client_metadata_url: str = ""
-    """Where this program is described to servers that want somebody to sign in; without one it registers itself."""
+    """URL of this program's OAuth metadata; without one it registers itself at servers that require a sign-in."""
     seconds: float = 60.0
-    """How long one call may take."""
+    """Time limit of one call."""
     connect_seconds: float = 30.0
-    """How long the server has to start, introduce itself and list its tools."""
+    """Time limit for starting, the handshake and listing the tools."""
     message_bytes: int = 16 * 1024 * 1024
-    """A server that says more than this in one breath is cut off."""
+    """A server that sends a larger message is disconnected."""
     trusted: bool = False
-    """What the server says of its tools (that one only reads, say) is believed, and so are changes to them."""
+    """Whether the server's tool annotations (such as read-only) count, and changed tools are accepted."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -46,29 +50,31 @@ class ServerConfig:
         if bool(self.command) == bool(self.url):
             raise UsageError(f"MCP server {self.name!r} needs either a command or a url")
         if self.url and not self.url.startswith(("http://", "https://")):
-            raise UsageError(f"MCP server {self.name!r}: {self.url!r} is not an http or https address")
+            raise UsageError(f"MCP server {self.name!r}: expected an http or https url, got {self.url!r}")
         if not (self.seconds > 0 and self.connect_seconds > 0 and self.message_bytes > 0):
             raise UsageError(f"MCP server {self.name!r}: time and size limits must be above 0")
 
     @property
     def digest(self) -> str:
-        """Names exactly what would be started or reached: a person's approval of the entry holds for this only."""
-        said = [self.name, self.command, list(self.args), dict(self.env), self.cwd, self.url, dict(self.headers)]
-        return sha256(canonical(said).encode()).hexdigest()
+        """Hash of what would be started or reached; a user's approval of the entry is valid for this hash only."""
+        parts = [self.name, self.command, list(self.args), dict(self.env), self.cwd, self.url, dict(self.headers)]
+        return sha256(canonical(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedServers:
-    """The servers of some files, and what is wrong with the entries that were left out or doubtful."""
+    """The servers of some files, and the problems of entries that were left out or look wrong."""
 
     servers: tuple[ServerConfig, ...] = ()
     problems: tuple[str, ...] = field(default=())
 
 
 def load_servers(*paths: Path | str, trusted: Collection[str] = ()) -> LoadedServers:
-    """Read `.mcp.json` files, later ones first: an entry replaces one of the same name from an earlier file as a whole.
+    """Read `.mcp.json` files. An entry replaces one of the same name from an earlier file completely.
 
-    Trust is the caller's to give: a file that comes with a repository cannot claim it.
+    Args:
+        paths: The files, the most important one last.
+        trusted: Names of servers to trust. Files cannot claim trust themselves: they may come with a repository.
     """
     servers: dict[str, ServerConfig] = {}
     problems: list[str] = []
@@ -91,14 +97,21 @@ def servers_of(
     written_in: str = "mcpServers",
     environment: Mapping[str, str] | None = None,
 ) -> LoadedServers:
-    """Read what stands in a `.mcp.json`: `{"mcpServers": {"name": {"command": …} or {"url": …}}}`."""
+    """Read the content of a `.mcp.json`: `{"mcpServers": {"name": {"command": …} or {"url": …}}}`.
+
+    Args:
+        data: The parsed JSON.
+        trusted: Names of servers to trust.
+        written_in: The file, for messages.
+        environment: Where `${NAME}` is looked up; the process environment by default.
+    """
     entries = cast("Mapping[str, object]", data).get("mcpServers") if isinstance(data, dict) else None
     if not isinstance(entries, dict):
         return LoadedServers((), (f"{written_in}: expected an object with mcpServers in it",))
     servers: list[ServerConfig] = []
     problems: list[str] = []
     for name, entry in cast("dict[str, object]", entries).items():
-        reader = _Entry(f"{written_in}: {name}", entry, os.environ if environment is None else environment)
+        reader = _EntryReader(f"{written_in}: {name}", entry, os.environ if environment is None else environment)
         try:
             servers.append(reader.server(name, trusted=name in trusted))
         except UsageError as error:
@@ -107,8 +120,8 @@ def servers_of(
     return LoadedServers(tuple(servers), tuple(problems))
 
 
-class _Entry:
-    """One server's entry, read with its variables filled in."""
+class _EntryReader:
+    """Reads one server's entry and expands its variables."""
 
     def __init__(self, place: str, entry: object, environment: Mapping[str, str]) -> None:
         self._place = place
@@ -119,22 +132,22 @@ class _Entry:
     def server(self, name: str, *, trusted: bool) -> ServerConfig:
         kind = self._entry.get("type", "http" if "url" in self._entry else "stdio")
         if kind != "stdio" and kind not in _REMOTE:
-            raise UsageError(f"{name}: type {kind!r} is not supported; there are stdio and http")
+            raise UsageError(f"{name}: type {kind!r} is not supported; use stdio or http")
         remote = kind != "stdio"
         return ServerConfig(
             name,
             command="" if remote else self._text("command"),
-            args=() if remote else tuple(self._words("args")),
-            env=_NOTHING if remote else self._table("env"),
+            args=() if remote else tuple(self._strings("args")),
+            env=_EMPTY if remote else self._table("env"),
             cwd="" if remote else self._text("cwd"),
             url=self._text("url") if remote else "",
-            headers=self._table("headers") if remote else _NOTHING,
+            headers=self._table("headers") if remote else _EMPTY,
             trusted=trusted,
-            **self._times(),
+            **self._seconds(),
         )
 
-    def _times(self) -> dict[str, Any]:
-        """`timeout` is in milliseconds, as other programs write it."""
+    def _seconds(self) -> dict[str, Any]:
+        """Read `timeout`, which is in milliseconds as in other programs."""
         given = self._entry.get("timeout")
         if given is None:
             return {}
@@ -146,29 +159,29 @@ class _Entry:
     def _text(self, key: str) -> str:
         value = self._entry.get(key, "")
         if not isinstance(value, str):
-            raise UsageError(f"{self._place}: {key} must be text, not {value!r}")
-        return self._filled(value)
+            raise UsageError(f"{self._place}: {key} must be a string, not {value!r}")
+        return self._fill_in(value)
 
-    def _words(self, key: str) -> Iterator[str]:
+    def _strings(self, key: str) -> Iterator[str]:
         value = self._entry.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in cast("list[object]", value)):
-            raise UsageError(f"{self._place}: {key} must be a list of texts")
-        return (self._filled(word) for word in cast("list[str]", value))
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
+            raise UsageError(f"{self._place}: {key} must be a list of strings")
+        return (self._fill_in(item) for item in cast("list[str]", value))
 
     def _table(self, key: str) -> Mapping[str, str]:
         value = self._entry.get(key, {})
         if not isinstance(value, dict) or not all(
             isinstance(item, str) for item in cast("dict[str, object]", value).values()
         ):
-            raise UsageError(f"{self._place}: {key} must be an object of texts")
-        return FrozenDict({name: self._filled(text) for name, text in cast("dict[str, str]", value).items()})
+            raise UsageError(f"{self._place}: {key} must be an object of strings")
+        return FrozenDict({name: self._fill_in(text) for name, text in cast("dict[str, str]", value).items()})
 
-    def _filled(self, text: str) -> str:
+    def _fill_in(self, text: str) -> str:
         return expand(text, self._environment, lambda name: self.problems.append(f"{self._place}: ${name} is not set"))
 
 
 def expand(text: str, environment: Mapping[str, str], unset: Callable[[str], None]) -> str:
-    """Fill in `${NAME}` and `${NAME:-default}`; what has no value is told to `unset` and left as it stands."""
+    """Expand `${NAME}` and `${NAME:-default}`; `unset` is called for a name without a value, which stays unexpanded."""
 
     def value(found: re.Match[str]) -> str:
         name, default = found.group(1), found.group(2)

@@ -1,8 +1,6 @@
-"""The entries of a file that names servers: one put in or taken out, all of it or nothing, the rest as it was.
+"""Editing server entries in `.mcp.json` and settings files without changing any other character.
 
-One member of a JSON text put in, replaced or taken out; every other character stays as it is.
-
-Files that people write keep their order, their line breaks and whatever else nobody here knows about.
+Files that users write keep their order, their line breaks and all members that callwright does not use.
 """
 
 import json
@@ -21,12 +19,12 @@ _UNIT = "  "
 
 
 def with_member(text: str, path: Sequence[str], value: object) -> str:
-    """Set the member at a path of keys, making the objects that lead there; `text` must hold a JSON object."""
-    return _put(text, skip_space(text, 0), path, value)
+    """Set the member at a path of keys, creating missing objects; `text` must hold a JSON object."""
+    return _set_member(text, skip_space(text, 0), path, value)
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
-    """Take the member at a path out, each time it is written there; a path that leads nowhere changes nothing."""
+    """Remove the member at a path, including duplicates; a path that does not exist changes nothing."""
     while True:
         at = skip_space(text, 0)
         for key in path[:-1]:
@@ -37,25 +35,25 @@ def without_member(text: str, path: Sequence[str]) -> str:
         found = _last(text, at, path[-1])
         if found is None:
             return text
-        text = _cut(text, at, found)
+        text = _cut_member(text, at, found)
 
 
-def _put(text: str, at: int, path: Sequence[str], value: object) -> str:
+def _set_member(text: str, at: int, path: Sequence[str], value: object) -> str:
     if text[at] != "{":
-        raise UsageError(f"there is no object to put {path[0]!r} into; correct it by hand first")
+        raise UsageError(f"cannot add {path[0]!r}: its parent is not an object; correct the file by hand first")
     found = _last(text, at, path[0])
     if found is None:
         for key in reversed(path[1:]):
             value = {key: value}
-        return _append(text, at, path[0], value)
+        return _append_member(text, at, path[0], value)
     if len(path) > 1:
-        return _put(text, found.value, path[1:], value)
+        return _set_member(text, found.value, path[1:], value)
     indent = _indent(text, found.begin) if "\n" in text else None
-    return text[: found.value] + _dumped(value, indent) + text[found.end :]
+    return text[: found.value] + _dump(value, indent) + text[found.end :]
 
 
-def _append(text: str, at: int, name: str, value: object) -> str:
-    """Behind the last member, laid out as it is; the first one of an empty object is laid out as the text is."""
+def _append_member(text: str, at: int, name: str, value: object) -> str:
+    """Append after the last member in its layout; in an empty object, in the layout of the whole text."""
     members = members_at(text, at)
     if members:
         end, line = members[-1].end, "\n" in text[at : members[0].begin]
@@ -67,10 +65,10 @@ def _append(text: str, at: int, name: str, value: object) -> str:
     close = "\n" + _indent(text, at) if line and not members else ""
     rest = text[end:] if members else text[skip_space(text, end) :]
     comma = "," if members else ""
-    return f"{text[:end]}{comma}{space}{_quoted(name)}: {_dumped(value, indent)}{close}{rest}"
+    return f"{text[:end]}{comma}{space}{_quote(name)}: {_dump(value, indent)}{close}{rest}"
 
 
-def _cut(text: str, at: int, member: Member) -> str:
+def _cut_member(text: str, at: int, member: Member) -> str:
     members = members_at(text, at)
     place = members.index(member)
     if len(members) == 1:
@@ -80,27 +78,27 @@ def _cut(text: str, at: int, member: Member) -> str:
     return text[: members[place - 1].end] + text[member.end :]
 
 
-def _dumped(value: object, indent: str | None) -> str:
-    """The value as people write it: broken into lines where the text is, lists of words on one."""
+def _dump(value: object, indent: str | None) -> str:
+    """Format a value as users write it: objects on several lines where the text has lines, lists on one."""
     if indent is None or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)
     deeper = indent + _UNIT
-    lines = [f"{deeper}{_quoted(str(key))}: {_dumped(item, deeper)}" for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - any JSON
+    lines = [f"{deeper}{_quote(str(key))}: {_dump(item, deeper)}" for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - any JSON
     return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
 def _indent(text: str, at: int) -> str:
-    """The blanks at the beginning of the line a position stands on."""
+    """Return the indentation of the line at a position."""
     begin = text.rfind("\n", 0, at) + 1
     return text[begin : min(skip_space(text, begin), at)]
 
 
 def _last(text: str, at: int, name: str) -> Member | None:
-    """The member of this name; of several the last, which is the one that counts."""
+    """Return the member of this name; the last of duplicates, as JSON parsers do."""
     return next((member for member in reversed(members_at(text, at)) if member.name == name), None)
 
 
@@ -109,29 +107,29 @@ _LONGEST_NAME = 64
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that could not stand in the names of its tools as it is."""
+    """Raise `UsageError` for a name that would have to be changed in the names of its tools."""
     if len(name) > _LONGEST_NAME or server_names([name])[name] != name:
         raise UsageError(
-            f"{name!r} is no name for a server: use letters, digits, '-' and single '_' inside,"
-            f" at most {_LONGEST_NAME}; its tools are called mcp__NAME__…"
+            f"invalid server name {name!r}: use letters, digits, '-' and single '_' inside,"
+            f" at most {_LONGEST_NAME} characters; its tools are called mcp__NAME__…"
         )
 
 
 def put_entry(file: Path, name: str, entry: Mapping[str, Any], *, replace: bool = False) -> tuple[str, ...]:
-    """Write one entry into a file, made if it is not there; returns what is doubtful about the entry."""
+    """Write one entry into a file, creating it if necessary; returns the problems of the entry."""
     check_name(name)
     checked = servers_of({_KEY: {name: entry}}, written_in=name)
     if not checked.servers:
         raise UsageError("; ".join(checked.problems))
     text = _read(file)
     if not replace and name in _entries(text, file):
-        raise UsageError(f"there is a server {name!r} in {file} already; --force replaces it")
+        raise UsageError(f"{file} already has a server {name!r}; use --force to replace it")
     _write(file, text, with_member(text if text.strip() else "{}\n", (_KEY, name), entry))
     return checked.problems
 
 
-def take_entry(file: Path, name: str) -> bool:
-    """Take one entry out of a file; False: it is not in there."""
+def remove_entry(file: Path, name: str) -> bool:
+    """Remove one entry from a file; False if it has none of this name."""
     text = _read(file)
     if name not in _entries(text, file):
         return False
@@ -149,7 +147,7 @@ def _read(file: Path) -> str:
 
 
 def _entries(text: str, file: Path) -> Mapping[str, Any]:
-    """What the file names now; refused where it is not plain JSON, because what we cannot read we could lose."""
+    """Return the entries of a file; raises `UsageError` for anything but plain JSON, whose content could get lost."""
     if not text.strip():
         return {}
     try:
@@ -170,6 +168,6 @@ def _write(file: Path, before: str, after: str) -> None:
     try:
         replace_file(file.resolve(), after.encode(), expected=expected)
     except Changed:
-        raise UsageError(f"{file} was changed by somebody else meanwhile; nothing was written: try again") from None
+        raise UsageError(f"{file} was changed by another program meanwhile; nothing was written: try again") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error}") from None

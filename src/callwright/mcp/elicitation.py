@@ -1,7 +1,7 @@
-"""A server's question to a person, put as one of ours: a call of `…__answer` that only a person can complete.
+"""Elicitation: a server's question to the user, as a call of `…__answer` that only the user can complete.
 
-The answer tool's arguments hold the question. Bound without an answer it asks for approval; a person approves with the
-answer among the arguments. So it passes the same hooks and policies as any call, and `Turn.ask` shows it.
+The arguments of the answer tool hold the question. Bound without an answer it requires approval; the user approves with
+the answer among the arguments. So it passes the same hooks and policies as any call, and `Turn.ask` shows it.
 """
 
 import itertools
@@ -34,7 +34,7 @@ _SCHEMA: JsonObject = {
 
 
 class AnswerTool(SchemaTool):
-    """Asks a person what a server wants to know."""
+    """The tool that carries a server's questions to the user."""
 
     def __init__(self, name: str, config: ServerConfig) -> None:
         spec = ToolSpec(
@@ -47,7 +47,7 @@ class AnswerTool(SchemaTool):
             deferred=True,
             metadata={ELICITS: True, "server": config.name},
         )
-        super().__init__(spec, _give)
+        super().__init__(spec, _return_answer)
         self._server = config.name
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
@@ -57,16 +57,16 @@ class AnswerTool(SchemaTool):
         return bound
 
 
-async def _give(arguments: Mapping[str, Any]) -> object:
+async def _return_answer(arguments: Mapping[str, Any]) -> object:
     return {"answer": arguments.get("answer", {})}
 
 
 async def ask_person(
     params: types.ElicitRequestParams, context: ToolContext, answerer: str, *, key: str = ""
 ) -> types.ElicitResult:
-    """Put a server's question to whoever answers this turn's questions; with nobody there it is dismissed.
+    """Put a server's question to the user of this turn; without one it is cancelled.
 
-    `key` is the server's own word for the question, kept where it is passed on.
+    `key` is the server's own id of the question, kept where it is forwarded.
     """
     arguments: dict[str, Any] = {"message": params.message, **({"key": key} if key else {})}
     if isinstance(params, types.ElicitRequestURLParams):
@@ -78,19 +78,19 @@ async def ask_person(
     match outcome:
         case Completed(output=output):
             given = cast("Mapping[str, Any]", output.structured)["answer"]
-            return _accepted(params, given)
+            return _accept(params, given)
         case Failed(error=Denied()):
             return types.ElicitResult(action="decline")
         case _:
             return types.ElicitResult(action="cancel")
 
 
-def _accepted(params: types.ElicitRequestParams, given: Mapping[str, Any]) -> types.ElicitResult:
+def _accept(params: types.ElicitRequestParams, given: Mapping[str, Any]) -> types.ElicitResult:
     if isinstance(params, types.ElicitRequestURLParams):
         return types.ElicitResult(action="accept")
     properties = cast("Mapping[str, Mapping[str, Any]]", params.requested_schema.get("properties", {}))
     defaults = {name: field["default"] for name, field in properties.items() if "default" in field}
     content = {**defaults, **given}
     if any(name not in content for name in params.requested_schema.get("required", ())):
-        return types.ElicitResult(action="decline")  # a yes to a form nobody filled in is no answer
+        return types.ElicitResult(action="decline")  # accepting a form without filling it in is not an answer
     return types.ElicitResult(action="accept", content=content)

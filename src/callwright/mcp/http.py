@@ -1,4 +1,4 @@
-"""A server at an address: streamable HTTP in which one failing request fails one call."""
+"""Streamable HTTP transport in which one failing request fails one call, not the session."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.stdio import Pace
+from callwright.mcp.stdio import RateLimit
 
 _CONNECT_SECONDS = 20.0
 _SILENCE_SECONDS = 300.0
@@ -25,41 +25,41 @@ _MEANING = {401: _CREDENTIALS, 403: _CREDENTIALS, 404: "there is no MCP server a
 @asynccontextmanager
 async def http_transport(
     config: ServerConfig, auth: httpx2.Auth | None
-) -> AsyncGenerator[tuple["PacedReader", object], None]:
-    """Open the way to a server; nothing is sent yet."""
+) -> AsyncGenerator[tuple["RateLimitedReader", object], None]:
+    """Open the transport; nothing is sent yet."""
     async with (
         httpx2.AsyncClient(
             headers=dict(config.headers),
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
             auth=auth,
-            transport=_Guarded(config.message_bytes, signs_in=auth is not None),
+            transport=_GuardedTransport(config.message_bytes, signs_in=auth is not None),
         ) as client,
         streamable_http_client(config.url, http_client=client, max_sse_event_size=config.message_bytes) as (
             reader,
             writer,
         ),
     ):
-        yield PacedReader(reader), writer
+        yield RateLimitedReader(reader), writer
 
 
-class PacedReader:
-    """A stream of the SDK's, read no faster than a server may talk."""
+class RateLimitedReader:
+    """A stream of the SDK, read at a limited rate."""
 
     def __init__(self, inner: object) -> None:
         self._inner = inner
-        self._pace = Pace()
+        self._rate_limit = RateLimit()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    def __aiter__(self) -> "PacedReader":
+    def __aiter__(self) -> "RateLimitedReader":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        await self._pace.keep()
+        await self._rate_limit.wait()
         return await self._inner.__anext__()  # type: ignore[attr-defined] - every stream of the SDK has it
 
-    async def __aenter__(self) -> "PacedReader":
+    async def __aenter__(self) -> "RateLimitedReader":
         await self._inner.__aenter__()  # type: ignore[attr-defined] - every stream of the SDK has it
         return self
 
@@ -69,8 +69,8 @@ class PacedReader:
         await self._inner.__aexit__(kind, raised, trace)  # type: ignore[attr-defined] - every stream of the SDK has it
 
 
-class _Guarded(httpx2.AsyncBaseTransport):
-    """The network; a request that fails becomes an answer that says so, where it would end the whole session."""
+class _GuardedTransport(httpx2.AsyncBaseTransport):
+    """HTTP transport that turns a failing request into an error response, where the SDK would end the session."""
 
     def __init__(self, message_bytes: int, *, signs_in: bool) -> None:
         self._inner = httpx2.AsyncHTTPTransport()
@@ -83,38 +83,38 @@ class _Guarded(httpx2.AsyncBaseTransport):
         except httpx2.TransportError as error:
             if request.method != "POST":
                 raise
-            return _refusal(request, 502, CONNECTION_CLOSED, _unreached(request, error), busy="")
+            return _refusal(request, 502, CONNECTION_CLOSED, _describe_unreached(request, error), busy="")
         kind = response.headers.get("content-type", "").lower()
         if _is_message(request) and not kind.startswith(("application/json", "text/event-stream")):
-            refusal = self._refused(request, response, kind)
+            refusal = self._refusal_for(request, response, kind)
             if refusal is not None:
                 await response.aclose()
                 return refusal
         if not kind.startswith("text/event-stream"):
-            response.stream = _Capped(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
+            response.stream = _CappedStream(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
         return response
 
-    def _refused(self, request: httpx2.Request, response: httpx2.Response, kind: str) -> httpx2.Response | None:
-        """A refusal that names the status; None for what others have to see as it is."""
+    def _refusal_for(self, request: httpx2.Request, response: httpx2.Response, kind: str) -> httpx2.Response | None:
+        """Return an error response that names the status; None for responses that the SDK must see unchanged."""
         status = response.status_code
         if status < 400:
-            no_server = f"it answers with {kind}, which no MCP server does" if kind and status == 200 else ""
+            no_server = f"it responds with {kind}, so it is not an MCP server" if kind and status == 200 else ""
             return _refusal(request, 404, METHOD_NOT_FOUND, no_server) if no_server else None
         if status in _BUSY:
             after = response.headers.get("retry-after", "")
             return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after)
         if (self._signs_in and _wants_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
             return None
-        said = _MEANING.get(status) or _phrase(status)
+        meaning = _MEANING.get(status) or _phrase(status)
         code = METHOD_NOT_FOUND if status == 404 else INTERNAL_ERROR
-        return _refusal(request, status, code, f"HTTP status {status}: {said}")
+        return _refusal(request, status, code, f"HTTP status {status}: {meaning}")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
 def _is_message(request: httpx2.Request) -> bool:
-    """Whether this carries a message; what belongs to signing in is judged by others."""
+    """Whether the request carries an MCP message, not an OAuth exchange."""
     return request.method == "POST" and "text/event-stream" in request.headers.get("accept", "")
 
 
@@ -122,22 +122,22 @@ def _wants_sign_in(response: httpx2.Response) -> bool:
     return response.status_code == 401 or (response.status_code == 403 and "www-authenticate" in response.headers)
 
 
-def _unreached(request: httpx2.Request, error: httpx2.TransportError) -> str:
+def _describe_unreached(request: httpx2.Request, error: httpx2.TransportError) -> str:
     place = f"{request.url.scheme}://{request.url.netloc.decode()}"
-    return f"no answer from {place}: {error or type(error).__name__}"
+    return f"no response from {place}: {error or type(error).__name__}"
 
 
 def _phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase.lower()
     except ValueError:
-        return "the server refuses"
+        return "the server refused the request"
 
 
 def _refusal(
     request: httpx2.Request, status: int, code: int, message: str, *, busy: str | None = None
 ) -> httpx2.Response:
-    """An answer of our own; `busy` says that it is worth trying again, and after how many seconds if it is known."""
+    """Build an error response; `busy` marks it as retryable and holds the wait in seconds, if known."""
     error: dict[str, object] = {"code": code, "message": message}
     if busy is not None:
         error["data"] = {"busy": True, "retryAfter": busy}
@@ -145,19 +145,19 @@ def _refusal(
     return httpx2.Response(status, headers={"content-type": "application/json"}, content=body, request=request)
 
 
-class _Capped(httpx2.AsyncByteStream):
-    """A body that may not be larger than a message."""
+class _CappedStream(httpx2.AsyncByteStream):
+    """A body that is limited to the size of a message."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, most_bytes: int) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
         self._inner = inner
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
         async for chunk in self._inner:
             count += len(chunk)
-            if count > self._most_bytes:
-                raise httpx2.StreamError(f"it sent one message of more than {self._most_bytes} bytes")
+            if count > self._max_bytes:
+                raise httpx2.StreamError(f"it sent one message of more than {self._max_bytes} bytes")
             yield chunk
 
     async def aclose(self) -> None:

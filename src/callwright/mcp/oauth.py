@@ -1,4 +1,4 @@
-"""Signing in to a server: a person follows an address, and the browser brings the code back to this machine."""
+"""OAuth sign-in to a server: the user opens a URL, and the browser returns the code to a local port."""
 
 import asyncio
 import json
@@ -16,13 +16,13 @@ from pydantic import AnyUrl
 from callwright.mcp.config import ServerConfig
 
 _WAIT_SECONDS = 600.0
-_PAGE = "<!doctype html><title>callwright</title><p>{said}</p>"
+_PAGE = "<!doctype html><title>callwright</title><p>{text}</p>"
 _SIGNED_IN = "You are signed in. You can close this page."
 _REFUSED = "The sign-in did not work: {why}. You can close this page."
 
 
 class Tokens:
-    """Where one server's tokens are kept: here, in memory, for as long as the program runs."""
+    """Token storage of one server in memory."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None
@@ -42,7 +42,11 @@ class Tokens:
 
 
 class TokenFile(Tokens):
-    """Tokens in a file only its owner can read; one file per server."""
+    """Token storage of one server in a file that only its owner can read.
+
+    Args:
+        path: The file; it is created when tokens are saved.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -75,67 +79,69 @@ class TokenFile(Tokens):
 
 
 def token_files(folder: Path) -> Callable[[ServerConfig], TokenFile]:
-    """Keep each server's tokens in a file of this folder, by its address: another one of the same name gets none."""
+    """Store each server's tokens in a file of this folder, by URL: another server of the same name gets none."""
     return lambda config: TokenFile(folder / f"{sha256(config.url.encode()).hexdigest()[:32]}.json")
 
 
 class SignIn:
-    """One server's sign-in. `url` says where a person has to go now; it is empty when nobody has to."""
+    """One server's sign-in. `url` is where the user must sign in now; empty when no sign-in is pending."""
 
     def __init__(self, config: ServerConfig, tokens: TokenStorage, changed: Callable[[], None]) -> None:
         self.url = ""
         self._changed = changed
-        self._door = socket.socket()
-        self._door.bind(("127.0.0.1", 0))  # taken now, because the server is told the port before anybody signs in
-        address = f"http://127.0.0.1:{self._door.getsockname()[1]}/callback"
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))  # bound now, because the server gets the port before the sign-in
+        address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
         self.auth = OAuthClientProvider(
             config.url,
             OAuthClientMetadata(redirect_uris=[AnyUrl(address)], client_name="callwright"),
             tokens,
-            redirect_handler=self._send_away,
-            callback_handler=self.returned,
+            redirect_handler=self._request_sign_in,
+            callback_handler=self.wait_for_browser,
             client_metadata_url=config.client_metadata_url or None,
         )
 
     def close(self) -> None:
-        """Give the port back."""
-        self._door.close()
+        """Release the port."""
+        self._socket.close()
 
-    async def _send_away(self, url: str) -> None:
+    async def _request_sign_in(self, url: str) -> None:
         self.url = url
         self._changed()
 
-    async def returned(self) -> AuthorizationCodeResult:
-        """Listen until the browser comes back; nothing listens at any other time."""
+    async def wait_for_browser(self) -> AuthorizationCodeResult:
+        """Listen until the browser returns; the port is bound but not listening at any other time."""
         back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
-        server = await asyncio.start_server(lambda reader, writer: _answer(reader, writer, back), sock=self._door.dup())
+        server = await asyncio.start_server(
+            lambda reader, writer: _handle_visit(reader, writer, back), sock=self._socket.dup()
+        )
         try:
             return await asyncio.wait_for(back, _WAIT_SECONDS)
         except TimeoutError as error:
-            raise OAuthFlowError(f"nobody signed in within {_WAIT_SECONDS:g} s") from error
+            raise OAuthFlowError(f"no sign-in within {_WAIT_SECONDS:g} s") from error
         finally:
             self.url = ""
             server.close()
 
 
-async def _answer(
+async def _handle_visit(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: "asyncio.Future[AuthorizationCodeResult]"
 ) -> None:
     try:
         request = (await asyncio.wait_for(reader.readline(), 5)).decode("ascii", "replace").split(" ")
-        said = _heard(request[1] if len(request) > 1 else "", back)
-        page = _PAGE.format(said=said).encode()
+        text = _read_callback(request[1] if len(request) > 1 else "", back)
+        page = _PAGE.format(text=text).encode()
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode() + page)
         await writer.drain()
     except (OSError, TimeoutError, ValueError):
-        pass  # a visitor that is no browser; the real one may still come
+        pass  # not a browser; the real one may still come
     finally:
         writer.close()
 
 
-def _heard(target: str, back: "asyncio.Future[AuthorizationCodeResult]") -> str:
-    """Take the code out of the address the browser was sent to; other addresses are nobody's business."""
+def _read_callback(target: str, back: "asyncio.Future[AuthorizationCodeResult]") -> str:
+    """Read the code from the URL the browser requests and return the page to show; other URLs are ignored."""
     parts = urlsplit(target)
     given = {name: values[0] for name, values in parse_qs(parts.query).items()}
     if parts.path != "/callback" or back.done() or not ("code" in given or "error" in given):

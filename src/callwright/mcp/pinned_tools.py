@@ -1,4 +1,4 @@
-"""What a server's tools looked like when they were first used: a tool that changes afterwards is noticed."""
+"""Pinned tool definitions: a tool that its server changes after its first use is detected."""
 
 import json
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from callwright.system.atomic_write import replace_file
 
 
 def digest_of(definition: Mapping[str, Any]) -> str:
-    """Name a tool's definition exactly: words, schemas and claims."""
+    """Hash a tool's definition: descriptions, schemas and annotations."""
     return sha256(canonical(definition).encode()).hexdigest()
 
 
 class PinnedTools:
-    """Digests of the definitions that are accepted, by server and tool; kept for as long as the program runs."""
+    """Hashes of accepted definitions, by server and tool, in memory."""
 
     def __init__(self, known: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self._known = {server: dict(tools) for server, tools in (known or {}).items()}
 
     def accepts(self, server: str, tool: str, digest: str) -> bool:
-        """Whether this definition is the accepted one; the first that is seen of a tool is."""
+        """Whether this definition is the accepted one; the first definition of a tool is accepted."""
         known = self._known.get(server, {}).get(tool)
         if known is None:
             self.accept(server, tool, digest)
@@ -31,16 +31,23 @@ class PinnedTools:
         return known == digest
 
     def accept(self, server: str, tool: str, digest: str) -> None:
-        """Take this definition as the one that a person has looked at."""
+        """Accept this definition, after the user has reviewed it."""
         self._known.setdefault(server, {})[tool] = digest
 
     def forget(self, server: str) -> None:
-        """Take everything this server offers next as seen for the first time."""
+        """Accept everything this server lists next."""
         self._known.pop(server, None)
 
 
 class PinnedToolsFile(PinnedTools):
-    """The same, kept in a file, so that a tool that changed between two days is noticed too."""
+    """Pinned tools in a file, so that changes between runs are detected too.
+
+    Args:
+        path: The file; it is created when the first definition is accepted.
+
+    Raises:
+        UsageError: The file exists and cannot be read.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,7 +67,7 @@ class PinnedToolsFile(PinnedTools):
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
-    """What the file holds; a file that cannot be read must not pass for one in which nothing was seen."""
+    """Read the file; an unreadable file must not count as empty, which would accept every change."""
     if not path.exists():
         return {}
     try:
@@ -68,5 +75,5 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
         return {server: {tool: str(digest) for tool, digest in tools.items()} for server, tools in known.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(
-            f"{path} does not hold what was seen of MCP tools ({error}); remove it to start over"
+            f"cannot read the pinned MCP tools in {path} ({error}); remove the file to start over"
         ) from error

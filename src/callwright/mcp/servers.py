@@ -1,4 +1,4 @@
-"""`McpServers`: the servers in use. Puts their tools into a registry and keeps it in step while sessions run."""
+"""`McpServers`: connects to servers and keeps a registry in step with the tools they offer."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -19,11 +19,11 @@ from callwright.mcp.tools import RemoteTool, SignInTool, prompt_tool, resource_t
 from callwright.mcp.translate import server_names, tool_names
 from callwright.tool.base import Tool, identify
 
-_OURS = ("answer", "get_prompt", "list_resources", "read_resource", "sign_in")
+_RUNTIME_TOOLS = ("answer", "get_prompt", "list_resources", "read_resource", "sign_in")
 
 
-class Shelf(Protocol):
-    """Where tools are put: a `Registry`."""
+class ToolRegistry(Protocol):
+    """Where the tools are added: a `Registry`."""
 
     def add(self, tool: Tool) -> object: ...
 
@@ -34,51 +34,57 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How one server is doing."""
+    """The state of one server."""
 
     name: str
     condition: Condition
     tools: tuple[str, ...]
     reason: str = ""
-    """Why it is not ready, when it is not."""
+    """Why it is not ready."""
     sign_in_url: str = ""
     held: tuple[str, ...] = ()
-    """Tools that changed after they were accepted and wait to be accepted again."""
+    """Tools that changed after they were accepted and cannot be called until accepted again."""
     problems: tuple[str, ...] = ()
     protocol: str = ""
-    """The version of MCP that is spoken with it."""
+    """The MCP version in use."""
     server: str = ""
-    """What it calls itself, with its version."""
+    """Its own name and version."""
     seconds: float = 0.0
-    """How long it took to be ready."""
+    """How long it took to become ready."""
     log: str = ""
-    """The end of what its process wrote beside the protocol: where it tells why it fails."""
+    """The end of its error output, which often holds the cause of a failure."""
 
 
 class McpServers:
     """Connects to servers and keeps a registry in step with what they offer.
 
-    `async with McpServers(configs, registry):` connects to all at once. A server that cannot be reached costs nothing
-    but its own tools; it is tried again, and its tools appear when it answers.
+    `async with McpServers(configs, registry):` connects to all at once. An unreachable server affects only its own
+    tools: the connection is retried, and its tools appear when it succeeds.
+
+    Args:
+        servers: The servers to connect to.
+        into: The registry that gets their tools.
+        pinned: Accepted tool definitions; in memory by default.
+        tokens: Returns the token storage of a server; in memory by default.
+        auth: Returns an `httpx2.Auth` for servers that authenticate without a user (a secret, a key, a token).
     """
 
     def __init__(
         self,
         servers: Iterable[ServerConfig],
-        into: Shelf,
+        into: ToolRegistry,
         *,
-        seen: PinnedTools | None = None,
+        pinned: PinnedTools | None = None,
         tokens: Callable[[ServerConfig], TokenStorage] | None = None,
         auth: Callable[[ServerConfig], httpx2.Auth | None] | None = None,
     ) -> None:
-        """`auth` signs requests where no person is to sign in: with a secret, a key, a workload's token."""
         self._configs = {config.name: config for config in servers}
-        self._shelf = into
-        self._seen = seen or PinnedTools()
+        self._registry = into
+        self._pinned = pinned or PinnedTools()
         self._tokens = tokens
         self._auth = auth
         self._names = server_names(self._configs)
-        self._stocks: dict[str, _Stock] = {}
+        self._by_server: dict[str, _ServerTools] = {}
 
     async def __aenter__(self) -> "McpServers":
         await asyncio.gather(*(self._connect(config) for config in self._configs.values()))
@@ -87,67 +93,67 @@ class McpServers:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.gather(*(self.remove_server(name) for name in list(self._stocks)))
+        await asyncio.gather(*(self.remove_server(name) for name in list(self._by_server)))
 
     async def add_server(self, config: ServerConfig) -> ServerStatus:
-        """Connect to one more server while sessions run."""
-        if config.name in self._stocks:
-            raise UsageError(f"there is an MCP server {config.name!r} already; remove it first")
+        """Connect to another server while sessions run."""
+        if config.name in self._by_server:
+            raise UsageError(f"MCP server {config.name!r} exists already; remove it first")
         given = server_names([*self._names, config.name])
-        # servers that are connected keep the names their tools go by; only the new one may have to give way
+        # connected servers keep their tool names; only the new one may get a changed name
         self._names[config.name] = given[config.name]
         self._configs[config.name] = config
         await self._connect(config)
-        return self._stocks[config.name].status()
+        return self._by_server[config.name].status()
 
     async def remove_server(self, name: str) -> None:
-        """Let a server go, and its tools with it."""
-        stock = self._stocks.pop(name, None)
-        if stock is None:
-            raise UsageError(f"there is no MCP server {name!r}; there are {', '.join(self._stocks) or 'none'}")
+        """Disconnect a server and remove its tools."""
+        tools = self._by_server.pop(name, None)
+        if tools is None:
+            raise UsageError(f"unknown MCP server {name!r}; connected: {', '.join(self._by_server) or 'none'}")
         self._configs.pop(name, None)
         self._names.pop(name, None)
-        stock.clear()
-        await stock.connection.close()
+        tools.clear()
+        await tools.connection.close()
 
     def status(self) -> list[ServerStatus]:
-        """How every server is doing."""
-        return [stock.status() for stock in self._stocks.values()]
+        """Return the state of every server."""
+        return [tools.status() for tools in self._by_server.values()]
 
     def accept(self, name: str) -> None:
-        """Take a tool that its server changed as it is now: a person has looked at it."""
-        for stock in self._stocks.values():
-            if stock.accept(name):
+        """Accept the current definition of a changed tool, after the user has reviewed it."""
+        for tools in self._by_server.values():
+            if tools.accept(name):
                 return
-        raise UsageError(f"there is no changed MCP tool {name!r} to accept")
+        raise UsageError(f"no changed MCP tool {name!r} to accept")
 
     async def _connect(self, config: ServerConfig) -> None:
-        stock = _Stock(config, self._names[config.name], self._shelf, self._seen)
-        stock.connection = Connection(
+        tools = _ServerTools(config, self._names[config.name], self._registry, self._pinned)
+        tools.connection = Connection(
             config,
-            stock.restock,
-            signing_in=stock.offer_sign_in,
-            answerer=stock.names["answer"],
+            tools.update,
+            signing_in=tools.offer_sign_in,
+            answerer=tools.names["answer"],
             tokens=self._tokens(config) if self._tokens else None,
             auth=self._auth(config) if self._auth and config.url else None,
         )
-        self._stocks[config.name] = stock
-        await stock.connection.open()
+        self._by_server[config.name] = tools
+        await tools.connection.open()
 
 
-class _Stock:
-    """What one server has on the shelf."""
+class _ServerTools:
+    """The tools that one server has in the registry."""
 
     connection: Connection
 
-    def __init__(self, config: ServerConfig, name: str, shelf: Shelf, seen: PinnedTools) -> None:
+    def __init__(self, config: ServerConfig, name: str, registry: ToolRegistry, pinned: PinnedTools) -> None:
         self._config = config
         self._name = name
-        self._shelf = shelf
-        self._seen = seen
+        self._registry = registry
+        self._pinned = pinned
         self._tools: dict[str, Tool] = {}
         self._problems: list[str] = []
-        self.names: Mapping[str, str] = tool_names(name, _OURS)
+        self.names: Mapping[str, str] = tool_names(name, _RUNTIME_TOOLS)
 
     def status(self) -> ServerStatus:
         link, listing = self.connection, self.connection.listing
@@ -167,12 +173,12 @@ class _Stock:
         )
 
     def offer_sign_in(self) -> None:
-        """Until somebody has signed in there is nothing else to offer."""
+        """Offer only the sign-in tool until the user has signed in."""
         if not self._tools:
-            self._put({self.names["sign_in"]: SignInTool(self.names["sign_in"], self.connection)})
+            self._replace({self.names["sign_in"]: SignInTool(self.names["sign_in"], self.connection)})
 
-    def restock(self, listing: Listing) -> None:
-        """Bring the shelf in step with a new listing; tools that stayed the same stay the same objects."""
+    def update(self, listing: Listing) -> None:
+        """Update the registry to a new listing; unchanged tools stay the same objects, which keeps caches valid."""
         self._problems = []
         given = tool_names(self._name, [*listing.tools])
         wanted: dict[str, Tool] = {}
@@ -186,55 +192,55 @@ class _Stock:
             except UsageError as error:
                 self._problems.append(f"left out: {error}")
                 continue
-            fresh.held = not self._accepted(tool, offered.digest)
+            fresh.held = not self._is_accepted(tool, offered.digest)
             wanted[given[tool]] = fresh
-        for tool in self._ours(listing):
+        for tool in self._runtime_tools(listing):
             wanted.setdefault(identify(tool)[0], tool)
-        self._put(wanted)
+        self._replace(wanted)
 
-    def _accepted(self, tool: str, digest: str) -> bool:
+    def _is_accepted(self, tool: str, digest: str) -> bool:
         if self._config.trusted:
-            self._seen.accept(self._config.name, tool, digest)
-        return self._seen.accepts(self._config.name, tool, digest)
+            self._pinned.accept(self._config.name, tool, digest)
+        return self._pinned.accepts(self._config.name, tool, digest)
 
-    def _ours(self, listing: Listing) -> list[Tool]:
+    def _runtime_tools(self, listing: Listing) -> list[Tool]:
         tools: list[Tool] = [AnswerTool(self.names["answer"], self._config)]
         if listing.resources:
             tools += resource_tools(self.names, self.connection)
         if listing.prompts:
             tools.append(prompt_tool(self.names["get_prompt"], self.connection, listing.prompts))
-        return [self._same(tool) for tool in tools]
+        return [self._keep_unchanged(tool) for tool in tools]
 
-    def _same(self, tool: Tool) -> Tool:
+    def _keep_unchanged(self, tool: Tool) -> Tool:
         kept = self._tools.get(identify(tool)[0])
         return kept if kept is not None and kept.spec == tool.spec else tool
 
-    def _put(self, wanted: Mapping[str, Tool]) -> None:
+    def _replace(self, wanted: Mapping[str, Tool]) -> None:
         for name in [name for name in self._tools if name not in wanted]:
-            self._take(name)
+            self._remove(name)
         for name, tool in wanted.items():
             if self._tools.get(name) is tool:
                 continue
-            if name not in self._tools and name in self._shelf:
-                self._problems.append(f"{name}: left out, another tool has that name")
+            if name not in self._tools and name in self._registry:
+                self._problems.append(f"{name}: left out, another tool has this name")
                 continue
             self._tools[name] = tool
-            self._shelf.add(tool)
+            self._registry.add(tool)
 
-    def _take(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         del self._tools[name]
-        if name in self._shelf:
-            self._shelf.remove(name)
+        if name in self._registry:
+            self._registry.remove(name)
 
     def clear(self) -> None:
-        """Take everything off the shelf."""
-        self._put({})
+        """Remove all tools from the registry."""
+        self._replace({})
 
     def accept(self, name: str) -> bool:
-        """Release a tool that was held, if it is one of these."""
+        """Accept a held tool, if it is one of this server."""
         tool = self._tools.get(name)
         if not isinstance(tool, RemoteTool) or not tool.held:
             return False
-        self._seen.accept(self._config.name, str(tool.spec.metadata["tool"]), tool.digest)
+        self._pinned.accept(self._config.name, str(tool.spec.metadata["tool"]), tool.digest)
         tool.held = False
         return True

@@ -1,7 +1,4 @@
-"""`Link`: one session with a server, from starting it until it is lost. What is lost is not taken up again.
-
-What a server offers: its tools, resources and prompts, page by page and within bounds.
-"""
+"""`ServerLink`: one session with a server, from the connection until it is lost; and listing what a server offers."""
 
 import asyncio
 import random
@@ -18,7 +15,7 @@ from mcp.client.auth import TokenStorage
 
 from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.fast_path import Lane
+from callwright.mcp.fast_path import FastPath
 from callwright.mcp.http import http_transport
 from callwright.mcp.oauth import SignIn
 from callwright.mcp.pinned_tools import digest_of
@@ -26,14 +23,14 @@ from callwright.mcp.stdio import ServerProcess
 from callwright.mcp.translate import definition_of, reason_of
 
 Item = TypeVar("Item")
-_MOST_PAGES = 200
-_MOST_ITEMS = 10_000
-_MOST_DEFINITION_CHARS = 200_000
+_MAX_PAGES = 200
+_MAX_ITEMS = 10_000
+_MAX_DEFINITION_CHARS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One tool as the server defines it, and the digest of that."""
+    """A tool's definition and its digest."""
 
     tool: types.Tool
     digest: str
@@ -41,28 +38,28 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server offered when it was last asked."""
+    """What a server offers, as of the last listing."""
 
     tools: dict[str, Offered]
     prompts: tuple[types.Prompt, ...] = ()
     resources: bool = False
-    """There is something to read: what, the server is asked each time."""
+    """Whether there are resources; they are listed on demand."""
     instructions: str = ""
     protocol: str = ""
-    """The version of MCP that is spoken."""
+    """The MCP version in use."""
     server: str = ""
-    """What the server calls itself, with its version."""
+    """The server's own name and version."""
     problems: tuple[str, ...] = ()
 
 
 async def list_all(client: Client) -> Listing:
-    """Ask a server for everything it offers; what is out of bounds is left out and named."""
+    """List everything a server offers; items beyond the limits are left out and reported."""
     can = client.server_capabilities
     problems: list[str] = []
     tools: dict[str, Offered] = {}
     if can.tools is not None:
         for tool in await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools", problems):
-            _take(tools, tool, problems)
+            _add_tool(tools, tool, problems)
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
         prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
@@ -73,17 +70,17 @@ async def list_all(client: Client) -> Listing:
         readable,
         client.instructions or "",
         client.protocol_version,
-        _introduced(client.server_info),
+        _server_label(client.server_info),
         tuple(problems),
     )
 
 
-def _introduced(server: types.Implementation | None) -> str:
+def _server_label(server: types.Implementation | None) -> str:
     return f"{server.name} {server.version}".strip() if server is not None else ""
 
 
 async def resources_of(client: Client) -> dict[str, Any]:
-    """The resources there are now, and the patterns of those that exist when asked for."""
+    """List the resources and the resource templates."""
     listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
     templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
     return {
@@ -97,36 +94,36 @@ def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str,
     return {key: value for key, value in (*entry.items(), ("type", item.mime_type or "")) if value}
 
 
-def _take(tools: dict[str, Offered], tool: types.Tool, problems: list[str]) -> None:
+def _add_tool(tools: dict[str, Offered], tool: types.Tool, problems: list[str]) -> None:
     definition = definition_of(tool)
     size = len(compact(definition))
     if tool.name in tools:
-        problems.append(f"{tool.name}: listed twice; the first definition counts")
-    elif not tool.name or size > _MOST_DEFINITION_CHARS:
+        problems.append(f"{tool.name}: listed twice; the first definition is used")
+    elif not tool.name or size > _MAX_DEFINITION_CHARS:
         problems.append(f"{tool.name[:80]!r}: left out, its definition has {size} characters")
     else:
         tools[tool.name] = Offered(tool, digest_of(definition))
 
 
 async def _pages(fetch: Callable[[str | None], Awaitable[Any]], kind: str, problems: list[str]) -> list[Any]:
-    """Follow the cursors; a paginator that never ends ends here, and a list that is promised and not there is empty."""
+    """Fetch all pages up to the limits; a list that is announced but not implemented is empty."""
     items: list[Any] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             page = await fetch(cursor)
         except MCPError as error:
             if error.code != types.METHOD_NOT_FOUND:
                 raise
-            problems.append(f"it promises {kind} and has no list of them")
+            problems.append(f"it announces {kind} but does not list them")
             break
         items += getattr(page, kind)
         cursor = page.next_cursor
-        if cursor is None or len(items) >= _MOST_ITEMS:
+        if cursor is None or len(items) >= _MAX_ITEMS:
             break
     if cursor is not None:
-        problems.append(f"the list of {kind} did not end; the first {min(len(items), _MOST_ITEMS)} count")
-    return items[:_MOST_ITEMS]
+        problems.append(f"the list of {kind} does not end; the first {min(len(items), _MAX_ITEMS)} are used")
+    return items[:_MAX_ITEMS]
 
 
 FIRST_DELAY = 0.5
@@ -141,33 +138,33 @@ _CHANGES = (
 
 
 class LinkListener(Protocol):
-    """Whoever keeps a link and is told what becomes of it."""
+    """The owner of a link, notified of its changes."""
 
-    def wants_sign_in(self) -> None:
-        """Somebody has to sign in before there can be a session."""
+    def on_sign_in_needed(self) -> None:
+        """Handle that the user has to sign in first."""
         ...
 
-    def listed(self, listing: Listing) -> None:
-        """This is what the server offers now."""
+    def on_listing(self, listing: Listing) -> None:
+        """Handle a new listing."""
         ...
 
-    def lost(self, reason: str) -> None:
-        """The session is over."""
+    def on_lost(self, reason: str) -> None:
+        """Handle the end of the session."""
         ...
 
-    async def asked(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """The server asks something in the middle of a call."""
+    async def on_elicitation(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Answer a question that the server asks in the middle of a call."""
         ...
 
 
-class Link:
-    """One session. `client` is there from when the server is ready until it is lost."""
+class ServerLink:
+    """One session. `client` is set from when the server is ready until it is lost."""
 
     def __init__(
-        self, config: ServerConfig, keeper: LinkListener, tokens: TokenStorage, auth: httpx2.Auth | None = None
+        self, config: ServerConfig, listener: LinkListener, tokens: TokenStorage, auth: httpx2.Auth | None = None
     ) -> None:
         self._config = config
-        self._keeper = keeper
+        self._listener = listener
         self._tokens = tokens
         self._auth = auth
         self.client: Client | None = None
@@ -179,21 +176,21 @@ class Link:
 
     @property
     def sign_in_url(self) -> str:
-        """Where somebody must sign in; empty when nobody must."""
+        """Where the user must sign in; empty when no sign-in is pending."""
         return self._sign_in.url if self._sign_in is not None else ""
 
     @property
-    def lane(self) -> Lane | None:
-        """The short way for calls, over a pipe."""
-        return self._process.lane if self._process is not None else None
+    def fast_path(self) -> FastPath | None:
+        """The fast path for calls, which only pipes have."""
+        return self._process.fast_path if self._process is not None else None
 
     @property
     def log(self) -> str:
-        """The end of what the server's process wrote beside the protocol."""
+        """The end of the server process's error output."""
         return self._process.log if self._process is not None else ""
 
     def why(self, error: Exception | None = None) -> str:
-        """Why it ended, as far as anybody knows; a process that ended by itself knows better than the error."""
+        """Return why the session ended; the exit of a process explains more than the error it caused."""
         reasons = [] if error is None else [self._reason(error)]
         if self._process is None:
             return "".join(reasons)
@@ -203,25 +200,25 @@ class Link:
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
-            return f"it did not introduce itself and list its tools within {self._config.connect_seconds:g} s"
+            return f"it did not connect and list its tools within {self._config.connect_seconds:g} s"
         return reason_of(error)
 
-    async def keep(self) -> None:
-        """Connect and stay until the server is lost; raises what keeps it from connecting."""
+    async def run(self) -> None:
+        """Connect and stay until the server is lost; raises the error that prevents the connection."""
         async with AsyncExitStack() as stack:
             client = self._client_of(stack)
-            await self._begin(client, stack)
+            await self._connect(client, stack)
             stack.push_async_callback(_stop, self._watch(client))
             await self._follow(client)
 
     def lose(self, reason: str) -> None:
-        """Give the session up; whoever keeps the link begins another."""
+        """Give the session up; the owner of the link begins another."""
         self._lost, self.client = True, None
-        self._keeper.lost(reason)
+        self._listener.on_lost(reason)
         self._wake.set()
 
     def refresh(self) -> None:
-        """Have the server asked again what it offers."""
+        """Request a new listing."""
         self._stale = True
         self._wake.set()
 
@@ -229,43 +226,45 @@ class Link:
         if self._process is not None:
             transport = self._process.transport()
         else:
-            transport = http_transport(self._config, self._auth or self._signing_in(stack))
+            transport = http_transport(self._config, self._auth or self._sign_in_auth(stack))
         return Client(
             transport,  # type: ignore[arg-type] - our streams have what the SDK uses of its own
-            message_handler=self._heard,
-            elicitation_callback=self._elicited,
+            message_handler=self._on_message,
+            elicitation_callback=self._on_elicitation,
             client_info=_CLIENT,
             cache=None,
         )
 
-    def _signing_in(self, stack: AsyncExitStack) -> httpx2.Auth | None:
-        """Have a person sign in where the server wants that and the entry brings no credentials of its own."""
+    def _sign_in_auth(self, stack: AsyncExitStack) -> httpx2.Auth | None:
+        """Return the OAuth sign-in, unless the entry has credentials of its own."""
         if any(name.lower() == "authorization" for name in self._config.headers):
             return None
-        self._sign_in = SignIn(self._config, self._tokens, self._keeper.wants_sign_in)
+        self._sign_in = SignIn(self._config, self._tokens, self._listener.on_sign_in_needed)
         stack.callback(self._sign_in.close)
         return self._sign_in.auth
 
-    async def _heard(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):
             self.refresh()
 
-    async def _elicited(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return await self._keeper.asked(params)
+    async def _on_elicitation(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        return await self._listener.on_elicitation(params)
 
-    async def _begin(self, client: Client, stack: AsyncExitStack) -> None:
-        """Introduce ourselves and list what there is; somebody who has to sign in first may take their time."""
+    async def _connect(self, client: Client, stack: AsyncExitStack) -> None:
+        """Do the handshake and list everything; a pending sign-in extends the time limit."""
         async with asyncio.timeout(self._config.connect_seconds) as limit:
-            patience = asyncio.create_task(self._be_patient(limit))
+            extending = asyncio.create_task(self._extend_deadline(limit))
             try:
                 await stack.enter_async_context(client)
                 listing = await list_all(client)
             finally:
-                patience.cancel()
+                extending.cancel()
         self.client, self._stale = client, False
-        self._keeper.listed(listing)
+        self._listener.on_listing(listing)
 
-    async def _be_patient(self, limit: asyncio.Timeout) -> None:
+    async def _extend_deadline(self, limit: asyncio.Timeout) -> None:
         while True:
             await asyncio.sleep(0.2)
             if self.sign_in_url and (deadline := limit.when()) is not None:
@@ -274,17 +273,17 @@ class Link:
     def _watch(self, client: Client) -> list[asyncio.Task[None]]:
         watchers = [asyncio.create_task(self._listen(client))]
         if self._process is not None:
-            watchers.append(asyncio.create_task(self._mourn(self._process)))
+            watchers.append(asyncio.create_task(self._watch_process(self._process)))
         return watchers
 
-    async def _mourn(self, process: ServerProcess) -> None:
+    async def _watch_process(self, process: ServerProcess) -> None:
         await process.lost.wait()
-        if process.lane is not None:
-            process.lane.close()
+        if process.fast_path is not None:
+            process.fast_path.close()
         self.lose("the server ended")
 
     async def _listen(self, client: Client) -> None:
-        """Hear of changes where the protocol wants them asked for."""
+        """Subscribe to changes, in protocol versions that require it."""
         can = client.server_capabilities
         tools = bool(can.tools and can.tools.list_changed)
         prompts = bool(can.prompts and can.prompts.list_changed)
@@ -298,23 +297,23 @@ class Link:
                     async for _ in events:
                         delay = FIRST_DELAY
                         self.refresh()
-            except Exception:  # noqa: BLE001 - a lost subscription is asked for again
+            except Exception:  # noqa: BLE001 - a lost subscription is renewed
                 pass
             await asyncio.sleep(delay * random.uniform(0.5, 1))
             delay = min(delay * 2, LONGEST_DELAY)
-            self.refresh()  # what changed while nobody listened
+            self.refresh()  # for changes while there was no subscription
 
     async def _follow(self, client: Client) -> None:
-        """Stay with the session until it is lost, listing anew whenever the server says that something changed."""
+        """Stay until the session is lost, and list again whenever the server reports a change."""
         while not self._lost:
             await self._wake.wait()
-            await asyncio.sleep(_SETTLE_SECONDS)  # a server that announces a hundred changes is asked once
+            await asyncio.sleep(_SETTLE_SECONDS)  # a hundred announced changes cause one listing
             self._wake.clear()
             if self._stale and not self._lost:
                 self._stale = False
                 async with asyncio.timeout(self._config.connect_seconds):
                     listing = await list_all(client)
-                self._keeper.listed(listing)
+                self._listener.on_listing(listing)
 
 
 async def _stop(tasks: list[asyncio.Task[None]]) -> None:

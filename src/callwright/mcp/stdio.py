@@ -1,9 +1,4 @@
-"""A server as a process of ours: messages as lines over its pipes, with a bound on everything it may send.
-
-How fast a server may talk: one that floods is read more slowly, which costs nobody else anything.
-
-Lines looked at as they come off a pipe: what is taken there never wakes the task that reads the rest.
-"""
+"""Server processes: JSON-RPC lines over pipes, a rate limit, and a tap that handles lines before the reader wakes."""
 
 import asyncio
 import os
@@ -22,14 +17,17 @@ from mcp.shared.message import SessionMessage
 from pydantic_core import from_json
 
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.fast_path import Lane
+from callwright.mcp.fast_path import FastPath
 
 _PER_SECOND = 2_000
 _BURST = 10_000
 
 
-class Pace:
-    """Lets a burst through at once and what follows at a steady rate."""
+class RateLimit:
+    """A token bucket: a burst passes at once, what follows at a steady rate.
+
+    A server that floods us is read more slowly, which stalls only that server.
+    """
 
     def __init__(self, per_second: float = _PER_SECOND, burst: float = _BURST) -> None:
         self._per_second = per_second
@@ -38,7 +36,7 @@ class Pace:
         self._stamp = time.monotonic()
 
     def allows(self) -> bool:
-        """Count one message, unless there have been too many."""
+        """Count one message; False if there have been too many."""
         if self._left < 1:
             now = time.monotonic()
             self._left = min(self._burst, self._left + (now - self._stamp) * self._per_second)
@@ -48,61 +46,61 @@ class Pace:
         self._left -= 1
         return True
 
-    async def keep(self) -> None:
+    async def wait(self) -> None:
         """Count one message; wait if there have been too many."""
-        while not self.allows():  # noqa: ASYNC110 - what is waited for is the clock
+        while not self.allows():  # noqa: ASYNC110 - it waits for time to pass, not for an event
             await asyncio.sleep((1 - self._left) / self._per_second)
 
 
-Take: TypeAlias = Callable[[bytes], bool]
-"""Says whether a line was for it."""
+TakeLine: TypeAlias = Callable[[bytes], bool]
+"""Handles a line; False leaves it to the reader."""
 
 
-class Tap:
-    """Stands before a reader. Lines that come too fast are not looked at here: the reader takes its time with them."""
+class LineTap:
+    """Offers complete lines to a handler before the reader; beyond the rate limit all lines go to the reader."""
 
-    def __init__(self, reader: asyncio.StreamReader, take: Take) -> None:
+    def __init__(self, reader: asyncio.StreamReader, take: TakeLine) -> None:
         self._reader = reader
         self._take = take
-        self._pace = Pace()
-        self._amid = False
-        """The reader holds the beginning of a line, so the rest is its as well."""
+        self._rate_limit = RateLimit()
+        self._mid_line = False
+        """Whether the reader has the beginning of a line, so that the rest must follow it."""
 
     def feed(self, data: bytes) -> None:
-        """Offer the lines that are whole; everything else goes to the reader as it came."""
-        if self._amid or not data.endswith(b"\n"):
+        """Offer complete lines; everything else goes to the reader unchanged."""
+        if self._mid_line or not data.endswith(b"\n"):
             self._reader.feed_data(data)
-            self._amid = not data.endswith(b"\n")
+            self._mid_line = not data.endswith(b"\n")
             return
         for line in data.splitlines(keepends=True) if data.count(b"\n") > 1 else (data,):
-            if not (self._pace.allows() and self._taken(line)):
+            if not (self._rate_limit.allows() and self._offer(line)):
                 self._reader.feed_data(line)
 
-    def _taken(self, line: bytes) -> bool:
+    def _offer(self, line: bytes) -> bool:
         try:
             return self._take(line)
-        except ValueError:  # no JSON: the reader knows what to make of it
+        except ValueError:  # not JSON: the reader reports it
             return False
 
 
 class TappedPipe(asyncio.StreamReaderProtocol):
-    """Our own input, tapped."""
+    """The protocol of our own standard input, with a tap."""
 
-    def __init__(self, reader: asyncio.StreamReader, take: Take) -> None:
+    def __init__(self, reader: asyncio.StreamReader, take: TakeLine) -> None:
         super().__init__(reader)
-        self._tap = Tap(reader, take)
+        self._tap = LineTap(reader, take)
 
     def data_received(self, data: bytes) -> None:
         self._tap.feed(data)
 
 
 class TappedProcess(SubprocessStreamProtocol):
-    """A child whose output is tapped."""
+    """The protocol of a child process, with a tap on its output."""
 
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, take: Take) -> None:
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, take: TakeLine) -> None:
         super().__init__(limit=limit, loop=loop)
         self._take = take
-        self._tap: Tap | None = None
+        self._tap: LineTap | None = None
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if fd != 1 or isinstance(data, str):
@@ -110,19 +108,19 @@ class TappedProcess(SubprocessStreamProtocol):
             return
         if self._tap is None:
             reader: asyncio.StreamReader = self.stdout  # type: ignore[assignment] - made with the pipe
-            self._tap = Tap(reader, self._take)
+            self._tap = LineTap(reader, self._take)
         self._tap.feed(data)
 
 
 _GRACE_SECONDS = 2.0
-_LAST_WORDS = 2_000
+_STDERR_TAIL_BYTES = 2_000
 
 
 class _Stream:
-    """What the SDK wants of a stream beside `receive` or `send`."""
+    """The parts of the SDK's stream interface besides `receive` and `send`."""
 
     async def aclose(self) -> None:
-        """Nothing to let go: the process is ended by whoever started it."""
+        """Do nothing: the process is ended by its owner."""
 
     async def __aenter__(self) -> "_Stream":
         return self
@@ -134,15 +132,15 @@ class _Stream:
 
 
 class LineReader(_Stream):
-    """Messages from a pipe, one a line. What is no message is passed over; what `take` takes never gets further."""
+    """Messages from a pipe, one per line. Lines that are not messages, or that `take` handles, are skipped."""
 
-    def __init__(self, reader: asyncio.StreamReader, take: Take | None = None) -> None:
+    def __init__(self, reader: asyncio.StreamReader, take: TakeLine | None = None) -> None:
         self._reader = reader
         self._take = take
-        self._pace = Pace()
+        self._rate_limit = RateLimit()
         self.ended = asyncio.Event()
         self.reason = ""
-        """Why the reading ended, where it was not the other side's wish."""
+        """Why reading ended, if it was an error."""
 
     def __aiter__(self) -> "LineReader":
         return self
@@ -156,15 +154,15 @@ class LineReader(_Stream):
     async def receive(self) -> SessionMessage | Exception:
         while True:
             line = await self._line()
-            await self._pace.keep()
+            await self._rate_limit.wait()
             if line.isspace():
                 continue
             try:
                 if self._take is not None and self._take(line):
                     continue
                 return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:  # a server that prints to its output is common, and no reason to give up on it
-                self.reason = f"it wrote a line that is no message: {line[:200]!r}"
+            except ValueError:  # servers that print to their output are common; the line is skipped
+                self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
 
     async def _line(self) -> bytes:
         try:
@@ -181,7 +179,7 @@ class LineReader(_Stream):
 
 
 class LineWriter(_Stream):
-    """Messages into a pipe, one a line."""
+    """Messages into a pipe, one per line."""
 
     def __init__(self, writer: asyncio.StreamWriter, sent: Callable[[SessionMessage], None] | None = None) -> None:
         self._writer = writer
@@ -199,58 +197,58 @@ class LineWriter(_Stream):
 
 
 class ServerProcess:
-    """A started server; `lost` is set when it has no more to say."""
+    """A server process; `lost` is set when its output ends."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self.lost: asyncio.Event = asyncio.Event()
-        self.lane: Lane | None = None
-        self._last_words = bytearray()
+        self.fast_path: FastPath | None = None
+        self._stderr_tail = bytearray()
         self._reader: LineReader | None = None
         self._code: int | None = None
         self.ended = False
-        """It ended by itself, before anybody told it to."""
-        self._told = False
+        """Whether the process ended by itself."""
+        self._stopping = False
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
-        """Start the server and lend its pipes; leaving, also by cancellation, ends it and all it started."""
+        """Start the server and lend its pipes; leaving, also by cancellation, ends it and its whole process group."""
         process = await self._start()
-        hearing = asyncio.create_task(self._hear(process))
+        collecting = asyncio.create_task(self._collect_stderr(process))
         assert process.stdout is not None and process.stdin is not None
-        self.lane = Lane(process.stdin)
-        self._reader = LineReader(process.stdout, self._taken)
+        self.fast_path = FastPath(process.stdin)
+        self._reader = LineReader(process.stdout, self._offer)
         self.lost = self._reader.ended
         try:
-            yield self._reader, LineWriter(process.stdin, self._overheard)
+            yield self._reader, LineWriter(process.stdin, self._note_meta)
         finally:
             self.ended = self._reader.ended.is_set() and not self._reader.reason
-            self._told = not self.ended
-            self.lane.close()
+            self._stopping = not self.ended
+            self.fast_path.close()
             ending = asyncio.create_task(_end(process))
             try:
                 await asyncio.shield(ending)
             finally:
-                if not ending.done():  # cancelled meanwhile: no more patience
+                if not ending.done():  # cancelled meanwhile: kill at once
                     _kill(process)
-                hearing.cancel()
+                collecting.cancel()
                 self._code = process.returncode
 
-    def _taken(self, line: bytes) -> bool:
-        return self.lane is not None and self.lane.busy and self.lane.take(from_json(line))
+    def _offer(self, line: bytes) -> bool:
+        return self.fast_path is not None and self.fast_path.busy and self.fast_path.take(from_json(line))
 
-    def _overheard(self, item: SessionMessage) -> None:
-        """Learn from a request of the SDK's what has to be sent along with each."""
+    def _note_meta(self, item: SessionMessage) -> None:
+        """Copy the `_meta` of the SDK's requests, which the fast path must send too."""
         message = item.message
-        if self.lane is not None and isinstance(message, types.JSONRPCRequest) and message.params:
+        if self.fast_path is not None and isinstance(message, types.JSONRPCRequest) and message.params:
             meta: dict[str, Any] = message.params.get("_meta") or {}
-            self.lane.meta = {key: value for key, value in meta.items() if key != "progressToken"}
+            self.fast_path.meta = {key: value for key, value in meta.items() if key != "progressToken"}
 
     async def _start(self) -> Process:
-        """As `create_subprocess_exec` does it, with its output tapped."""
+        """Start the process like `create_subprocess_exec`, with a tap on its output."""
         config, loop = self._config, asyncio.get_running_loop()
         transport, protocol = await loop.subprocess_exec(
-            lambda: TappedProcess(config.message_bytes, loop, self._taken),
+            lambda: TappedProcess(config.message_bytes, loop, self._offer),
             config.command,
             *config.args,
             cwd=config.cwd or None,
@@ -262,26 +260,26 @@ class ServerProcess:
         )
         return Process(transport, protocol, loop)
 
-    async def _hear(self, process: Process) -> None:
-        """Keep the end of what it says beside the protocol: that is where it tells why it fails."""
+    async def _collect_stderr(self, process: Process) -> None:
+        """Keep the end of the error output, which often holds the cause of a failure."""
         assert process.stderr is not None
         while chunk := await process.stderr.read(1 << 16):
-            if not self._told:  # what it says of being ended is no reason
-                self._last_words += chunk
-                del self._last_words[:-_LAST_WORDS]
+            if not self._stopping:  # output caused by our shutdown explains nothing
+                self._stderr_tail += chunk
+                del self._stderr_tail[:-_STDERR_TAIL_BYTES]
 
     @property
     def log(self) -> str:
-        """The end of what it wrote beside the protocol."""
-        return self._last_words.decode("utf-8", "replace").strip()
+        """The end of its error output."""
+        return self._stderr_tail.decode("utf-8", "replace").strip()
 
     def explain(self) -> str:
-        """Why it is gone, as far as anybody knows."""
-        words = self.log.splitlines()
+        """Describe why the process is gone."""
+        lines = self.log.splitlines()
         reasons = [
             self._reader.reason if self._reader else "",
             self._ending(),
-            f"it said: {words[-1][:300]}" if words else "",
+            f"its last output: {lines[-1][:300]}" if lines else "",
         ]
         return "; ".join(filter(None, reasons))
 
@@ -292,7 +290,7 @@ class ServerProcess:
 
 
 async def _end(process: Process) -> None:
-    """Close its input, wait, ask, wait, kill: its whole group, for servers that are started by a script."""
+    """Close its input, then terminate, then kill its whole process group: servers are often started by a script."""
     if process.stdin is not None:
         process.stdin.close()
     draining = asyncio.create_task(_drain(process.stdout))
@@ -310,7 +308,7 @@ async def _end(process: Process) -> None:
 
 
 async def _drain(stream: asyncio.StreamReader | None) -> None:
-    """A server that is stuck writing cannot notice that it should end."""
+    """Read the rest of the output: a server blocked on writing would not notice that its input is closed."""
     with suppress(OSError):
         while stream is not None and await stream.read(1 << 16):
             pass
@@ -326,7 +324,7 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 def _close(process: Process) -> None:
-    """A descendant that fled its group may hold the pipes open; we do not wait for it."""
+    """Close our ends of the pipes: a descendant outside the process group may hold the others open."""
     transport = getattr(process, "_transport", None)
     if transport is not None:
         with suppress(ProcessLookupError):

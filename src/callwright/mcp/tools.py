@@ -1,4 +1,4 @@
-"""A server's tools, resources and prompts as tools of ours."""
+"""Tools that run in a server: its tools, resources, prompts and sign-in."""
 
 import asyncio
 import time
@@ -16,36 +16,36 @@ from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
 from callwright.mcp.session import Offered, resources_of
-from callwright.mcp.translate import claims_of, contents_of, described, messages_of, output_of, spec_of
+from callwright.mcp.translate import claims_of, clean_description, contents_of, messages_of, output_of, spec_of
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
-_MOST_ROUNDS = 10
+_MAX_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05
 _READS = types.ToolAnnotations(read_only_hint=True)
 
 
 class RemoteTool(SchemaTool):
-    """A tool that runs in a server. Its arguments are checked here first, against the server's own schema."""
+    """A tool that runs in a server. Its arguments are validated here first, against the server's own schema."""
 
     def __init__(self, offered: Offered, name: str, connection: Connection, answerer: str) -> None:
         super().__init__(spec_of(offered.tool, name, connection.config), self._call)
         self.digest = offered.digest
         self.claimed = claims_of(offered.tool.annotations, trusted=True)
-        """What the server says of it, whether or not that is believed."""
+        """The server's annotations, whether or not the server is trusted."""
         self.held = False
-        """The server changed it after it was accepted; nobody has looked at it since."""
+        """Whether the server changed it after it was accepted, and the user has not reviewed it since."""
         self._tool = offered.tool.name
         self._connection = connection
         self._answerer = answerer
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
-        """Bind, unless a person has to look at the tool or sign in to its server first."""
+        """Bind, unless the user has to review the tool or sign in to its server first."""
         self._connection.check()
         if self.held:
             raise Denied(
                 f"the MCP server {self._connection.config.name} changed {self.spec.name} after it was accepted;"
-                " a person has to look at it and accept it again before it can be called"
+                " the user has to review and accept it again before it can be called"
             )
         return super().bind(arguments)
 
@@ -53,23 +53,23 @@ class RemoteTool(SchemaTool):
         self._refuse_if_changed()
         async with self._connection.session(context) as client:
             try:
-                result = await self._rounds(client, arguments, context)
+                result = await self._send_call(client, arguments, context)
             except MCPError as error:
-                result = await self._again(error, client, arguments, context)
+                result = await self._retry_refused(error, client, arguments, context)
         self._verify(result)
         return output_of(result)
 
     def _refuse_if_changed(self) -> None:
-        """What was shown to the model and judged by the policies is what runs, or nothing does."""
+        """Raise `Denied` if the tool is no longer the one that the model saw and the policies judged."""
         listing = self._connection.listing
         now = listing.tools.get(self._tool) if listing is not None else None
         if listing is not None and (now is None or now.digest != self.digest):
             how = "withdrew" if now is None else "changed"
-            raise Denied(f"the server {how} {self.spec.name} since it was shown to you; look at your tools again")
+            raise Denied(f"the server {how} {self.spec.name} since it was shown to you; check your list of tools again")
 
-    async def _rounds(self, client: Client, arguments: dict[str, Any], context: ToolContext) -> types.CallToolResult:
-        """Call, and answer what the server wants to know before it goes on, until it has a result."""
-        report = _Progress(context)
+    async def _send_call(self, client: Client, arguments: dict[str, Any], context: ToolContext) -> types.CallToolResult:
+        """Send the call, and answer the server's questions until it has a result."""
+        report = _ProgressThrottle(context)
 
         async def send(given: types.InputResponses | None, state: str | None) -> Any:
             params = types.CallToolRequestParams(
@@ -77,28 +77,28 @@ class RemoteTool(SchemaTool):
             )
             return await self._connection.call(client, params, report)
 
-        return await answered(send, self._connection, context)
+        return await send_until_answered(send, self._connection, context)
 
-    async def _again(
+    async def _retry_refused(
         self, error: MCPError, client: Client, arguments: dict[str, Any], context: ToolContext
     ) -> types.CallToolResult:
-        """Two refusals have a remedy: our picture of the tool is old, or somebody must visit an address first."""
+        """Handle two errors with a remedy: an outdated tool definition, or a URL that the user must visit first."""
         if error.code == types.HEADER_MISMATCH:
-            await self._connection.refreshed()
+            await self._connection.refresh()
             self._refuse_if_changed()
-            return await self._rounds(client, arguments, context)
+            return await self._send_call(client, arguments, context)
         if error.code != types.URL_ELICITATION_REQUIRED:
             raise error
         wanted = types.ElicitationRequiredErrorData.model_validate(error.data)
         for elicitation in wanted.elicitations:
             reply = await ask_person(elicitation, context, self._answerer)
             if reply.action != "accept":
-                raise ToolFailed(f"{error.message}: somebody must visit {elicitation.url} first")
-        return await self._rounds(client, arguments, context)
+                raise ToolFailed(f"{error.message}: the user must visit {elicitation.url} first")
+        return await self._send_call(client, arguments, context)
 
     @cached_property
-    def _promised(self) -> Any:
-        """Checks structured results, where the server says what they look like."""
+    def _output_validator(self) -> Any:
+        """The validator of structured results; None where the server declares no output schema."""
         import jsonschema_rs
 
         if self.spec.output_schema is None:
@@ -107,52 +107,52 @@ class RemoteTool(SchemaTool):
             return jsonschema_rs.validator_for(thaw(self.spec.output_schema), retriever=_retrieve_nothing)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             reason = str(error).splitlines()[0]
-            raise ToolFailed(f"its output schema is no JSON Schema: {reason}") from error
+            raise ToolFailed(f"its output schema is not a valid JSON Schema: {reason}") from error
 
     def _verify(self, result: types.CallToolResult) -> None:
-        """A result that breaks the server's own promise is not passed on as if it kept it."""
-        if result.is_error or self._promised is None:
+        """Raise `ToolFailed` for a result that does not match the server's own output schema."""
+        if result.is_error or self._output_validator is None:
             return
         if result.structured_content is None and "structured_content" not in result.model_fields_set:
-            raise ToolFailed("the server promised structured content and sent none")
-        for error in self._promised.iter_errors(result.structured_content):
-            raise ToolFailed(f"the server sent a result that breaks its own schema: {str(error.message)[:300]}")
+            raise ToolFailed("the server declares structured content and sent none")
+        for error in self._output_validator.iter_errors(result.structured_content):
+            raise ToolFailed(f"the server sent a result that does not match its own schema: {str(error.message)[:300]}")
 
 
 def _retrieve_nothing(uri: str) -> Any:
-    raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere")
+    raise ValueError(f"cannot resolve the reference {uri}: schemas are not fetched")
 
 
-async def answered(
+async def send_until_answered(
     send: Callable[[types.InputResponses | None, str | None], Awaitable[Any]],
     connection: Connection,
     context: ToolContext,
 ) -> Any:
-    """Repeat a request with what the server asked for, until it stops asking."""
+    """Repeat a request with the answers the server asks for, until it returns a result."""
     result = await send(None, None)
-    for number in range(_MOST_ROUNDS):
+    for number in range(_MAX_ROUNDS):
         if not isinstance(result, types.InputRequiredResult):
             return result
         given = None
         if result.input_requests:
             given = await connection.responses(result.input_requests, context)
         else:
-            await asyncio.sleep(min(0.05 * 2**number, 1.0))
+            await asyncio.sleep(min(0.05 * 2**number, 1.0))  # it asks only to be called again, so back off
         result = await send(given, result.request_state)
     if isinstance(result, types.InputRequiredResult):
-        raise ToolFailed(f"{connection.config.name} asked for input more than {_MOST_ROUNDS} times")
+        raise ToolFailed(f"{connection.config.name} asked for input more than {_MAX_ROUNDS} times")
     return result
 
 
-class _Progress:
-    """Passes progress on, a few times a second at most: a server must not drown whoever watches."""
+class _ProgressThrottle:
+    """Passes progress on at a limited rate, so that a server cannot flood the observers."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
         self._next = 0.0
 
-    async def reported(self, progress: float, total: float | None, message: str | None) -> None:
-        """The same, as the SDK wants it."""
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        """Report progress as the SDK's callback."""
         self(progress, total, message)
 
     def __call__(self, progress: float, total: float | None, message: str | None) -> None:
@@ -160,15 +160,15 @@ class _Progress:
         if now < self._next and progress != total:
             return
         self._next = now + _PROGRESS_SECONDS
-        said: dict[str, Json] = {"progress": progress}
-        said |= {} if total is None else {"total": total}
-        self._context.report(said | ({} if message is None else {"message": message}))
+        fields: dict[str, Json] = {"progress": progress}
+        fields |= {} if total is None else {"total": total}
+        self._context.report(fields | ({} if message is None else {"message": message}))
 
 
 def resource_tools(names: Mapping[str, str], connection: Connection) -> list[SchemaTool]:
-    """`list_resources` and `read_resource`, for a server that has something to read."""
+    """Create `list_resources` and `read_resource` for a server with resources."""
 
-    async def listed(arguments: dict[str, Any], context: ToolContext) -> object:
+    async def list_resources(arguments: dict[str, Any], context: ToolContext) -> object:
         async with connection.session(context) as client:
             return await resources_of(client)
 
@@ -180,20 +180,26 @@ def resource_tools(names: Mapping[str, str], connection: Connection) -> list[Sch
                     arguments["uri"], input_responses=given, request_state=state, allow_input_required=True
                 )
 
-            return contents_of((await answered(send, connection, context)).contents)
+            return contents_of((await send_until_answered(send, connection, context)).contents)
 
     server = connection.config.name
     uri = {"uri": {"type": "string", "description": "As list_resources gives it, or made from one of its templates."}}
     return [
-        _served(
-            names["list_resources"], f"List what can be read from the MCP server {server}.", {}, connection, listed
+        _make_server_tool(
+            names["list_resources"],
+            f"List what can be read from the MCP server {server}.",
+            {},
+            connection,
+            list_resources,
         ),
-        _served(names["read_resource"], f"Read a resource of the MCP server {server}.", uri, connection, read),
+        _make_server_tool(
+            names["read_resource"], f"Read a resource of the MCP server {server}.", uri, connection, read
+        ),
     ]
 
 
 def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, ...]) -> SchemaTool:
-    """`get_prompt`, for a server that has some."""
+    """Create `get_prompt` for a server with prompts."""
 
     async def get(arguments: dict[str, Any], context: ToolContext) -> Output:
         async with connection.session(context) as client:
@@ -207,15 +213,15 @@ def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, 
                     allow_input_required=True,
                 )
 
-            return messages_of(await answered(send, connection, context))
+            return messages_of(await send_until_answered(send, connection, context))
 
     known = "; ".join(_prompt_line(prompt) for prompt in prompts)
-    about = described(f"Get a prompt the MCP server {connection.config.name} has prepared: {known}", "")
+    about = clean_description(f"Get a prompt the MCP server {connection.config.name} has prepared: {known}", "")
     properties: dict[str, Json] = {
         "name": {"type": "string", "enum": [prompt.name for prompt in prompts]},
         "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
     }
-    return _served(name, about, properties, connection, get, required=("name",))
+    return _make_server_tool(name, about, properties, connection, get, required=("name",))
 
 
 def _prompt_line(prompt: types.Prompt) -> str:
@@ -223,7 +229,7 @@ def _prompt_line(prompt: types.Prompt) -> str:
     return f"{prompt.name}({takes}){f': {prompt.description}' if prompt.description else ''}"
 
 
-def _served(
+def _make_server_tool(
     name: str,
     description: str,
     properties: JsonObject,
@@ -249,13 +255,13 @@ def _served(
 
 
 class SignInTool(SchemaTool):
-    """Stands in for the tools of a server that nobody has signed in to yet."""
+    """Replaces the tools of a server until the user has signed in."""
 
     def __init__(self, name: str, connection: Connection) -> None:
         config = connection.config
         about = f"Sign in to the MCP server {config.name}; its tools can be used after that."
         group = f"mcp:{config.name}"
-        super().__init__(ToolSpec(name, about, {"type": "object"}, group=group, origin=group), _signed_in)
+        super().__init__(ToolSpec(name, about, {"type": "object"}, group=group, origin=group), _confirm_sign_in)
         self._connection = connection
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
@@ -263,5 +269,5 @@ class SignInTool(SchemaTool):
         return super().bind(arguments)
 
 
-async def _signed_in(arguments: dict[str, Any]) -> str:
+async def _confirm_sign_in(arguments: dict[str, Any]) -> str:
     return "signed in; the server's tools are in your list from the next turn on"

@@ -1,7 +1,4 @@
-"""One call on its way through the executor, which may stop to ask. It waits between two requests of a client.
-
-Progress of a call, passed on to the client that made it, in order and before the result.
-"""
+"""Calls that may stop to ask the client, and wait between two of its requests; and the progress of calls."""
 
 import asyncio
 import secrets
@@ -16,39 +13,39 @@ import mcp_types as types
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.events import CallProgressed, Event
-from callwright.serve.clients import Asking, Caller
+from callwright.serve.clients import Asker, Caller
 
 Found = TypeVar("Found")
 
-_MOST_WAITING = 256
+_MAX_SUSPENDED = 256
 _WAIT_SECONDS = 900.0
 
 
-class Conversation(Generic[Found]):
-    """A call that runs until it is done or has a question; with the answers it goes on."""
+class SuspendableCall(Generic[Found]):
+    """A call that runs until it is done or has a question, and continues with the answers."""
 
-    def __init__(self, about: object, run: Callable[[Asking], Awaitable[Found]]) -> None:
+    def __init__(self, about: object, run: Callable[[Asker], Awaitable[Found]]) -> None:
         self.about = about
-        """What was called, with what: an answer for another call is no answer."""
+        """The client, tool and arguments; only a request for the same may resume the call."""
         self.questions: tuple[Question, ...] = ()
         self.requests: types.InputRequests = {}
-        """What a tool itself wants of the client."""
+        """Requests of the tool itself to the client."""
         self._turn: asyncio.Lock | None = None
         self._reply: asyncio.Future[Any] | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._ready: asyncio.Future[None] | None = None
         self._task = asyncio.ensure_future(run(self))
-        self._task.add_done_callback(self._tell)
+        self._task.add_done_callback(self._signal_ready)
 
-    async def people(self, questions: Sequence[Question]) -> Answers:
-        """Wait for what people say."""
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """Wait for the user's answers."""
         return await self._ask(tuple(questions), {})
 
-    async def client(self, requests: types.InputRequests) -> types.InputResponses:
-        """Wait for what the client gives; what it leaves out is no answer."""
+    async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
+        """Wait for the client's responses; a missing one fails the call."""
         given: Mapping[str, object] = await self._ask((), requests)
         missing = [key for key in requests if key not in given]
         if missing:
-            raise ToolFailed(f"the client came back without {', '.join(missing)}")
+            raise ToolFailed(f"the client resumed the call without {', '.join(missing)}")
         return cast("types.InputResponses", {key: given[key] for key in requests})
 
     async def _ask(self, questions: tuple[Question, ...], requests: types.InputRequests) -> Any:
@@ -56,84 +53,84 @@ class Conversation(Generic[Found]):
         async with self._turn:  # tools that call tools may ask two things at once
             self._reply = asyncio.get_running_loop().create_future()
             self.questions, self.requests = questions, requests
-            self._tell(self._reply)
+            self._signal_ready(self._reply)
             return await self._reply
 
-    def _tell(self, about: object) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+    def _signal_ready(self, about: object) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
 
     @property
     def result(self) -> Found:
-        """What came of it, once it is done."""
+        """The result of the finished call."""
         return self._task.result()
 
     async def step(self) -> bool:
-        """Wait until it is done; False: there are questions to be answered first."""
+        """Wait until the call is done; False if it has questions first."""
         if not self._task.done() and not self.questions and not self.requests:
-            self._news = asyncio.get_running_loop().create_future()
+            self._ready = asyncio.get_running_loop().create_future()
             try:
-                await self._news
+                await self._ready
             except asyncio.CancelledError:
                 await self.stop()
                 raise
         return self._task.done()
 
     def answer(self, answers: Answers | Mapping[str, object]) -> None:
-        """Let it go on, with answers to its questions or with what the client gave for its requests."""
+        """Continue with the answers to its questions or the responses to its requests."""
         self.questions, self.requests = (), {}
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(answers)
 
     async def stop(self) -> None:
-        """End the call; it learns of it as of any cancellation."""
+        """Cancel the call and wait for its end."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-class Waiting:
-    """Conversations whose client has been asked something and may come back. The longest ago is given up first."""
+class SuspendedCalls:
+    """Calls that wait for the answers of their client. The oldest is cancelled first."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, Conversation[Any]]] = {}
+        self._calls: dict[str, tuple[float, SuspendableCall[Any]]] = {}
 
-    async def keep(self, conversation: Conversation[Any]) -> str:
-        """Put one aside; returns the word to take it up again with."""
+    async def keep(self, call: SuspendableCall[Any]) -> str:
+        """Store a call; returns the token to resume it with."""
         now = time.monotonic()
-        stale = [key for key, (stamp, _) in self._kept.items() if now - stamp > _WAIT_SECONDS]
-        if len(self._kept) - len(stale) >= _MOST_WAITING:
-            stale.append(next(key for key in self._kept if key not in stale))
+        stale = [key for key, (stamp, _) in self._calls.items() if now - stamp > _WAIT_SECONDS]
+        if len(self._calls) - len(stale) >= _MAX_SUSPENDED:
+            stale.append(next(key for key in self._calls if key not in stale))
         for key in stale:
-            await self._kept.pop(key)[1].stop()
+            await self._calls.pop(key)[1].stop()
         token = secrets.token_urlsafe(24)
-        self._kept[token] = (now, conversation)
+        self._calls[token] = (now, call)
         return token
 
-    def take(self, token: str, about: object) -> Conversation[Any] | None:
-        """The conversation put aside under this word, once, and only for the same call."""
-        kept = self._kept.get(token)
+    def take(self, token: str, about: object) -> SuspendableCall[Any] | None:
+        """Return the call stored under this token, once, and only for the same request."""
+        kept = self._calls.get(token)
         if kept is None or kept[1].about != about:
             return None
-        del self._kept[token]
+        del self._calls[token]
         return kept[1]
 
     async def stop(self) -> None:
-        """Give all of them up."""
-        kept = [conversation for _, conversation in self._kept.values()]
-        self._kept.clear()
-        for conversation in kept:
-            await conversation.stop()
+        """Cancel all of them."""
+        kept = [call for _, call in self._calls.values()]
+        self._calls.clear()
+        for call in kept:
+            await call.stop()
 
 
-_MOST_QUEUED = 256
+_MAX_QUEUED = 256
 
 
 class ProgressPump:
-    """Takes a turn's events, which come without waiting, and sends what is progress, which has to wait."""
+    """Sends the progress of a call to its client: events arrive synchronously, sending must be awaited."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._queue: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MOST_QUEUED)
+        self._queue: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MAX_QUEUED)
         self._count = 0
         self._sending: asyncio.Task[None] | None = None
 
@@ -156,10 +153,10 @@ class ProgressPump:
             self._sending = asyncio.create_task(self._send())
 
     def _read(self, progress: object) -> tuple[float, float | None, str | None]:
-        """Numbers as they are; anything else is a message, numbered."""
+        """Return numeric progress unchanged; anything else becomes a numbered message."""
         if isinstance(progress, Mapping):
-            said = cast("Mapping[str, Any]", progress)
-            done, total, message = said.get("progress"), said.get("total"), said.get("message")
+            fields = cast("Mapping[str, Any]", progress)
+            done, total, message = fields.get("progress"), fields.get("total"), fields.get("message")
             if isinstance(done, (int, float)):
                 return (
                     done,

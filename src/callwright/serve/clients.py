@@ -1,9 +1,4 @@
-"""Who makes a call, as the gateway sees them: what they can be asked, and how.
-
-The client a call came from, for tools that want more of it than the call: its log, its model, its folders.
-
-Clients are told when the list of tools changes, each as its version of the protocol has it.
-"""
+"""MCP clients of the gateway: the caller of a tool, what tools may request of it, and notices of list changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -28,7 +23,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.json import Json
 
 Context = ServerRequestContext[Any, Any]
-LEVELS: tuple[types.LoggingLevel, ...] = (
+LOG_LEVELS: tuple[types.LoggingLevel, ...] = (
     "debug",
     "info",
     "notice",
@@ -41,8 +36,8 @@ LEVELS: tuple[types.LoggingLevel, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a client wants called; with a state it goes on with a call that it was asked something about."""
+class CallRequest:
+    """A client's request to call a tool; with a state it resumes a suspended call."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -50,64 +45,64 @@ class Wanted:
     responses: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
-def wanted(params: types.CallToolRequestParams) -> Wanted:
-    """Read a request of the SDK's."""
-    return Wanted(params.name, params.arguments or {}, params.request_state, params.input_responses or {})
+def read_request(params: types.CallToolRequestParams) -> CallRequest:
+    """Convert the SDK's request."""
+    return CallRequest(params.name, params.arguments or {}, params.request_state, params.input_responses or {})
 
 
 class Caller(Protocol):
-    """A client in the middle of a call."""
+    """A client during one of its calls."""
 
     @property
     def key(self) -> str:
-        """Which client this is: its session, or where the protocol has none, who it says it is and what it knows."""
+        """Identifies the client: its session, or without sessions a hash of its name, machine and credentials."""
         ...
 
     @property
     def modern(self) -> bool:
-        """Whether the client is answered with questions (2026-07-28), not asked them during the call."""
+        """Whether questions are returned as results (2026-07-28) instead of being asked during the call."""
         ...
 
     @property
-    def watches(self) -> bool:
-        """Whether it wants to hear of progress."""
+    def wants_progress(self) -> bool:
+        """Whether it requested progress."""
         ...
 
     @property
     def reachable(self) -> bool:
-        """Whether it can be asked something now."""
+        """Whether requests can be sent to it now."""
         ...
 
     @property
-    def answers(self) -> bool:
-        """Whether it says that it can be asked anything at all."""
+    def can_answer(self) -> bool:
+        """Whether it declares any capability to answer requests."""
         ...
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
-        """What it says it can do."""
+        """The capabilities it declares."""
         ...
 
     @property
-    def least(self) -> str | None:
-        """The least grave thing it wants in its log; None: nothing."""
+    def log_level(self) -> str | None:
+        """The lowest log level it requested; None for no log messages."""
         ...
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call is."""
+        """Send progress."""
         ...
 
     async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
-        """Write into its log."""
+        """Send a log message."""
         ...
 
     async def send(self, request: types.InputRequest) -> types.InputResponse:
-        """Ask it something in the middle of the call."""
+        """Send a request in the middle of the call."""
         ...
 
 
 class ContextCaller:
-    """A client that came through the SDK."""
+    """A client connected through the SDK."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -115,15 +110,15 @@ class ContextCaller:
         headers: Mapping[str, str] = getattr(context.request, "headers", {})
         self.key = headers.get("mcp-session-id", "")
         if self.modern and headers and not self.key:
-            self.key = _sessionless(context, headers)
-        self.watches = bool(context.meta)
+            self.key = _sessionless_key(context, headers)
+        self.wants_progress = bool(context.meta)
 
     @property
     def reachable(self) -> bool:
         return self._context.session.can_send_request
 
     @property
-    def answers(self) -> bool:
+    def can_answer(self) -> bool:
         can = self.capabilities
         return can is not None and any((can.elicitation, can.sampling, can.roots))
 
@@ -132,8 +127,8 @@ class ContextCaller:
         return self._context.session.client_capabilities
 
     @property
-    def least(self) -> str | None:
-        return least_level(self._context.meta or {}, modern=self.modern)
+    def log_level(self) -> str | None:
+        return requested_log_level(self._context.meta or {}, modern=self.modern)
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         await self._context.session.report_progress(done, total, message)
@@ -155,94 +150,100 @@ class ContextCaller:
         return await self._context.session.send_request(request, kind, metadata=about)
 
 
-def least_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
-    """What a request says about logging; since 2026-07-28 who does not say how much wants none."""
-    said: object = meta.get(LOG_LEVEL_META_KEY) if modern else LEVELS[0]
-    return said if isinstance(said, str) and said in LEVELS else None
+def requested_log_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
+    """Return the log level of a request; since 2026-07-28 a request without one gets no log messages."""
+    level: object = meta.get(LOG_LEVEL_META_KEY) if modern else LOG_LEVELS[0]
+    return level if isinstance(level, str) and level in LOG_LEVELS else None
 
 
-def _sessionless(context: Context, headers: Mapping[str, str]) -> str:
-    """Tells clients apart that keep no session, so that what one has found is not in another's list.
+def _sessionless_key(context: Context, headers: Mapping[str, str]) -> str:
+    """Tell clients without sessions apart, so that tools one has searched for are not in another's list.
 
-    By machine, name and credentials: two that have all three in common share, which costs them a longer list.
+    By machine, name and credentials: two clients with all three in common share a list, which only makes it longer.
     """
     address = getattr(context.request, "client", None)
     known = (context.meta or {}).get(CLIENT_INFO_META_KEY)
-    said = repr((address[0] if address else "", known, headers.get("authorization"), headers.get("user-agent")))
-    return sha256(said.encode()).hexdigest()[:32]
+    identity = repr((address[0] if address else "", known, headers.get("authorization"), headers.get("user-agent")))
+    return sha256(identity.encode()).hexdigest()[:32]
 
 
 _CALLING: ContextVar["CallingClient | None"] = ContextVar("calling_client", default=None)
 
 
-class Asking(Protocol):
-    """How the questions of one call reach whoever answers them."""
+class Asker(Protocol):
+    """Puts the questions of one call to the client and its user."""
 
-    async def people(self, questions: Sequence[Question]) -> Answers:
-        """Put our questions to the client's person."""
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """Put approval questions to the client's user."""
         ...
 
-    async def client(self, requests: types.InputRequests) -> types.InputResponses:
+    async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
         """Put a tool's own requests to the client, all at once."""
         ...
 
 
 class ClientLacks(ToolFailed):
-    """A tool needs something of its client that the client does not offer."""
+    """A tool needs a capability that its client does not have."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
-        super().__init__(f"this tool needs a client that offers {' and '.join(wanted)}, and this one does not")
+        super().__init__(f"this tool needs a client with {' and '.join(wanted)}, and this client has not declared it")
         self.wanted = tuple(wanted)
 
     def refusal(self) -> MCPError:
-        """As the protocol of 2026-07-28 says it."""
+        """Return the error of the protocol of 2026-07-28."""
         needed: dict[str, Any] = {name: {} for name in self.wanted}
         return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, self.message, {"requiredCapabilities": needed})
 
 
 class CallingClient:
-    """What a tool may want of the client that called it. What it cannot give is a failure of the call."""
+    """The client that called a tool. A request it cannot fulfil fails the call."""
 
-    def __init__(self, caller: Caller, asking: Asking, least: types.LoggingLevel = "debug") -> None:
+    def __init__(self, caller: Caller, asker: Asker, log_level: types.LoggingLevel = "debug") -> None:
         self._caller = caller
-        self._asking = asking
-        self._least = least
+        self._asker = asker
+        self._min_level = log_level
 
     async def log(self, data: Json, level: types.LoggingLevel = "info", logger: str | None = None) -> None:
-        """Write into the client's log, unless it wants to hear of graver things only."""
-        least = self._caller.least
-        if least is not None and LEVELS.index(level) >= max(map(LEVELS.index, (least, self._least))):
+        """Send a log message, unless the client requested a higher level."""
+        log_level = self._caller.log_level
+        if log_level is not None and LOG_LEVELS.index(level) >= max(
+            map(LOG_LEVELS.index, (log_level, self._min_level))
+        ):
             await self._caller.log(level, data, logger)
 
     async def request(self, requests: types.InputRequests) -> types.InputResponses:
-        """Ask the client for several things at once; the answers come under the same keys."""
+        """Send several requests at once; the responses have the same keys.
+
+        Raises:
+            ClientLacks: The client has not declared a capability for one of them.
+        """
         lacking = sorted({kind for kind in map(_kind, requests.values()) if not self.offers(kind)})
         if lacking:
             raise ClientLacks(lacking)
-        return await self._asking.client(requests)
+        return await self._asker.ask_client(requests)
 
     async def sample(self, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-        """Borrow the client's model for one message."""
+        """Have the client's model generate one message."""
         answer = (await self.request({"sample": types.CreateMessageRequest(params=params)}))["sample"]
         if not isinstance(answer, types.CreateMessageResult):
-            raise ToolFailed("the client did not lend its model")
+            raise ToolFailed("the client declined the sampling request")
         return answer
 
     async def roots(self) -> Sequence[types.Root]:
-        """The folders the client works in."""
+        """Return the folders the client works in."""
         answer = (await self.request({"roots": types.ListRootsRequest()}))["roots"]
         if not isinstance(answer, types.ListRootsResult):
-            raise ToolFailed("the client did not say which folders it works in")
+            raise ToolFailed("the client declined the request for its roots")
         return answer.roots
 
     def offers(self, kind: Literal["elicitation", "sampling", "roots"]) -> bool:
-        """Whether the client says it can be asked for this."""
+        """Whether the client declares this capability."""
         can = self._caller.capabilities
         return can is not None and getattr(can, kind) is not None
 
 
 def _kind(request: types.InputRequest) -> Literal["elicitation", "sampling", "roots"]:
-    """The capability a client needs for a request."""
+    """Return the capability a client needs for a request."""
     match request:
         case types.ElicitRequest():
             return "elicitation"
@@ -253,17 +254,17 @@ def _kind(request: types.InputRequest) -> Literal["elicitation", "sampling", "ro
 
 
 def calling_client() -> CallingClient | None:
-    """The client that called the tool which asks; None where no MCP client did."""
+    """Return the client that called the running tool; None where no MCP client did."""
     return _CALLING.get()
 
 
-def called_by(client: CallingClient) -> None:
-    """Let tools that run from here on know their client."""
+def set_calling_client(client: CallingClient) -> None:
+    """Set the client for the tools that run in this context."""
     _CALLING.set(client)
 
 
 def read_response(request: types.InputRequest, result: Mapping[str, Any]) -> types.InputResponse:
-    """A client's plain answer as what the request is answered with."""
+    """Convert a client's plain result to the response of a request."""
     match request:
         case types.ElicitRequest():
             return types.ElicitResult.model_validate(result, by_name=False)
@@ -277,8 +278,8 @@ _MOST_CLIENTS = 1024
 _SETTLE_SECONDS = 0.02
 
 
-class News:
-    """Who has seen a list hears that it is old. `bus` is where clients of 2026-07-28 subscribe."""
+class ListChangeNotifier:
+    """Notifies clients of changes to the list of tools. Clients of 2026-07-28 subscribe to `bus`."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -286,32 +287,32 @@ class News:
         self._changed = asyncio.Event()
 
     def remember(self, key: str, session: ServerSession) -> None:
-        """Tell this client of changes from now on."""
+        """Notify this client of changes from now on."""
         while len(self._sessions) >= _MOST_CLIENTS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[key] = session
 
-    def changed(self, change: object = None) -> None:
-        """Have everybody told soon."""
+    def notify(self, change: object = None) -> None:
+        """Notify all clients soon."""
         self._changed.set()
 
     @asynccontextmanager
-    async def told(self, source: object) -> AsyncGenerator[None, None]:
-        """Follow a registry's changes while this is open; a toolset that tells nobody of changes is not followed."""
+    async def follow(self, source: object) -> AsyncGenerator[None, None]:
+        """Follow a registry's changes while this is open; a toolset without `subscribe` is not followed."""
         subscribe: Callable[[Callable[[object], None]], object] | None = getattr(source, "subscribe", None)
-        leave = None if subscribe is None else subscribe(self.changed)
-        telling = asyncio.create_task(self._tell())
+        leave = None if subscribe is None else subscribe(self.notify)
+        sending = asyncio.create_task(self._send_notices())
         try:
             yield
         finally:
             if callable(leave):
                 leave()
-            telling.cancel()
+            sending.cancel()
 
-    async def _tell(self) -> None:
+    async def _send_notices(self) -> None:
         while True:
             await self._changed.wait()
-            await asyncio.sleep(_SETTLE_SECONDS)  # a server that brings a hundred tools is one change
+            await asyncio.sleep(_SETTLE_SECONDS)  # a server that adds a hundred tools causes one notice
             self._changed.clear()
             await self.bus.publish(ToolsListChanged())
             for key, session in list(self._sessions.items()):

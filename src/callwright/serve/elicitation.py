@@ -1,4 +1,4 @@
-"""Questions as forms that an MCP client shows to its person, and what the person made of them."""
+"""Approval questions as elicitation forms of an MCP client, and reading the user's answers."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ from callwright.registry.catalog import Catalog
 from callwright.serve.clients import Caller
 
 _YES, _NO = "yes", "no"
-# a field of its own, so that a client that accepts forms by itself has not said yes
+# an explicit field, so that a client that accepts forms automatically does not approve
 _FORM = {
     "type": "object",
     "properties": {"decision": {"type": "string", "enum": [_YES, _NO], "title": "Allow it?"}},
@@ -23,16 +23,16 @@ _FORM = {
 }
 
 
-class Directly:
-    """Asks a client in the middle of a call, where it can be asked then; else the answer is no."""
+class DirectAsker:
+    """Asks a client in the middle of a call; declines where that is not possible."""
 
     def __init__(self, caller: Caller, catalog: Catalog) -> None:
         self._caller = caller
         self._catalog = catalog
 
-    async def people(self, questions: Sequence[Question]) -> Answers:
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
         if not self._reachable or not askable(self._caller, questions, self._catalog):
-            return declined(questions)
+            return decline_all(questions)
         replies: dict[str, Reply] = {}
         for question in questions:
             result: object = types.ElicitResult(action="cancel")
@@ -41,9 +41,9 @@ class Directly:
             replies[question.id] = _read(question, self._catalog, result)
         return Answers(replies)
 
-    async def client(self, requests: types.InputRequests) -> types.InputResponses:
+    async def ask_client(self, requests: types.InputRequests) -> types.InputResponses:
         if not self._reachable:
-            raise ToolFailed("this client cannot be asked anything during a call")
+            raise ToolFailed("this client does not accept requests during a call")
         return {key: await self._caller.send(request) for key, request in requests.items()}
 
     @property
@@ -52,19 +52,19 @@ class Directly:
 
 
 def askable(caller: Caller, questions: Sequence[Question], catalog: Catalog) -> bool:
-    """Whether a client is able to show all of these to somebody."""
+    """Whether a client can show all of these questions to its user."""
     can = caller.capabilities
     return all(can_show(can, form_of(question, catalog)) for question in questions)
 
 
 def forms_of(questions: Sequence[Question], catalog: Catalog) -> types.InputRequests:
-    """The questions as a client is answered with them, by the word it answers each by."""
+    """Return the elicitation requests for the questions, by the key of each answer."""
     keyed = keys_of(questions, catalog).items()
     return {key: types.ElicitRequest(params=_without_id(form_of(question, catalog))) for key, question in keyed}
 
 
 def read_answers(questions: Sequence[Question], catalog: Catalog, responses: Mapping[str, object]) -> Answers:
-    """What a client that came back says; what it does not speak of is dismissed."""
+    """Read the answers of a client that resumes a call; a missing answer cancels its question."""
     replies: dict[str, Reply] = {}
     for key, question in keys_of(questions, catalog).items():
         replies[question.id] = _read(question, catalog, responses.get(key))
@@ -83,7 +83,7 @@ def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
 
 
 def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRequestParams) -> bool:
-    """Whether a client is able to show this to somebody."""
+    """Whether a client can show this form to its user."""
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return False
@@ -93,12 +93,12 @@ def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRe
 
 
 def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
-    """The form for a question: yes or no, an address to visit, or another server's own form passed on."""
+    """Build the form for a question: yes or no, a URL to visit, or the form of another server."""
     if question.kind == "auth" and question.url:
-        return types.ElicitRequestURLParams(message=_words(question), url=question.url, elicitation_id=question.id)
-    asked = _passed_on(question, catalog)
+        return types.ElicitRequestURLParams(message=_message(question), url=question.url, elicitation_id=question.id)
+    asked = _forwarded_question(question, catalog)
     if asked is None:
-        return types.ElicitRequestFormParams(message=_words(question), requested_schema=_FORM)
+        return types.ElicitRequestFormParams(message=_message(question), requested_schema=_FORM)
     if "url" in asked:
         url, message = str(asked["url"]), question.reason
         return types.ElicitRequestURLParams(message=message, url=url, elicitation_id=question.id)
@@ -106,45 +106,45 @@ def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
 
 
 def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -> Reply:
-    """What the person decided."""
+    """Translate the user's decision."""
     if result.action != "accept":
         return Decline("" if result.action == "decline" else "the question was dismissed")
     if question.kind == "auth":
         return Approve()
-    asked = _passed_on(question, catalog)
+    asked = _forwarded_question(question, catalog)
     if asked is not None:
         return Approve({**asked, "answer": dict(result.content or {})})
     return Approve() if (result.content or {}).get("decision") == _YES else Decline()
 
 
 def keys_of(questions: Sequence[Question], catalog: Catalog) -> dict[str, Question]:
-    """Each question under the word a client answers it by: the asking server's own where there is one, else its id."""
+    """Return the questions by the key of their answers: the asking server's own key if it has one, else the id."""
     keyed: dict[str, Question] = {}
     for question in questions:
-        asked = _passed_on(question, catalog) or {}
+        asked = _forwarded_question(question, catalog) or {}
         key = str(asked.get("key") or question.id)
         keyed[question.id if key in keyed else key] = question
     return keyed
 
 
-def declined(questions: Sequence[Question]) -> Answers:
-    """No to everything, because this client has no way to ask anybody."""
+def decline_all(questions: Sequence[Question]) -> Answers:
+    """Decline all questions, because this client cannot ask its user."""
     answers = Answers()
     for question in questions:
         answers.decline(
             question,
-            f"{question.tool} needs a person's approval, and this MCP client cannot ask anybody;"
+            f"{question.tool} needs the user's approval, and this MCP client cannot ask the user;"
             " allow it by a rule where the server is configured",
         )
     return answers
 
 
-def _words(question: Question) -> str:
+def _message(question: Question) -> str:
     return f"{question.summary}\n{question.reason}" if question.reason else question.summary
 
 
-def _passed_on(question: Question, catalog: Catalog) -> Mapping[str, Any] | None:
-    """Another server's question, if that is what this is."""
+def _forwarded_question(question: Question, catalog: Catalog) -> Mapping[str, Any] | None:
+    """Return the arguments of a forwarded question of another server; None for our own questions."""
     tool = catalog.get(question.tool)
     if tool is None or not tool.spec.metadata.get(ELICITS):
         return None

@@ -1,4 +1,7 @@
-"""The short way for calls that come over a pipe, past the SDK's layers; everything else stays the SDK's."""
+"""Fast path for calls that arrive over a pipe, without the SDK's layers; everything else is left to the SDK.
+
+Kept because it pays: GAIN
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,35 +14,35 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from callwright.mcp.fast_path import Lane
-from callwright.serve.clients import Wanted, least_level, read_response, wanted
+from callwright.mcp.fast_path import FastPath
+from callwright.serve.clients import CallRequest, read_request, read_response, requested_log_level
 from callwright.serve.gateway import Gateway
 
 _ASKABLE = frozenset({"elicitation", "sampling", "roots"})
 
 
 class PipeCaller:
-    """A client at the other end of a pipe, in the middle of a call."""
+    """A client at the other end of a pipe, during one of its calls."""
 
     key = ""
     reachable = True
 
-    def __init__(self, lane: Lane, meta: Mapping[str, Any], greeted: types.ClientCapabilities | None) -> None:
-        self._lane = lane
+    def __init__(self, fast_path: FastPath, meta: Mapping[str, Any], greeted: types.ClientCapabilities | None) -> None:
+        self._fast_path = fast_path
         self._meta = meta
         self._greeted = greeted
         self._token: object = meta.get("progressToken")
-        self.watches = self._token is not None
+        self.wants_progress = self._token is not None
         self.modern = meta.get(PROTOCOL_VERSION_META_KEY) in MODERN_PROTOCOL_VERSIONS
 
     @property
-    def answers(self) -> bool:
+    def can_answer(self) -> bool:
         said = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
         return isinstance(said, dict) and not _ASKABLE.isdisjoint(cast("dict[str, Any]", said))
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
-        """Read only when something has to be asked: most calls ask nothing."""
+        """The capabilities it declares, parsed only when needed: most calls ask nothing."""
         said = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         try:
             return types.ClientCapabilities.model_validate(said) if self.modern else self._greeted
@@ -47,35 +50,35 @@ class PipeCaller:
             return None
 
     @property
-    def least(self) -> str | None:
-        return least_level(self._meta, modern=self.modern)
+    def log_level(self) -> str | None:
+        return requested_log_level(self._meta, modern=self.modern)
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
         params = {name: value for name, value in said.items() if value is not None}
-        self._lane.send({"method": "notifications/progress", "params": params})
+        self._fast_path.send({"method": "notifications/progress", "params": params})
 
     async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
         params = {"level": level, "data": data, **({"logger": logger} if logger else {})}
-        self._lane.send({"method": "notifications/message", "params": params})
+        self._fast_path.send({"method": "notifications/message", "params": params})
 
     async def send(self, request: types.InputRequest) -> types.InputResponse:
         asked = request.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return read_response(request, await self._lane.request(asked["method"], asked.get("params", {})))
+        return read_response(request, await self._fast_path.request(asked["method"], asked.get("params", {})))
 
 
-class CallLane:
+class CallFastPath:
     """Answers `tools/call` by itself. What is out of the ordinary it leaves to the SDK, which knows what to say."""
 
     def __init__(self, gateway: Gateway, writer: asyncio.StreamWriter) -> None:
         self._gateway = gateway
-        self._lane = Lane(writer)
+        self._fast_path = FastPath(writer)
         self._running: dict[Any, asyncio.Task[None]] = {}
         self._capabilities: types.ClientCapabilities | None = None
         self._greeted = False
 
     def take(self, line: bytes) -> bool:
-        """Take a line that is for us; False leaves it to the SDK."""
+        """Handle a line with a call, a cancellation or a response to us; False leaves it to the SDK."""
         message: object = from_json(line)
         if not isinstance(message, dict):
             return False
@@ -84,14 +87,14 @@ class CallLane:
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         match said.get("method"):
             case "tools/call":
-                return self._called(said.get("id"), given)
+                return self._start_call(said.get("id"), given)
             case "notifications/cancelled":
-                return self._cancelled(given.get("requestId"))
+                return self._cancel_call(given.get("requestId"))
             case "initialize":
                 self._greet(given)
                 return False
             case None:
-                return self._lane.busy and self._lane.take(said)
+                return self._fast_path.busy and self._fast_path.take(said)
             case _:
                 return False
 
@@ -99,10 +102,10 @@ class CallLane:
         try:
             self._capabilities = types.ClientCapabilities.model_validate(params.get("capabilities") or {})
             self._greeted = True
-        except ValidationError:  # the SDK will say so
+        except ValidationError:  # the SDK reports it
             self._greeted = False
 
-    def _called(self, number: Any, params: dict[str, Any]) -> bool:
+    def _start_call(self, number: Any, params: dict[str, Any]) -> bool:
         meta = params.get("_meta")
         stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         version = stamps.get(PROTOCOL_VERSION_META_KEY)
@@ -113,41 +116,41 @@ class CallLane:
         call = _read(params)
         if call is None:
             return False
-        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._lane, stamps, self._capabilities)))
+        task = asyncio.create_task(self._answer(number, call, PipeCaller(self._fast_path, stamps, self._capabilities)))
         self._running[number] = task
         task.add_done_callback(lambda _: self._running.pop(number, None))
         return True
 
-    async def _answer(self, number: Any, call: Wanted, caller: PipeCaller) -> None:
+    async def _answer(self, number: Any, call: CallRequest, caller: PipeCaller) -> None:
         try:
             result = await self._gateway.call(caller, call)
             if isinstance(result, types.InputRequiredResult):
                 result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            self._lane.send({"id": number, "result": result})
+            self._fast_path.send({"id": number, "result": result})
         except MCPError as error:
-            self._lane.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
+            self._fast_path.send({"id": number, "error": error.error.model_dump(exclude_none=True)})
 
-    def _cancelled(self, number: Any) -> bool:
+    def _cancel_call(self, number: Any) -> bool:
         task = self._running.get(number) if isinstance(number, (int, str)) else None
         if task is not None:
             task.cancel()
         return task is not None
 
     async def stop(self) -> None:
-        """End the calls that are still running."""
+        """Cancel the running calls."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._lane.close()
+        self._fast_path.close()
 
 
-def _read(params: dict[str, Any]) -> Wanted | None:
-    """What is wanted; None for what only the SDK knows how to refuse."""
+def _read(params: dict[str, Any]) -> CallRequest | None:
+    """Read a request; None for one that the SDK must reject."""
     name, arguments = params.get("name"), params.get("arguments")
     if "requestState" not in params and isinstance(name, str) and (arguments is None or isinstance(arguments, dict)):
-        return Wanted(name, cast("dict[str, Any]", arguments or {}))
+        return CallRequest(name, cast("dict[str, Any]", arguments or {}))
     try:
-        return wanted(types.CallToolRequestParams.model_validate(params, by_name=False))
+        return read_request(types.CallToolRequestParams.model_validate(params, by_name=False))
     except ValidationError:
         return None

@@ -1,9 +1,4 @@
-"""`Gateway`: a registry and an executor as an MCP server. Every call passes our policies, hooks and limits.
-
-Outcomes as an MCP client reads them.
-
-Skills for MCP clients: prompts a person picks, and the tool `skill` for models, which tells what there is.
-"""
+"""`Gateway`: a registry and an executor as an MCP server. Every call passes the policies, hooks and limits."""
 
 import base64
 import shlex
@@ -32,29 +27,29 @@ from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_c
 from callwright.registry.compose import combined
 from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
-from callwright.serve.call import Conversation, ProgressPump, Waiting
+from callwright.serve.call import ProgressPump, SuspendableCall, SuspendedCalls
 from callwright.serve.clients import (
-    Asking,
+    Asker,
     Caller,
     CallingClient,
+    CallRequest,
     ClientLacks,
     Context,
     ContextCaller,
-    News,
-    Wanted,
-    called_by,
-    wanted,
+    ListChangeNotifier,
+    read_request,
+    set_calling_client,
 )
-from callwright.serve.elicitation import Directly, askable, declined, forms_of, read_answers
+from callwright.serve.elicitation import DirectAsker, askable, decline_all, forms_of, read_answers
 from callwright.skills.loader import Skills
-from callwright.skills.render import ExpansionContext, prepared
+from callwright.skills.render import ExpansionContext, render_skill
 from callwright.skills.skill import Skill
-from callwright.skills.skill_tool import Calls, Execute, SkillTool, listing
+from callwright.skills.skill_tool import Execute, SkillCalls, SkillTool, list_skills
 from callwright.tool.base import Invocation, State, Tool
 
 
 def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
-    """Make MCP's result of an outcome; `modern` is 2026-07-28: structured content need not be an object there."""
+    """Convert an outcome to an MCP result; since 2026-07-28 (`modern`) structured content need not be an object."""
     payload: dict[str, Any] = {"resultType": "complete"} if modern else {}
     if isinstance(outcome, Completed):
         payload["content"] = [_block(part) for part in outcome.output.parts]
@@ -62,8 +57,8 @@ def payload_of(outcome: Outcome, *, modern: bool) -> dict[str, Any]:
         if isinstance(structured, dict) or (modern and structured is not None):
             payload["structuredContent"] = structured
         return payload
-    said = outcome.error.message if isinstance(outcome, Failed) else "a person has to decide, and nobody was asked"
-    return payload | {"content": [{"type": "text", "text": said}], "isError": True}
+    text = outcome.error.message if isinstance(outcome, Failed) else "the call needs an approval, and no user was asked"
+    return payload | {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def _block(part: Part) -> dict[str, Any]:
@@ -82,7 +77,7 @@ def _resource(file: File) -> dict[str, Any]:
     uri = file.name if "://" in file.name else f"file:///{quote(file.name or 'output')}"
     about = {"uri": uri, "mimeType": file.media_type}
     if file.media_type.startswith("text/") or file.media_type == "application/json":
-        with suppress(UnicodeDecodeError):  # what calls itself text and is none goes as it is
+        with suppress(UnicodeDecodeError):  # declared as text but not decodable: sent as bytes
             return {**about, "text": file.data.decode()}
     return {**about, "blob": _base64(file.data)}
 
@@ -95,20 +90,20 @@ _ALL = "arguments"
 
 
 class ListedSkills:
-    """The tool `skill`; its description names the skills, because a client has no prompt of ours to read them in."""
+    """The tool `skill`; its description lists the skills, because a client does not have our system prompt."""
 
     def __init__(self, skills: Skills, *, project: Path | None = None) -> None:
         self._tool = cast("Tool", SkillTool(skills, project=project))
-        about = f"{self._tool.spec.description} The skills:\n{listing(skills)}"
+        about = f"{self._tool.spec.description} The skills:\n{list_skills(skills)}"
         self.spec: ToolSpec = replace(self._tool.spec, description=about)
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
-        """Bind as the tool itself does."""
+        """Bind the tool itself."""
         return self._tool.bind(arguments)
 
 
 def prompts_of(skills: Skills) -> list[types.Prompt]:
-    """The skills a person may call, as they are now."""
+    """Reload the skills and return those that users may call, as prompts."""
     skills.reload()
     return [
         types.Prompt(name=skill.name, description=skill.description, arguments=_arguments(skill))
@@ -124,52 +119,52 @@ def _arguments(skill: Skill) -> list[types.PromptArgument]:
     return [types.PromptArgument(name=name, description=hint, required=False) for name in skill.arguments]
 
 
-def called(skills: Skills, name: str) -> Skill:
-    """The skill a person picked."""
+def find_prompt(skills: Skills, name: str) -> Skill:
+    """Find the skill a user picked; raises `MCPError` with the nearest names."""
     skill = skills.get(name)
     if skill is None or not skill.user_invocable:
         near = skills.nearest(name)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise MCPError(types.INVALID_PARAMS, f"unknown prompt: there is no skill {name[:100]!r}{hint}")
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {name[:100]!r}: no skill has this name{hint}")
     return skill
 
 
-async def said(
+async def render_prompt(
     skill: Skill, given: Mapping[str, str], execute: Execute, around: ExpansionContext
 ) -> types.GetPromptResult:
-    """The instructions for these arguments; their commands are run and files read as calls, judged like any."""
-    calls = Calls(execute, f"prompt-{skill.name}")
-    text = await prepared(skill, _words(skill, given), replace(around, run=calls.run, read=calls.read))
+    """Render a skill's instructions; its commands and file reads are calls, judged like any other."""
+    calls = SkillCalls(execute, f"prompt-{skill.name}")
+    text = await render_skill(skill, _words(skill, given), replace(around, run=calls.run, read=calls.read))
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
     return types.GetPromptResult(description=skill.description, messages=[message])
 
 
 def _words(skill: Skill, given: Mapping[str, str]) -> str:
-    """As a person would type them after the name."""
+    """Return the arguments as a user would type them after the name."""
     if not skill.arguments:
         return given.get(_ALL, "")
     return shlex.join(given.get(name, "") for name in skill.arguments) if given else ""
 
 
-_MOST_CLIENTS = 1024
+_MAX_CLIENTS = 1024
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What clients are shown of many tools."""
+class ListingOptions:
+    """Which tools clients see in their list when there are many."""
 
     budget_tokens: int | None = 20_000
-    """Above this the least used tools are left out of the list and found with `tool_search`; None shows all."""
+    """Above this size the least used tools are not listed but found with `tool_search`; None lists all."""
     pinned: tuple[str, ...] = ()
-    """Tools that are always in the list."""
+    """Tools that are always listed."""
 
 
-SHOWN = Shown()
+DEFAULT_LISTING = ListingOptions()
 
 
 class _ToolServer(Server[Any]):
-    """The SDK's server; it says that its list of tools may change."""
+    """The SDK's server, announcing that its list of tools may change."""
 
     def create_initialization_options(
         self,
@@ -177,14 +172,20 @@ class _ToolServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        told = notification_options or NotificationOptions(tools_changed=True)
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class Gateway:
-    """Any MCP client's way to our tools. `server` is the SDK's: resources and prompts may be added to it there.
+    """Serves tools to MCP clients. Resources and prompts may be added to `server`, the SDK's server.
 
-    With `skills` clients have them too: as prompts that people pick, and as the tool `skill` for models.
+    Args:
+        registry: The tools.
+        executor: Runs the calls; its policies and hooks apply to clients too.
+        listing: Which tools are listed when there are many.
+        name: The name the server reports.
+        instructions: Sent to clients in the handshake.
+        skills: Offered as prompts for users and as the tool `skill` for models.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class Gateway:
         registry: Toolset,
         executor: Executor,
         *,
-        shown: Shown = SHOWN,
+        listing: ListingOptions = DEFAULT_LISTING,
         name: str = "callwright",
         instructions: str | None = None,
         skills: Skills | None = None,
@@ -200,9 +201,9 @@ class Gateway:
         self._registry = registry
         self._executor = executor
         self._skills = skills
-        self._tools = _shown(_skilled(registry, skills), executor, shown)
-        self._waiting = Waiting()
-        self._news = News()
+        self._tools = _limit_listing(_with_skills(registry, skills), executor, listing)
+        self._suspended = SuspendedCalls()
+        self._list_changes = ListChangeNotifier()
         self._states: dict[str, State] = {}
         self._levels: dict[str, types.LoggingLevel] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
@@ -215,7 +216,7 @@ class Gateway:
             on_call_tool=self._call_tool,
             on_list_prompts=None if skills is None else self._list_prompts,
             on_get_prompt=None if skills is None else self._get_prompt,
-            on_subscriptions_listen=ListenHandler(self._news.bus),
+            on_subscriptions_listen=ListenHandler(self._list_changes.bus),
             get_tool_input_schema=self._input_schema,
         )
 
@@ -223,17 +224,17 @@ class Gateway:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """Tell clients of changes while this is open; calls nobody came back for end with it."""
-        async with self._news.told(self._registry):
+        """Notify clients of changes while this is open; suspended calls are cancelled at the end."""
+        async with self._list_changes.follow(self._registry):
             try:
                 yield
             finally:
-                await self._waiting.stop()
+                await self._suspended.stop()
 
     def _catalog(self, key: str) -> tuple[Catalog, State]:
         state = self._states.get(key)
         if state is None:
-            while len(self._states) >= _MOST_CLIENTS:
+            while len(self._states) >= _MAX_CLIENTS:
                 del self._states[next(iter(self._states))]
             state = self._states[key] = self._executor.state.copy()
         return session_catalog(self._tools, state), state
@@ -241,14 +242,14 @@ class Gateway:
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         caller = ContextCaller(context)
         if not caller.modern:
-            self._news.remember(caller.key, context.session)
+            self._list_changes.remember(caller.key, context.session)
         catalog, _ = self._catalog(caller.key)
         if self._listed is None or self._listed[0] is not catalog:
-            self._listed = (catalog, [_advertised(catalog, name) for name in _names(catalog)])
+            self._listed = (catalog, [_describe_tool(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
 
     async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        while len(self._levels) >= _MOST_CLIENTS:
+        while len(self._levels) >= _MAX_CLIENTS:
             del self._levels[next(iter(self._levels))]
         self._levels[ContextCaller(context).key] = params.level
         return types.EmptyResult()
@@ -267,117 +268,117 @@ class Gateway:
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         assert self._skills is not None
-        caller, skill = ContextCaller(context), called(self._skills, params.name)
+        caller, skill = ContextCaller(context), find_prompt(self._skills, params.name)
         catalog, state = self._catalog(caller.key)
-        around = ExpansionContext(cwd=self._skills.cwd, session=caller.key)
+        expansion = ExpansionContext(cwd=self._skills.cwd, session=caller.key)
         given = params.arguments or {}
 
-        async def run(asking: Asking) -> types.GetPromptResult:
-            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asking.people)
-            return await said(skill, given, lambda call: self._executor.execute((call,), turn=turn), around)
+        async def run(asker: Asker) -> types.GetPromptResult:
+            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asker.ask_user)
+            return await render_prompt(skill, given, lambda call: self._executor.execute((call,), turn=turn), expansion)
 
-        wish = Wanted(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
+        request = CallRequest(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
         try:
-            return await self._answered(caller, wish, catalog, run)
+            return await self._run_call(caller, request, catalog, run)
         except ToolError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        result = await self.call(ContextCaller(context), wanted(params))
+        result = await self.call(ContextCaller(context), read_request(params))
         return result if isinstance(result, types.InputRequiredResult) else types.CallToolResult.model_validate(result)
 
-    async def call(self, caller: Caller, call: Wanted) -> dict[str, Any] | types.InputRequiredResult:
-        """Make one call for a client, or go on with one that it was asked something about."""
+    async def call(self, caller: Caller, call: CallRequest) -> dict[str, Any] | types.InputRequiredResult:
+        """Run a call for a client, or resume a suspended one."""
         catalog, state = self._catalog(caller.key)
-        outcome = await self._answered(caller, call, catalog, self._begin(caller, call, catalog, state))
+        outcome = await self._run_call(caller, call, catalog, self._make_run(caller, call, catalog, state))
         if isinstance(outcome, types.InputRequiredResult):
             return outcome
         if call.name == SEARCH_NAME:
-            self._news.changed()  # what a search revealed is in the list from now on
+            self._list_changes.notify()  # tools revealed by a search are listed from now on
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
         if caller.modern and isinstance(outcome, Failed) and isinstance(outcome.error, ClientLacks):
             raise outcome.error.refusal()
         return payload_of(outcome, modern=caller.modern)
 
-    async def _answered(
-        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[Asking], Awaitable[Found]]
+    async def _run_call(
+        self, caller: Caller, call: CallRequest, catalog: Catalog, run: Callable[[Asker], Awaitable[Found]]
     ) -> Found | types.InputRequiredResult:
-        """What comes of it, its questions put to the client in the way it understands."""
-        if caller.modern and (call.state is not None or caller.answers):
-            return await self._converse(caller, call, catalog, run)
-        return await run(Directly(caller, catalog))
+        """Run a call, with its questions put to the client as its protocol version requires."""
+        if caller.modern and (call.state is not None or caller.can_answer):
+            return await self._run_suspendable(caller, call, catalog, run)
+        return await run(DirectAsker(caller, catalog))
 
-    async def _converse(
-        self, caller: Caller, call: Wanted, catalog: Catalog, run: Callable[[Asking], Awaitable[Found]]
+    async def _run_suspendable(
+        self, caller: Caller, call: CallRequest, catalog: Catalog, run: Callable[[Asker], Awaitable[Found]]
     ) -> Found | types.InputRequiredResult:
-        """Let a call run in a task of its own, which can wait until the client comes back with answers."""
+        """Run a call in a task of its own, which can wait until the client resumes it with answers."""
         about = (caller.key, call.name, call.arguments)
-        conversation: Conversation[Found] = self._resumed(call, about, catalog) or Conversation(about, run)
-        while not await conversation.step():
-            if conversation.requests or askable(caller, conversation.questions, catalog):
-                return await self._put_aside(conversation, catalog)
-            conversation.answer(declined(conversation.questions))
-        return conversation.result
+        suspendable: SuspendableCall[Found] = self._resume(call, about, catalog) or SuspendableCall(about, run)
+        while not await suspendable.step():
+            if suspendable.requests or askable(caller, suspendable.questions, catalog):
+                return await self._suspend(suspendable, catalog)
+            suspendable.answer(decline_all(suspendable.questions))
+        return suspendable.result
 
-    def _begin(
-        self, caller: Caller, wanted: Wanted, catalog: Catalog, state: State
-    ) -> Callable[[Asking], Awaitable[Outcome]]:
+    def _make_run(
+        self, caller: Caller, wanted: CallRequest, catalog: Catalog, state: State
+    ) -> Callable[[Asker], Awaitable[Outcome]]:
         call = ToolCall(f"mcp-{next(self._numbers)}", wanted.name, wanted.arguments)
 
-        async def run(asking: Asking) -> Outcome:
-            called_by(CallingClient(caller, asking, self._levels.get(caller.key, "debug")))
-            if not caller.watches:
-                turn = Turn(caller.key, call.id, state, catalog, ask=asking.people)
+        async def run(asker: Asker) -> Outcome:
+            set_calling_client(CallingClient(caller, asker, self._levels.get(caller.key, "debug")))
+            if not caller.wants_progress:
+                turn = Turn(caller.key, call.id, state, catalog, ask=asker.ask_user)
                 return (await self._executor.execute((call,), turn=turn))[0]
             async with ProgressPump(caller) as observe:
-                turn = Turn(caller.key, call.id, state, catalog, ask=asking.people, observe=observe)
+                turn = Turn(caller.key, call.id, state, catalog, ask=asker.ask_user, observe=observe)
                 return (await self._executor.execute((call,), turn=turn))[0]
 
         return run
 
-    async def _put_aside(self, conversation: Conversation[Any], catalog: Catalog) -> types.InputRequiredResult:
-        """The protocol has no questions to clients any more: the call is answered with them, and made again."""
-        requests = conversation.requests or forms_of(conversation.questions, catalog)
-        state = await self._waiting.keep(conversation)
+    async def _suspend(self, suspendable: SuspendableCall[Any], catalog: Catalog) -> types.InputRequiredResult:
+        """Return the questions as the result; in this protocol version the client repeats the call with the answers."""
+        requests = suspendable.requests or forms_of(suspendable.questions, catalog)
+        state = await self._suspended.keep(suspendable)
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _resumed(self, call: Wanted, about: object, catalog: Catalog) -> Conversation[Any] | None:
+    def _resume(self, call: CallRequest, about: object, catalog: Catalog) -> SuspendableCall[Any] | None:
         if call.state is None:
             return None
-        conversation = self._waiting.take(call.state, about)
-        if conversation is None:
-            raise MCPError(types.INVALID_PARAMS, "this call is not waiting for an answer; make it again without one")
-        asked = conversation.questions
-        conversation.answer(read_answers(asked, catalog, call.responses) if asked else call.responses)
-        return conversation
+        suspendable = self._suspended.take(call.state, about)
+        if suspendable is None:
+            raise MCPError(types.INVALID_PARAMS, "no call is suspended under this requestState; call again without it")
+        questions = suspendable.questions
+        suspendable.answer(read_answers(questions, catalog, call.responses) if questions else call.responses)
+        return suspendable
 
 
-def _skilled(registry: Toolset, skills: Skills | None) -> Toolset:
-    """With the tool `skill` before whatever else goes by that name, where models may use any."""
+def _with_skills(registry: Toolset, skills: Skills | None) -> Toolset:
+    """Add the tool `skill`, before any other tool of that name, if models may use any skill."""
     if skills is None or not any(skill.model_invocable for skill in skills):
         return registry
     return combined(Registry(ListedSkills(skills)), registry)
 
 
-def _shown(tools: Toolset, executor: Executor, shown: Shown) -> Toolset:
-    if shown.budget_tokens is None:
+def _limit_listing(tools: Toolset, executor: Executor, listing: ListingOptions) -> Toolset:
+    if listing.budget_tokens is None:
         return tools
     return Deferred(
         tools,
-        budget_tokens=shown.budget_tokens,
-        always=shown.pinned,
+        budget_tokens=listing.budget_tokens,
+        always=listing.pinned,
         calls=lambda tool: executor.stats[tool].calls,
     )
 
 
 def _names(catalog: Catalog) -> list[str]:
-    """What is advertised; the tools that carry other servers' questions to a person are not for models."""
+    """Return the names to list, without the tools that only carry questions of other servers to the user."""
     return [spec.name for spec in catalog.definitions if not spec.metadata.get(ELICITS)]
 
 
-def _advertised(catalog: Catalog, name: str) -> types.Tool:
-    shape = to_mcp(catalog.tools[name].spec, catalog.wire_names[name])
-    return types.Tool.model_validate(thaw(shape.payload))
+def _describe_tool(catalog: Catalog, name: str) -> types.Tool:
+    encoded = to_mcp(catalog.tools[name].spec, catalog.wire_names[name])
+    return types.Tool.model_validate(thaw(encoded.payload))

@@ -1,4 +1,4 @@
-"""Serving over HTTP: on this machine only unless told otherwise, to those who know the token, not to web pages."""
+"""Serving over HTTP: by default on this machine only, with a bearer token, and not to web pages."""
 
 import asyncio
 import hmac
@@ -22,28 +22,34 @@ _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Where to listen and whom to answer."""
+    """Where to listen, and which clients to accept.
+
+    Raises:
+        UsageError: Another host than this machine without a token, or a path without a leading slash.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8808
-    """0 takes any that is free."""
+    """0 picks a free port."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    """What a client has to send as `Authorization: Bearer …`; empty lets anybody in, on this machine only."""
+    """Clients must send it as `Authorization: Bearer …`; empty accepts every client, on this machine only."""
     origins: tuple[str, ...] = ()
-    """Web pages that may call, such as `https://app.example.com`; by default none but those of this machine."""
+    """Origins of web pages that may call, such as `https://app.example.com`; by default only this machine's."""
     names: tuple[str, ...] = ()
-    """Further names this server goes by, such as `tools.example.com`: others are taken for an attack."""
+    """Further host names of this server, such as `tools.example.com`; others are rejected (DNS rebinding)."""
     path: str = "/mcp"
 
     def __post_init__(self) -> None:
         if not self.token and not is_loopback(self.host):
-            raise UsageError(f"serving on {self.host} without a token lets anybody in; give a token or a loopback host")
+            raise UsageError(
+                f"serving on {self.host} without a token accepts every client; set a token or use a loopback host"
+            )
         if not self.path.startswith("/"):
             raise UsageError(f"the path must begin with '/', not {self.path!r}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host; a name we would have to look up is not."""
+    """Whether only this machine can reach a host. A name that needs a lookup counts as no."""
     if host == "localhost":
         return True
     try:
@@ -53,30 +59,35 @@ def is_loopback(host: str) -> bool:
 
 
 async def serve_http(gateway: Gateway, options: HttpOptions) -> None:
-    """Serve until the task is cancelled or the process is told to end."""
-    async with listening(gateway, options) as (_, server):
+    """Serve until the task is cancelled or the server is stopped by a signal.
+
+    Args:
+        gateway: What to serve.
+        options: Where to listen, and which clients to accept.
+    """
+    async with listen(gateway, options) as (_, server):
         await server
 
 
 @asynccontextmanager
-async def listening(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
-    """Serve while this is open; lends the address and the serving task."""
-    door = _bound(options)
+async def listen(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
+    """Serve while this is open; yields the URL and the serving task."""
+    listener = _bind_socket(options)
     config = uvicorn.Config(app_of(gateway, options), log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
-    server = _Quiet(config)
+    server = _SignalFreeServer(config)
     async with gateway.running():
-        serving = asyncio.create_task(server.serve(sockets=[door]))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await asyncio.wait({serving, asyncio.ensure_future(server.up.wait())}, return_when=asyncio.FIRST_COMPLETED)
             host = f"[{options.host}]" if ":" in options.host else options.host
-            yield f"http://{host}:{door.getsockname()[1]}{options.path}", serving
+            yield f"http://{host}:{listener.getsockname()[1]}{options.path}", serving
         finally:
             server.should_exit = True
             await asyncio.gather(serving, return_exceptions=True)
 
 
-class _Quiet(uvicorn.Server):
-    """Says when it is up, and leaves the signals to whoever runs the loop."""
+class _SignalFreeServer(uvicorn.Server):
+    """A server that reports when it is up, and leaves signals to the owner of the loop."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -91,20 +102,20 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def _bound(options: HttpOptions) -> socket.socket:
+def _bind_socket(options: HttpOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    door = socket.socket(family)
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        door.bind((options.host, options.port))
+        listener.bind((options.host, options.port))
     except OSError as error:
-        door.close()
+        listener.close()
         raise UsageError(f"cannot listen on {options.host} port {options.port}: {error}") from error
-    return door
+    return listener
 
 
 def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
-    """The ASGI application, for servers other than ours; open `gateway.running()` around it."""
+    """Return the ASGI application, for other servers; keep `gateway.running()` open around it."""
     names = [f"{name}:*" for name in _LOOPBACK_NAMES if is_loopback(options.host)]
     names += [shown for name in (options.host, *options.names) for shown in (name, f"{name}:*")]
     pages = [f"http://{name}:*" for name in _LOOPBACK_NAMES if is_loopback(options.host)]
@@ -112,23 +123,23 @@ def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
     app = gateway.server.streamable_http_app(
         streamable_http_path=options.path, transport_security=security, host=options.host
     )
-    return _Bearer(app, options.token) if options.token else app
+    return _BearerAuth(app, options.token) if options.token else app
 
 
-class _Bearer:
-    """Turns away whoever does not know the token, before anything else looks at the request."""
+class _BearerAuth:
+    """Rejects requests without the token before anything else reads them."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._knows(scope):
+        if scope["type"] == "http" and not self._is_authorized(scope):
             answer = JSONResponse({"error": "unauthorized"}, 401, headers={"WWW-Authenticate": "Bearer"})
             await answer(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _knows(self, scope: Scope) -> bool:
+    def _is_authorized(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         return len(given) == 1 and hmac.compare_digest(given[0], self._expected)

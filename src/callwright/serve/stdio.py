@@ -1,7 +1,4 @@
-"""Serving over our own pipes, to the program that started us.
-
-`serve`: a gateway in one call.
-"""
+"""Serving over standard input and output, and `serve`, which serves a registry in one call."""
 
 import asyncio
 import os
@@ -15,8 +12,8 @@ from mcp.server.stdio import stdio_server
 from callwright.executor.executor import Executor
 from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
 from callwright.registry.catalog import Toolset
-from callwright.serve.fast_path import CallLane
-from callwright.serve.gateway import SHOWN, Gateway, Shown
+from callwright.serve.fast_path import CallFastPath
+from callwright.serve.gateway import DEFAULT_LISTING, Gateway, ListingOptions
 from callwright.serve.http import HttpOptions, serve_http
 from callwright.skills.loader import Skills
 
@@ -24,7 +21,11 @@ _MESSAGE_BYTES = 16 * 1024 * 1024
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve until the other side closes our input."""
+    """Serve until the client closes our input.
+
+    Args:
+        gateway: What to serve.
+    """
     streams = _pipes(gateway) if _is_pipe(0) and _is_pipe(1) else stdio_server()
     async with gateway.running(), streams as (reader, writer):
         options = gateway.server.create_initialization_options()
@@ -38,9 +39,10 @@ def _is_pipe(descriptor: int) -> bool:
 
 @asynccontextmanager
 async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
-    """Read and write the pipes themselves: the SDK's way hands every line to a thread, which costs more than the call.
+    """Read and write the pipes directly: the SDK hands every line to a thread, which costs more than the call.
 
-    Meanwhile our output is our error output and our input is empty: a tool that prints must not speak MCP by accident.
+    Meanwhile standard output is redirected to standard error, and standard input is empty: a tool that prints must
+    not write into the protocol.
     """
     sys.stdout.flush()
     wire_in, wire_out = os.dup(0), os.dup(1)
@@ -53,12 +55,12 @@ async def _pipes(gateway: Gateway) -> AsyncGenerator[tuple[LineReader, LineWrite
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(wire_out, "wb")
     )
     writer = asyncio.StreamWriter(outgoing, protocol, None, loop)
-    lane = CallLane(gateway, writer)
-    incoming, _ = await loop.connect_read_pipe(lambda: TappedPipe(reader, lane.take), os.fdopen(wire_in, "rb"))
+    fast_path = CallFastPath(gateway, writer)
+    incoming, _ = await loop.connect_read_pipe(lambda: TappedPipe(reader, fast_path.take), os.fdopen(wire_in, "rb"))
     try:
-        yield LineReader(reader, lane.take), LineWriter(writer)
+        yield LineReader(reader, fast_path.take), LineWriter(writer)
     finally:
-        await lane.stop()
+        await fast_path.stop()
         os.close(nothing)
         incoming.close()
         outgoing.close()
@@ -69,14 +71,19 @@ async def serve(
     executor: Executor,
     *,
     http: HttpOptions | None = None,
-    shown: Shown = SHOWN,
+    listing: ListingOptions = DEFAULT_LISTING,
     skills: Skills | None = None,
 ) -> None:
-    """Offer a registry's tools to MCP clients, every call through the executor: over our pipes, or over HTTP.
+    """Serve a registry's tools to MCP clients until the client closes the pipes or the task is cancelled.
 
-    Runs until the client closes the pipes or the task is cancelled.
+    Args:
+        registry: The tools.
+        executor: Runs the calls.
+        http: Serve over HTTP; standard input and output by default.
+        listing: Which tools are listed when there are many.
+        skills: Offered as prompts for users and as the tool `skill` for models.
     """
-    gateway = Gateway(registry, executor, shown=shown, skills=skills)
+    gateway = Gateway(registry, executor, listing=listing, skills=skills)
     if http is None:
         await serve_stdio(gateway)
     else:
