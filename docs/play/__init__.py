@@ -1,1 +1,1 @@
-"""Plays the pages of docs/start in a real terminal and draws what is seen, so that pages and pictures stay true."""
+"""Runs the pages of docs/start in a real terminal and draws their pictures, so that both stay correct."""

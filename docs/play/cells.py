@@ -1,9 +1,11 @@
-"""What a terminal shows, as rows of cells: a character and its style, read from text with colour codes."""
+"""Parses terminal output with colour codes into rows of cells: a character and its style."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from rich.cells import split_graphemes
 
 from callwright.cli.render.text import width_of
 
@@ -14,7 +16,7 @@ _CUBE = (0, 95, 135, 175, 215, 255)
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a character looks; a colour is a name, `#rrggbb`, or nothing for the terminal's own."""
+    """The style of a character; a colour is a name, `#rrggbb`, or empty for the default."""
 
     colour: str = ""
     background: str = ""
@@ -27,7 +29,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One character, with the marks that combine with it."""
+    """One character, with its combining marks."""
 
     text: str
     style: Style
@@ -58,8 +60,8 @@ _SWITCHES: dict[int, dict[str, bool | str]] = {
 }
 
 
-def rows_of(text: str) -> list[Row]:
-    """The rows of a captured screen; a style that was begun goes on in the next row."""
+def parse_rows(text: str) -> list[Row]:
+    """Parse the rows of a captured screen; an open style continues in the next row."""
     style = Style()
     rows: list[Row] = []
     for line in text.split("\n"):
@@ -67,39 +69,35 @@ def rows_of(text: str) -> list[Row]:
         place = 0
         for code in _CODES.finditer(line):
             row += _cells(line[place : code.start()], style)
-            style = style if code[1] is None else _changed(style, code[1])
+            style = style if code[1] is None else _apply_codes(style, code[1])
             place = code.end()
         rows.append((*row, *_cells(line[place:], style)))
     return rows
 
 
 def plain(row: Iterable[Cell]) -> str:
-    """The row as text."""
+    """Return the row as text."""
     return "".join(cell.text for cell in row).rstrip()
 
 
 def _cells(text: str, style: Style) -> Iterator[Cell]:
-    start = 0
-    for place in range(1, len(text) + 1):
-        if place == len(text) or width_of(text[place]):
-            yield Cell(text[start:place], style)
-            start = place
+    yield from (Cell(text[start:end], style) for start, end, _ in split_graphemes(text)[0])
 
 
-def _changed(style: Style, codes: str) -> Style:
+def _apply_codes(style: Style, codes: str) -> Style:
     numbers = iter([int(code or 0) for code in re.split("[;:]", codes)])
     for number in numbers:
         if number == 0:
             style = Style()
         elif number in (38, 48):
-            style = replace(style, **{"colour" if number == 38 else "background": _extended(numbers)})
+            style = replace(style, **{"colour" if number == 38 else "background": _read_colour(numbers)})
         elif number in _SWITCHES:
             style = replace(style, **_SWITCHES[number])
     return style
 
 
-def _extended(numbers: Iterator[int]) -> str:
-    """A colour that is given by number: 5 and one of 256, or 2 and red, green and blue."""
+def _read_colour(numbers: Iterator[int]) -> str:
+    """Read an extended colour: 5 and one of 256, or 2 and red, green and blue."""
     if next(numbers) == 2:
         return _hex(next(numbers), next(numbers), next(numbers))
     number = next(numbers)

@@ -1,7 +1,7 @@
-"""What a page asks its reader to do, step by step: what to save, what to type, and which picture is seen then.
+"""Parses a page into steps: what to save, what to type, and which picture shows the result.
 
 A fenced block of `console` is typed as it stands. Each line begins with the prompt it answers, or is one of the
-things people do besides typing:
+other actions:
 
     $ callwright                    at the shell
     > fix greet.py                  at the agent
@@ -9,8 +9,8 @@ things people do besides typing:
     [Ctrl-D]                        a key
     (close the terminal, open a new one)
 
-A block after "Save this as `FILE`:" is saved; a block of `sh` installs something, which the player leaves to the test
-of a fresh machine.
+A block after "Save this as `FILE`:" is saved. A block of `sh` installs something; it is skipped here and run by the
+test of a fresh machine.
 """
 
 import re
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 PROMPTS = ("$", ">", "allow? >", "trust? >", "your answer:")
-"""What stands before the cursor when somebody is expected to type."""
+"""The prompts after which the user types."""
 REOPEN = "(close the terminal, open a new one)"
 
 _PART = re.compile(
@@ -43,12 +43,12 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A block begins: the next picture shows what is seen from here on."""
+    """The start of a block: the next picture shows the screen from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """Type a line when the prompt is there."""
+    """Type a line at a prompt."""
 
     prompt: str
     text: str
@@ -56,19 +56,19 @@ class Enter:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Press a key, in tmux's name for it."""
+    """Press a key, by its name in tmux."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Close the terminal's window and open another one."""
+    """Close the terminal and open a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is seen now is what the picture shows."""
+    """Take a picture of the screen."""
 
     name: str
     about: str
@@ -78,12 +78,12 @@ Step: TypeAlias = Save | Begin | Enter | Press | Reopen | Picture
 
 
 def title(page: Path) -> str:
-    """The page's heading."""
+    """Return the page's heading."""
     return page.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
 
 
 def steps(page: Path) -> Iterator[Step]:
-    """Everything the page asks for, in its order."""
+    """Yield the steps of a page in order."""
     for part in _PART.finditer(page.read_text(encoding="utf-8")):
         if part["path"]:
             yield Save(part["path"], part["text"])
@@ -91,14 +91,14 @@ def steps(page: Path) -> Iterator[Step]:
             yield Picture(part["picture"], " ".join(part["about"].split()))
         else:
             yield Begin()
-            yield from (_done(line) for line in part["typed"].splitlines())
+            yield from (_parse_line(line) for line in part["typed"].splitlines())
 
 
-def _done(line: str) -> Step:
+def _parse_line(line: str) -> Step:
     if line == REOPEN:
         return Reopen()
     if key := _KEY.fullmatch(line):
         return Press(f"C-{key[1].lower()}")
     if typed := _PROMPT.fullmatch(line):
         return Enter(typed[1], typed[2])
-    raise ValueError(f"nobody knows how to do {line!r}; a line begins with one of {', '.join(PROMPTS)}, or is [Ctrl-D]")
+    raise ValueError(f"cannot parse {line!r}; a line starts with one of {', '.join(PROMPTS)}, or is [Ctrl-D]")

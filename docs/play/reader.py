@@ -1,4 +1,4 @@
-"""`played`: somebody who does what a page says, on a machine of their own, and what they see."""
+"""`play_page`: runs the steps of a page in a terminal with a home folder of its own, and records the screens."""
 
 import os
 import re
@@ -10,24 +10,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from docs.play.cells import Row, plain, rows_of
+from docs.play.cells import Row, parse_rows, plain
 from docs.play.page import PROMPTS, Begin, Enter, Picture, Press, Reopen, Save, steps
 from docs.play.terminal import Seen, Tmux
 
 ROOT = Path(__file__).parents[2]
 HOME = "/home/someone"
-"""What a picture calls the temporary home; both names are as long, so that no line breaks elsewhere."""
+"""The name of the temporary home in pictures; equally long, so that lines break at the same places."""
 
-_CHANCE = (
+_VARYING = (
     (re.compile(r"(?<=callwright-demo-)\w{8}"), "k3v9x2ma"),
     (re.compile(r"[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}"), "3f0c8e52-7a41-4d9b-9c1e-5b2a6d8f1e07"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "09:41:27"),
     (re.compile(r"(?<=ready in )[\d.]+ m?s"), "0.61 s"),
-    (re.compile(r" \(\d+\.\d s\)"), ""),  # said of calls that took long, as any does on a busy machine
+    (re.compile(r" \(\d+\.\d s\)"), ""),  # shown for slow calls; on a busy machine any call is slow
 )
-"""What is another word every time, and the word a picture has for it."""
-_AT_WORK = ("esc interrupts", "loading…")
-"""The agent can be typed to while it works, which no picture should show by chance."""
+"""Text that differs in every run, and its replacement in pictures."""
+_BUSY = ("esc interrupts", "loading...")
+"""Status lines of a working agent, at whose prompt no picture is taken."""
 _ROWS = 48
 _POLL_SECONDS = 0.03
 _QUIET_POLLS = 8
@@ -35,12 +35,12 @@ _MOST_SECONDS = 40.0
 
 
 class CannotPlay(Exception):
-    """Something this machine does not have is needed to play a page."""
+    """This machine lacks something a page needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is seen at the place of a picture."""
+    """The screen at the place of a picture."""
 
     picture: Picture
     rows: tuple[Row, ...]
@@ -54,19 +54,27 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of doing what a page says."""
+    """The result of running a page."""
 
     home: Path
-    """The reader's home folder, as it was left."""
+    """The home folder after the run."""
     shown: tuple[Shown, ...]
     screen: str
-    """All that stood in the last terminal window."""
+    """The whole text of the last terminal."""
 
 
 @contextmanager
-def played(page: Path, programs: Path) -> Generator[Played, None, None]:
-    """Do what a page says, with the programs of this folder, and look at what came of it before it is cleared away."""
-    home = _home()
+def play_page(page: Path, programs: Path) -> Generator[Played, None, None]:
+    """Run the steps of a page and yield the result; its home folder is deleted afterwards.
+
+    Args:
+        page: The Markdown file.
+        programs: The folder of the `callwright` command.
+
+    Raises:
+        CannotPlay: tmux is not installed, or temporary folders are not in /tmp.
+    """
+    home = _make_home()
     reader = _Reader(home, programs)
     try:
         yield reader.read(page)
@@ -75,19 +83,19 @@ def played(page: Path, programs: Path) -> Generator[Played, None, None]:
         shutil.rmtree(home)
 
 
-def _home() -> Path:
+def _make_home() -> Path:
     if shutil.which("tmux") is None:
-        raise CannotPlay("tmux is not installed, so there is no terminal to play a page in")
+        raise CannotPlay("tmux is not installed")
     home = Path(tempfile.mkdtemp(prefix="")).resolve()
     if len(str(home)) != len(HOME):
         home.rmdir()
-        raise CannotPlay(f"{home} is not as long as {HOME}; pages are played where temporary files are in /tmp")
+        raise CannotPlay(f"{home} is not as long as {HOME}; temporary folders must be in /tmp")
     (home / "callwright").symlink_to(ROOT)
     return home
 
 
 class _Reader:
-    """Sits in front of one terminal."""
+    """Runs steps in one terminal."""
 
     def __init__(self, home: Path, programs: Path) -> None:
         self._home = home
@@ -104,18 +112,18 @@ class _Reader:
                 case Save(path, text):
                     self._save(path, text)
                 case Begin():
-                    self._first = self._settled().row
+                    self._first = self._wait_settled().row
                 case Enter(prompt, text):
-                    self._before = self._settled(prompt).text
+                    self._before = self._wait_settled(prompt).text
                     self.terminal.enter(text)
                 case Press(key):
-                    self._before = self._settled().text
+                    self._before = self._wait_settled().text
                     self.terminal.type(key)
                 case Reopen():
                     self._reopen()
                 case Picture():
-                    shown.append(self._shown(step))
-        self._settled()
+                    shown.append(self._take_picture(step))
+        self._wait_settled()
         return Played(self._home, tuple(shown), self.terminal.screen())
 
     def _save(self, path: str, text: str) -> None:
@@ -124,47 +132,47 @@ class _Reader:
         file.write_text(text, encoding="utf-8")
 
     def _reopen(self) -> None:
-        self._settled()
+        self._wait_settled()
         self.terminal.close_and_wait()
         self.terminal.open(self._home, rows=_ROWS)
         self._before, self._first = "", 0
 
-    def _shown(self, picture: Picture) -> Shown:
-        seen = self._settled(polls=_QUIET_POLLS)
-        rows = rows_of(masked(seen.text, str(self._home)))[self._first :]
+    def _take_picture(self, picture: Picture) -> Shown:
+        seen = self._wait_settled(polls=_QUIET_POLLS)
+        rows = parse_rows(mask_names(seen.text, str(self._home)))[self._first :]
         while rows and not plain(rows[-1]):
             rows.pop()
         return Shown(picture, tuple(rows), (seen.row - self._first, seen.column))
 
-    def _settled(self, prompt: str = "", polls: int = 2) -> Seen:
-        """Wait until something has happened, nothing moves any more and the program waits for somebody to type."""
+    def _wait_settled(self, prompt: str = "", polls: int = 2) -> Seen:
+        """Wait until the screen has changed, stays the same for some polls, and shows a prompt."""
         deadline = time.monotonic() + _MOST_SECONDS
         last, quiet = self.terminal.seen(), 0
         while quiet < polls:
             if time.monotonic() > deadline:
-                raise AssertionError(f"no prompt {prompt or PROMPTS} to be seen:\n{self.terminal.screen()}")
+                raise AssertionError(f"no prompt {prompt or PROMPTS} on the screen:\n{self.terminal.screen()}")
             time.sleep(_POLL_SECONDS)
             seen = self.terminal.seen()
-            calm = seen == last and seen.text != self._before and _waits(seen, (prompt,) if prompt else PROMPTS)
+            calm = seen == last and seen.text != self._before and _shows_prompt(seen, (prompt,) if prompt else PROMPTS)
             last, quiet = seen, quiet + 1 if calm else 0
         return last
 
 
-def _waits(seen: Seen, prompts: tuple[str, ...]) -> bool:
-    rows = [plain(row).strip() for row in rows_of(seen.text)]
+def _shows_prompt(seen: Seen, prompts: tuple[str, ...]) -> bool:
+    rows = [plain(row).strip() for row in parse_rows(seen.text)]
     prompt, below = rows[seen.row], "\n".join(rows[seen.row + 1 :])
-    return prompt in prompts and not (prompt == ">" and any(word in below for word in _AT_WORK))
+    return prompt in prompts and not (prompt == ">" and any(word in below for word in _BUSY))
 
 
-def masked(text: str, home: str) -> str:
-    """The text as it would be on every machine; a name may go over the end of a row."""
+def mask_names(text: str, home: str) -> str:
+    """Replace names that differ between machines; a name may continue in the next row."""
     broken = r"(?:\n {0,4})?".join(map(re.escape, home))
-    text = re.sub(broken, lambda found: _laid_over(found[0], HOME), text)
-    for pattern, word in _CHANCE:
+    text = re.sub(broken, lambda found: _overlay(found[0], HOME), text)
+    for pattern, word in _VARYING:
         text = pattern.sub(word, text)
     return text
 
 
-def _laid_over(found: str, word: str) -> str:
+def _overlay(found: str, word: str) -> str:
     letters = iter(word)
     return "".join(character if character in "\n " else next(letters) for character in found)

@@ -1,7 +1,7 @@
-"""A terminal as a picture: rows of cells as an SVG whose text can be selected, searched and read aloud.
+"""Draws rows of cells as an SVG whose text can be selected, searched and read aloud.
 
-The window brings its own background, so it looks the same on a light and on a dark page. Every run of characters is
-told how wide it is (`textLength`), so columns stand under each other in whatever fixed-width font the reader has.
+The window has its own background, so it looks the same on light and dark pages. Every run of characters has an explicit
+width (`textLength`), so columns align in any fixed-width font.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,8 +36,8 @@ _COLOURS = {
 _LIGHTS = ("#ec6a5e", "#f4bf4f", "#61c554")
 
 
-def svg(rows: Sequence[Row], *, title: str, about: str, cursor: tuple[int, int]) -> str:
-    """Draw the rows in a window; `about` says what is to be seen for those who cannot see it."""
+def draw_svg(rows: Sequence[Row], *, title: str, about: str, cursor: tuple[int, int]) -> str:
+    """Draw the rows in a window; `about` is the description for screen readers."""
     width = round(COLUMNS * _ADVANCE + 2 * _SIDE)
     height = _BAR + len(rows) * _LEADING + _FOOT
     parts = [
@@ -47,7 +47,7 @@ def svg(rows: Sequence[Row], *, title: str, about: str, cursor: tuple[int, int])
         f'<desc id="desc">{escape(about)}</desc>',
         f"<style>{_sheet(rows)}</style>",
         *_window(width, height, title),
-        *(_block(cell, row, column) for row, column, cell in _filled(rows)),
+        *(_block(cell, row, column) for row, column, cell in _background_runs(rows)),
         _cursor(*cursor),
         '<g xml:space="preserve">',
         *(line for number, row in enumerate(rows) if (line := _line(number, row))),
@@ -68,7 +68,7 @@ def _window(width: int, height: int, title: str) -> Iterator[str]:
 
 
 def _sheet(rows: Iterable[Row]) -> str:
-    """The looks that occur, by the names the runs have for them."""
+    """Return the style sheet of the styles that occur."""
     used = {name for row in rows for cell in row for name in _classes(cell.style)}
     named = {
         "b": "font-weight:700",
@@ -93,7 +93,7 @@ def _classes(style: Style) -> Iterator[str]:
 
 
 def _line(number: int, row: Row) -> str:
-    """One row as one text, so that what is selected is copied row by row."""
+    """Return one row as one text element, so that selections are copied row by row."""
     while row and row[-1].text == " ":
         row = row[:-1]
     spans = [_span(column, run) for column, run in _runs(row)]
@@ -102,7 +102,7 @@ def _line(number: int, row: Row) -> str:
 
 
 def _runs(row: Row) -> Iterator[tuple[int, tuple[Cell, ...]]]:
-    """Neighbours of one look, with the column they begin in; a wide character stands for itself."""
+    """Yield runs of cells of the same style with their first column; a wide character is a run of its own."""
     column = 0
     for _, cells in groupby(enumerate(row), lambda placed: (placed[1].style, placed[1].columns != 1 and placed[0])):
         run = tuple(cell for _, cell in cells)
@@ -121,7 +121,7 @@ def _span(column: int, run: Sequence[Cell]) -> str:
     return f'<tspan x="{x:g}" textLength="{length:g}"{look}{fill}>{text}</tspan>'
 
 
-def _filled(rows: Sequence[Row]) -> Iterator[tuple[int, int, Sequence[Cell]]]:
+def _background_runs(rows: Sequence[Row]) -> Iterator[tuple[int, int, Sequence[Cell]]]:
     for number, row in enumerate(rows):
         for column, run in _runs(row):
             if run[0].style.background or run[0].style.reverse:

@@ -1,4 +1,4 @@
-"""A user's machine in miniature: a home, a project, and the command run in it."""
+"""Fixtures: a home folder and a project, the command run in them, and a terminal."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from callwright.cli.main import run
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command line ended."""
+    """The result of a command line."""
 
     code: int
     out: str
@@ -42,7 +42,7 @@ class Machine:
     patch: pytest.MonkeyPatch
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ended:
-        piped = self.home / "stdin"  # a real file: who only looks like one is not read
+        piped = self.home / "stdin"  # a real file, because other streams are not read
         piped.write_text(stdin)
         with piped.open(encoding="utf-8") as given:
             self.patch.setattr(sys, "stdin", given)
@@ -54,7 +54,7 @@ class Machine:
         return Ended(code, out, err)
 
     def says(self, *replies: object) -> str:
-        """A model that says this, as the option's value."""
+        """Return the option for a scripted model with these replies."""
         file = self.home / f"script-{len(list(self.home.glob('script-*')))}.json"
         file.write_text(json.dumps(replies))
         return f"--model=script:{file}"
@@ -71,7 +71,7 @@ class Machine:
 
 
 class Tmux(Window):
-    """A real terminal of 80 columns, with the command running in it."""
+    """A real terminal of 80 columns that runs the command."""
 
     command = f"{sys.executable} -m callwright"
 
@@ -87,7 +87,7 @@ class Tmux(Window):
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def paste(self, text: str) -> None:
-        """Paste as a terminal does, marked as such."""
+        """Paste a text with bracketed-paste marks, as a terminal does."""
         self._pasted.write_text(text)
         self.tmux("load-buffer", str(self._pasted))
         self.tmux("paste-buffer", "-p")
@@ -97,7 +97,7 @@ class Tmux(Window):
 
 
 def call(name: str, /, **arguments: object) -> dict[str, object]:
-    """A reply of the model that makes one call."""
+    """Return a reply of the model with one call."""
     return {"calls": [{"name": name, "arguments": arguments}]}
 
 
@@ -119,14 +119,14 @@ def machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project)
     yield Machine(project, home, capsys, monkeypatch)
-    for name in set(os.environ) - set(before):  # settings may bring variables of their own
+    for name in set(os.environ) - set(before):  # settings may set variables
         del os.environ[name]
 
 
 @pytest.fixture
 def tmux(machine: Machine, tmp_path: Path) -> Iterator[Tmux]:
     if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed, so there is no terminal to try this in")
+        pytest.skip("tmux is not installed")
     terminal = Tmux(tmp_path, os.environ)
     yield terminal
     terminal.close()

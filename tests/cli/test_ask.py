@@ -1,6 +1,6 @@
 """The approval dialog: what the user sees before approving, and how choices are parsed."""
 
-from callwright.cli.approval_dialog import Edit, dialog_lines, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
 from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, visible
@@ -67,7 +67,7 @@ def test_choices_are_parsed_and_others_show_help() -> None:
     assert read_choice("y", asked) == Approve()
     assert read_choice(" S ", asked) == Approve(scope="session")
     assert read_choice("n use ninja instead", asked) == Decline("use ninja instead")
-    assert read_choice("e", asked) == Edit({"command": "make"})
+    assert read_choice("e", asked) == EditRequest({"command": "make"})
     for nothing in ("", "yess", "maybe", "yes please do"):
         choice = read_choice(nothing, asked)
         assert isinstance(choice, str) if nothing != "yes please do" else choice == Approve()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from docs.play.__main__ import PICTURES, drawn
-from docs.play.reader import ROOT, CannotPlay, Played, played
+from docs.play.__main__ import PICTURES, draw_pictures
+from docs.play.reader import ROOT, CannotPlay, Played, play_page
 
 START = ROOT / "docs" / "start"
 Follow: TypeAlias = Callable[..., Played]
@@ -28,10 +28,10 @@ def follow() -> Iterator[Follow]:
         def follow(name: str, programs: Path = Path(sys.executable).parent) -> Played:
             page = START / f"{name}.md"
             try:
-                seen = pages.enter_context(played(page, programs))
+                seen = pages.enter_context(play_page(page, programs))
             except CannotPlay as reason:
                 pytest.skip(str(reason))
-            for picture, now in drawn(page, seen).items():
+            for picture, now in draw_pictures(page, seen).items():
                 assert (PICTURES / picture).read_text(encoding="utf-8") == now, f"run scripts/pictures {name}"
             return seen
 

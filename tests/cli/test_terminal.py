@@ -1,5 +1,7 @@
 """The terminal: keys, the input line, frames, and whole conversations in tmux."""
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,23 @@ async def test_many_deltas_are_one_frame(tmp_path: Path) -> None:
     drawn = (tmp_path / "screen").read_bytes()
     assert drawn.count(b"\x1b[?2026h") == 1  # one write for all that came before the frame was due
     assert b"word9999" in drawn
+
+
+async def test_typed_ahead_keys_never_answer_a_question(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with (tmp_path / "screen").open("wb") as file:
+        terminal = Terminal(Screen(file.fileno()), Palette(True))
+        os.write(writing, b"y")
+        terminal.read_input(reading)
+        asked = asyncio.create_task(terminal.ask("allow?"))
+        await asyncio.sleep(0)
+        os.write(writing, b"\rn\r")
+        terminal.read_input(reading)
+        assert await asked == ""
+        assert await terminal.prompt() == "yn"  # the draft is back, and goes on as a prompt
+        terminal.draw()
+    os.close(reading)
+    os.close(writing)
 
 
 def call(name: str, **arguments: object) -> dict[str, object]:

@@ -27,7 +27,7 @@ _HELP = "y yes · s for this session · a always · e edit the arguments · n no
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class EditRequest:
     """The choice to edit the arguments first, with the current arguments."""
 
     arguments: dict[str, Any]
@@ -136,7 +136,7 @@ def _choices(question: Question, palette: Palette, room: int) -> list[str]:
     ]
 
 
-def read_choice(text: str, question: Question) -> Reply | Edit | str:
+def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     """Parse the user's answer; return a help text if it is not an answer."""
     word, _, rest = text.strip().partition(" ")
     match word.lower():
@@ -149,7 +149,7 @@ def read_choice(text: str, question: Question) -> Reply | Edit | str:
                 return "always is not offered: no narrow rule matches this call; s allows it for the session"
             return Approve(scope="always")
         case "e" | "4":
-            return Edit(cast("dict[str, Any]", thaw(question.arguments)))
+            return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
         case "n" | "no" | "5":
             return Decline(rest.strip())
         case _:

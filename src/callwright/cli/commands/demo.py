@@ -12,7 +12,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.cli.approval_dialog import Edit, dialog_lines, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
 from callwright.cli.commands.demo_script import ANSWERS, NOTES, REPLIES, TASK
 from callwright.cli.commands.demo_timeline import show_turn
 from callwright.cli.parsing import Parser
@@ -108,7 +108,7 @@ class _Demo:
             if line is None:
                 return Decline("no answer: stdin is closed")
             choice = read_choice(line, question)
-            if isinstance(choice, Edit):
+            if isinstance(choice, EditRequest):
                 choice = read_edit(await self._read_line(f"  now {choice.text}\n  new arguments: ") or "")
             if isinstance(choice, (Approve, Decline)):
                 return choice

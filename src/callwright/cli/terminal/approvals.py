@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from callwright.app.conversation import Conversation
-from callwright.cli.approval_dialog import Edit, dialog_lines, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 
@@ -47,13 +47,13 @@ class Approvals:
                 terminal.on_interrupt()
                 return Decline(_INTERRUPTED)
             choice = read_choice(text, question)
-            if isinstance(choice, Edit):
+            if isinstance(choice, EditRequest):
                 choice = await self._edit(choice)
             if isinstance(choice, (Approve, Decline)):
                 return choice
             terminal.show(f"  {choice}")
 
-    async def _edit(self, edit: Edit) -> Approve | str:
+    async def _edit(self, edit: EditRequest) -> Approve | str:
         terminal = self._terminal
         if terminal.edit_externally is not None and edit.long:
             changed = await terminal.edit_externally(edit.indented_text)
