@@ -20,6 +20,7 @@ _ENCODINGS = 5
 """How many times a URI may be percent-encoded before its readings count as unknown."""
 
 
+@lru_cache(maxsize=1024)
 def normalize_uri(uri: str) -> str:
     """Return the normal form of RFC 3986, section 6.2.2.
 

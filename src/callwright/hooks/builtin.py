@@ -48,6 +48,7 @@ class Cache(Hook):
         return None
 
     def _key(self, pending: PendingCall) -> str:
+        # with the session: what one user may read must not be answered to another
         return canonical([pending.session_id, pending.spec.name, pending.arguments])
 
 

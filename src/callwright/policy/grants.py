@@ -112,12 +112,13 @@ def _propose_line(access: RunCommand, *, prefix: bool) -> Proposal:
     from callwright.shell import analyze  # the parser is loaded when a line is judged, not before
 
     plan = analyze(access.line, access.cwd)
+    # a rule made from a line that is only partly understood could allow more than the user saw
     if not plan.proven or plan.dangers or not plan.commands:
         return Proposal(refusal=plan.problem or plan.reason or "the line is not fully understood")
     texts = list[str]()
     for command in plan.commands:
         if command.verdict is Verdict.READ_ONLY:
-            continue
+            continue  # every mode runs it unasked
         part = PartOfLine(dry_run_line(access.line), access, plan, command)
         found = _propose_command(part, command, prefix=prefix)
         if found.refusal:
@@ -134,6 +135,7 @@ def _propose_command(part: PartOfLine, command: SimpleCommand, *, prefix: bool) 
         return Proposal(refusal=refusal or f"{make_printable(' '.join(outer))}: the rule would leave open what is run")
     text = " ".join(map(_word_text, chosen)) + (" *" if prefix else "")
     pattern = command_pattern(text)
+    # the text is parsed again: quoting that does not survive the round trip must not become a wider rule
     if pattern.exact is prefix or not covers(pattern, part):
         return Proposal(refusal=f"{make_printable(' '.join(outer))} cannot be written as a rule")
     return Proposal((f"Bash({text})",))
@@ -196,6 +198,7 @@ class Grants(Policy):
         return rules
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
+        # a line was approved as a whole, so each of its parts is looked up by the line and not by itself
         whole = subject.access if isinstance(subject, PartOfLine) else access
         if _without_claims(whole) in self._exact.get(subject.session_id, ()):
             return _GRANTED
@@ -226,7 +229,7 @@ def save_rules(file: str | Path, texts: Sequence[str]) -> None:
     Raises:
         UsageError: A text is not a rule, or the file is not valid.
     """
-    path = Path(os.path.realpath(file))
+    path = Path(os.path.realpath(file))  # replacing a link would detach it from the file it points to
     for text in texts:
         parse_rule("allow", text)  # raises before anything is written
     settings = _read_settings(path)
@@ -262,7 +265,7 @@ def _replace(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
-            stream.flush()
+            stream.flush()  # with fsync before the rename, a crash leaves the old file or the new one, never half
             os.fsync(stream.fileno())
         os.replace(temporary, path)  # noqa: PTH105 - both names are text from here on
     except BaseException:

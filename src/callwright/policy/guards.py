@@ -74,7 +74,7 @@ class Fence(Policy):
         places = paths_for_call(path, subject, self.here)
         if not places.known:
             return Ask(f"would {verb} {make_printable(path)}, whose target is not known", "workspace fence")
-        for real in places.real:
+        for real in places.real:  # the real target counts: a link inside the workspace may lead out of it
             if not self.here.inside(real):
                 return self._object_to(path, real, verb)
         return None
@@ -122,7 +122,7 @@ def _find_program(file: Path) -> str:
     if not file.is_file():
         return ""
     text = _read(file)
-    if len(text) >= _LARGEST_CHARS:
+    if len(text) >= _LARGEST_CHARS:  # a setting could stand behind the part that was read
         return f"{file}, which is too large to check"
     named = _PROGRAM_SETTING.search(text)
     if named is not None:
@@ -168,6 +168,7 @@ class Guards(Policy):
                 return self._judge_write(paths_for_call(path, subject, self.here), subject)
             case DeletePath(path):
                 places = paths_for_call(path, subject, self.here)
+                # the removal check comes first, because it may deny where the others ask
                 removal = None if _selects_with_find(subject) else self._judge_removal(places, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
             case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):

@@ -90,6 +90,7 @@ class ModeSwitch:
         self._before: Mode = "default"
 
     def __setattr__(self, name: str, value: object) -> None:
+        # checked on every assignment, because the terminal sets `mode` directly
         if name == "mode" and value in self.barred:
             raise UsageError(f"the mode {value} is switched off by the settings")
         super().__setattr__(name, value)
@@ -135,6 +136,7 @@ class ByMode(Policy):
         effect = _effect(access, subject)
         if mode == "plan" and effect > Effect.READ:
             return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
+        # after plan mode, so that approving such a tool cannot change anything there
         if subject.spec.annotations.needs_approval:
             return Ask("this tool needs approval every time", source=f"tool {subject.spec.name}", firm=True)
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):

@@ -10,6 +10,7 @@ from callwright.system.paths import Workspace
 
 _GLOB = frozenset("*?[")
 _UNRESOLVED = frozenset("$`")
+# bounds the time a glob may take; beyond these limits the path counts as unknown
 _MATCHES = 1000
 _GLOB_COMPONENTS = 3
 
@@ -57,7 +58,7 @@ class PossiblePaths:
 
 def possible_paths(path: str, here: PathContext, *, shell: bool) -> PossiblePaths:
     """Resolve a path. In a shell line, a variable makes it unknown and a glob stands for its matches at this moment."""
-    if "\0" in path:
+    if "\0" in path:  # realpath raises on it
         return PossiblePaths((path,), (path,), known=False)
     if path == "~" or path.startswith("~/"):
         path = here.home + path[1:]

@@ -133,7 +133,7 @@ def parse_shell_hooks(
         hook = _parse_hook(event, matcher, entry, place)
         for fault in _find_faults(entry, hook):
             problems.append(f"{place or 'hooks'}: {event}: {fault}")
-        if hook is not None and not _check_matcher(hook):
+        if hook is not None and not _check_matcher(hook):  # an invalid pattern would raise at every event
             hooks.append(hook)
     return tuple(dict.fromkeys(hooks)), tuple(problems)
 

@@ -109,7 +109,7 @@ class HookDispatcher:
         if kind.tool and pending is not None:
             names = (pending.spec.name, *pending.spec.aliases)
             return hook.matches(names) and (not hook.condition or self.context.applies(hook.condition, pending))
-        if hook.condition:
+        if hook.condition:  # a permission rule matches calls only; `_find_faults` has reported this already
             return False
         return not kind.matcher_field or hook.matches((str(fields.get(kind.matcher_field, "")),))
 
@@ -137,7 +137,7 @@ class HookDispatcher:
             self.keep_context(session_id, reply.context)
 
         task = asyncio.create_task(run())
-        self._running.add(task)
+        self._running.add(task)  # asyncio keeps only weak references to tasks
         task.add_done_callback(self._running.discard)
 
     def _report(self, reply: HookReply) -> None:

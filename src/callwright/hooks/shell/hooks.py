@@ -115,7 +115,7 @@ class ShellHooks(HookDispatcher):
         """Apply the hooks' decision to the call as it is after rewriting."""
         _, reply = self._replies.get(_call_key(pending), ("", HookReply()))
         digest = digest_call(pending)
-        self.allowed_calls.discard(digest)
+        self.allowed_calls.discard(digest)  # an earlier, equal call may have been allowed, and this one not
         if reply.decision == "allow":
             self.allowed_calls.add(digest)
         return Ask(reply.reason or "a hook asks for approval", "hook") if reply.decision == "ask" else None
@@ -165,7 +165,7 @@ class ShellHooks(HookDispatcher):
         if ended is None:
             return outcome
         reply = await self.fire("PostToolBatch", {"tool_calls": ended}, session_id=pending.session_id)
-        if reply.decision == "deny":
+        if reply.decision == "deny":  # all calls of the turn have run, so only the run can be stopped
             reply = HookReply(halt=reply.reason or "a hook ended the run", context=reply.context)
         return apply_reply(outcome, reply)
 

@@ -45,7 +45,7 @@ async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd:
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
             env=environment,
-            start_new_session=True,
+            start_new_session=True,  # so that the whole process group can be killed
         )
     except OSError as error:
         return HookRun(problem=f"could not start: {error}")
@@ -90,7 +90,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.shield(process.wait())
+        await asyncio.shield(process.wait())  # a cancelled turn must still reap the process
     cast("Any", process)._transport.close()  # noqa: SLF001 - there is no public way to close pipes another process holds
 
 

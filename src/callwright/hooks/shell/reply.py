@@ -67,6 +67,7 @@ def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
         fault = f"ended with exit code {run.exit_code}{': ' + line if line else ''}"
     fault = fault or unknown
     if fault:
+        # a failing hook may still restrict; its allow and its rewrite are not to be trusted
         strict = (reply.halt or reply.decision in ("deny", "ask")) and not hook.blocks_on_error
         return replace(reply, arguments=None, error=f"{hook} {fault}") if strict else _failure_reply(hook, fault)
     if written is None and EVENTS[hook.event].text_is_context:

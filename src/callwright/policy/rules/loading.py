@@ -59,6 +59,7 @@ def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> 
 
 
 def _why_unknown(rule: Rule, known: frozenset[str]) -> str:
+    # an allow rule for an unknown tool allows nothing, so only deny and ask rules are reported
     if not rule.restricts or is_known(rule.tool) or rule.tool in known:
         return ""
     return f"there is no tool {rule.text.partition('(')[0]}, so it protects nothing"
@@ -187,6 +188,7 @@ def _entries(file: Path) -> Iterable[_RuleEntry]:
         raise UsageError(f"the rules in {file} cannot be read: {error}") from None
     permissions = _mapping(_mapping(content, file).get("permissions", content), file)
     folder = file.resolve().parent
+    # `/docs/*` in project/.callwright/settings.json means project/docs, not .callwright/docs
     base = str(folder.parent if folder.name.startswith(".") else folder)
     for kind in _KINDS:
         listed = permissions.get(kind, [])

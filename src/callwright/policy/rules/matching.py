@@ -68,7 +68,7 @@ class Match(IntEnum):
 def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """Compare a rule with one access of a call. Resolves links and globs, changes nothing."""
     if "*" in rule.tool and not rule.restricts and not _names_one_server(rule.tool):
-        return Match.NO
+        return Match.NO  # `allow *` would cover tools that are added later, unseen
     if rule.specifier is None:
         return _match_if(_names_whole_tool(rule, access, subject))
     found = _by_argument(rule, access, subject)
@@ -148,12 +148,12 @@ def _by_domain(rule: Rule, url: str) -> Match:
         host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
     except ValueError:
         return Match.MAYBE if rule.restricts else Match.NO
-    if not host:
+    if not host:  # such as `https://`: a deny rule cannot be excluded
         return Match.MAYBE if rule.restricts else Match.NO
     wanted = rule.specifier or ""
     domain = wanted.removeprefix("domain:")
     if domain == wanted and not rule.restricts:
-        return Match.NO
+        return Match.NO  # without `domain:` an allow rule is ambiguous, a deny rule is read as a domain
     return _match_if(domain_matches(domain, host))
 
 

@@ -44,6 +44,7 @@ def path_pattern(text: str, *, base: str, cwd: str, home: str, wide: bool) -> Pa
     folder_only = rest.endswith("/")
     rest = rest.strip("/")
     any_depth = not anchored and (wide or "/" not in rest)
+    # a deny on `.env` must also hold in a folder outside the working folder, so it is not bound to one
     inside = "" if wide and any_depth else re.escape(_plain(start.rstrip("/")))
     body = _body(_plain(rest)) if rest else ""
     tail = r"/.+" if folder_only and not wide else r"(?:/.*)?"

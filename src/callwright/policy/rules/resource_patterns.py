@@ -21,14 +21,14 @@ _PORT = re.compile(r":\d*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Glob:
+class UriGlob:
     """Literal texts with wildcards between them."""
 
     literals: tuple[str, ...]
     stars: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, marked: str) -> "Glob":
+    def of(cls, marked: str) -> "UriGlob":
         """Split a text whose wildcards are marked already."""
         pieces = _STARS.split(marked)
         return cls(tuple(pieces[::2]), tuple(pieces[1::2]))
@@ -85,8 +85,8 @@ def _find(text: str, literal: str, first: int, last: int) -> Iterator[int]:
 class ResourcePattern:
     """A URI with wildcards, in the spellings URIs are compared in."""
 
-    normal: Glob
-    loose: tuple[Glob, ...]
+    normal: UriGlob
+    loose: tuple[UriGlob, ...]
     """Without regard to case, encoded and decoded, with and without a slash at the end."""
     names_user: bool
 
@@ -122,7 +122,7 @@ def resource_pattern(text: str) -> ResourcePattern:
     decoded = unicodedata.normalize("NFKC", unquote(normal))
     loose = (each.casefold() for each in (normal, decoded))
     spellings = dict.fromkeys(form for each in loose for form in (each, each.rstrip("/")))
-    return ResourcePattern(Glob.of(normal), tuple(map(Glob.of, spellings)), "@" in split_uri(normal)[1])
+    return ResourcePattern(UriGlob.of(normal), tuple(map(UriGlob.of, spellings)), "@" in split_uri(normal)[1])
 
 
 def escape_uri(uri: str) -> str:
@@ -145,6 +145,7 @@ def _disguises(uri: str) -> tuple[str, ...]:
         bare = _PORT.sub("", host).rstrip(".")
         found += [
             f"{scheme}{start}{end}"
+            # a pattern without user or port is meant for all of them, so each URI is also compared without
             for start in (authority, host, bare)
             for end in (path + rest, path, path.rstrip("/"))
         ]
