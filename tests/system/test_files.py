@@ -12,13 +12,13 @@ from callwright.system.files import (
     Encoding,
     Identity,
     LineIndex,
-    detect,
+    detect_encoding,
     lines_from,
+    most_common_break,
     open_regular,
     read_all,
-    spliced,
-    unified,
-    usual_break,
+    replace_range,
+    unify_line_breaks,
     with_break,
 )
 
@@ -45,7 +45,7 @@ _LINES = st.lists(st.tuples(st.text(st.sampled_from("ab \t"), max_size=3), _BREA
     ],
 )
 def test_text_is_told_by_its_bytes_and_written_back_unchanged(data: bytes, name: str):
-    encoding = detect(data)
+    encoding = detect_encoding(data)
     assert encoding is not None
     assert encoding.name == name
     body = data[len(encoding.mark) :]
@@ -54,17 +54,17 @@ def test_text_is_told_by_its_bytes_and_written_back_unchanged(data: bytes, name:
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02\x03", b"\x7fELF\x02\x01", b"PK\x03\x04zip", bytes(range(32)) * 4])
 def test_binary_is_no_text(data: bytes):
-    assert detect(data) is None
+    assert detect_encoding(data) is None
 
 
 def test_a_sample_that_ends_inside_a_letter_is_still_utf8():
-    assert detect("é".encode()[:1], whole=False) == Encoding()
-    assert detect(b"ab" + "✓".encode()[:2], whole=False) == Encoding()
+    assert detect_encoding("é".encode()[:1], whole=False) == Encoding()
+    assert detect_encoding(b"ab" + "✓".encode()[:2], whole=False) == Encoding()
 
 
 @given(st.binary(max_size=40))
 def test_any_bytes_survive_a_round_trip(data: bytes):
-    encoding = detect(data) or Encoding()
+    encoding = detect_encoding(data) or Encoding()
     if encoding.name in ("utf-8", "latin-1"):
         body = data[len(encoding.mark) :]
         assert encoding.encode(encoding.decode(body)) == body
@@ -79,22 +79,22 @@ def test_lines_outside_a_splice_keep_their_own_breaks(
 ):
     head, middle, tail = ("".join(line + end for line, end in part) for part in (before, cut, after))
     replacement = "".join(line + "\n" for line, _ in new)
-    start = len(unified(head))
-    result = spliced(head + middle + tail, start, start + len(unified(middle)), replacement)
+    start = len(unify_line_breaks(head))
+    result = replace_range(head + middle + tail, start, start + len(unify_line_breaks(middle)), replacement)
     assert result.startswith(head)
     assert result.endswith(tail)
-    assert unified(result) == unified(head) + replacement + unified(tail)
+    assert unify_line_breaks(result) == unify_line_breaks(head) + replacement + unify_line_breaks(tail)
 
 
 def test_a_line_that_stays_inside_a_splice_keeps_its_break():
-    assert spliced("a\r\nb\nc\r\n", 0, 6, "a\nB\nc\n") == "a\r\nB\r\nc\r\n"
-    assert spliced("a\nb\r\nc\n", 0, 6, "x\nb\nc\n") == "x\nb\r\nc\n"
+    assert replace_range("a\r\nb\nc\r\n", 0, 6, "a\nB\nc\n") == "a\r\nB\r\nc\r\n"
+    assert replace_range("a\nb\r\nc\n", 0, 6, "x\nb\nc\n") == "x\nb\r\nc\n"
 
 
 def test_the_usual_break_is_that_of_most_lines():
-    assert usual_break("a\r\nb\r\nc\n") == "\r\n"
-    assert usual_break("a\r\nb\n") == "\n"
-    assert usual_break("none") == ""
+    assert most_common_break("a\r\nb\r\nc\n") == "\r\n"
+    assert most_common_break("a\r\nb\n") == "\n"
+    assert most_common_break("none") == ""
     assert with_break("a\nb\r\n", "\r\n") == "a\r\nb\r\n"
 
 

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from callwright.core.errors import ToolFailed, Unsafe
-from callwright.system import atomic_write as drafts, atomic_write as exchange, atomic_write as replace
+from callwright.system import atomic_write
 from callwright.system.atomic_write import ABSENT, Changed, replace_file
 from callwright.system.files import digest
 
@@ -31,9 +31,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The calls a system may lack, one after the other."""
     if request.param == "no exchange":
-        monkeypatch.setattr(exchange, "_renameat2", lambda: None)
+        monkeypatch.setattr(atomic_write, "_renameat2", lambda: None)
     if request.param == "no nameless files":
-        monkeypatch.setattr(drafts, "_NAMELESS", 0)
+        monkeypatch.setattr(atomic_write, "_NAMELESS", 0)
     if request.param == "no private folder":
         monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     return request.param
@@ -89,7 +89,7 @@ def test_a_file_that_vanished_is_a_change(path: Path):
 
 def test_a_rival_between_check_and_exchange_is_not_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"old")
-    real = replace.exchange
+    real = atomic_write.exchange_names
     rounds: list[int] = []
 
     def late(folder: int, name: str, other_folder: int, other_name: str) -> None:
@@ -99,7 +99,7 @@ def test_a_rival_between_check_and_exchange_is_not_overwritten(path: Path, monke
         rounds.append(1)
         real(folder, name, other_folder, other_name)
 
-    monkeypatch.setattr(replace, "exchange", late)
+    monkeypatch.setattr(atomic_write, "exchange_names", late)
     with pytest.raises(Changed):
         replace_file(path, b"ours", expected=digest(b"old"))
     assert path.read_bytes() == b"theirs"
@@ -116,7 +116,7 @@ def test_a_rival_that_has_the_file_open_for_writing_is_noticed(path: Path):
 
 def test_a_rival_that_was_made_to_wait_writes_to_the_file_it_opened(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"old")
-    real = replace.exchange
+    real = atomic_write.exchange_names
 
     def append() -> None:
         with path.open("ab") as file:
@@ -130,7 +130,7 @@ def test_a_rival_that_was_made_to_wait_writes_to_the_file_it_opened(path: Path, 
             time.sleep(0.03)  # it is in the kernel by now, waiting to open
         real(folder, name, other_folder, other_name)
 
-    monkeypatch.setattr(replace, "exchange", late)
+    monkeypatch.setattr(atomic_write, "exchange_names", late)
     with pytest.raises(Changed):
         replace_file(path, b"ours", expected=digest(b"old"))
     rival.join()
@@ -170,7 +170,7 @@ def test_where_renaming_is_refused_the_file_is_rewritten_in_place(path: Path, mo
     def refused(folder: int) -> int:
         raise PermissionError(1, "not here")
 
-    monkeypatch.setattr(replace, "open_nameless", refused)
+    monkeypatch.setattr(atomic_write, "open_nameless", refused)
     replace_file(path, b"new", expected=digest(b"a longer old content"))
     assert path.read_bytes() == b"new"
     assert path.stat().st_ino == inode
@@ -182,7 +182,7 @@ def test_drafts_of_killed_processes_are_swept(path: Path, monkeypatch: pytest.Mo
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     left = path.parent / f".{int(ended.stdout)}-0.callwright-draft"
     left.write_bytes(b"left over")
-    monkeypatch.setattr(drafts, "_NAMELESS", 0)
+    monkeypatch.setattr(atomic_write, "_NAMELESS", 0)
     replace_file(path, b"new")
     assert not left.exists()
 

@@ -12,14 +12,14 @@ import pytest
 
 from callwright.core.errors import Unsafe, UsageError
 from callwright.system.sandbox import bubblewrap, landlock
-from callwright.system.sandbox.sandbox import Kind, Sandbox, Wish, find_sandbox
+from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, SandboxMode, find_sandbox
 
 Confine = Callable[..., Sandbox]
 
 
-def runnable() -> list[Kind]:
-    kinds: list[Kind] = []
-    if not bubblewrap.why_unusable():
+def runnable() -> list[SandboxKind]:
+    kinds: list[SandboxKind] = []
+    if not bubblewrap.find_problem():
         kinds.append("bubblewrap")
     if landlock.version() >= 3 and landlock.has_seccomp():
         kinds.append("landlock")
@@ -45,7 +45,7 @@ def enclosed(workspace: Path) -> Confine:
     if "bubblewrap" not in runnable():
         pytest.skip("bubblewrap does not work on this machine")
 
-    def confine(*protected: str, wish: Wish = "require") -> Sandbox:
+    def confine(*protected: str, wish: SandboxMode = "require") -> Sandbox:
         return find_sandbox(wish, writable=[workspace], protected=protected)
 
     return confine
@@ -54,13 +54,13 @@ def enclosed(workspace: Path) -> Confine:
 @pytest.fixture
 def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing here"))
-    bubblewrap.why_unusable.cache_clear()
+    bubblewrap.find_problem.cache_clear()
     yield
-    bubblewrap.why_unusable.cache_clear()
+    bubblewrap.find_problem.cache_clear()
 
 
 def attempt(sandbox: Sandbox, line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    with sandbox.confined(("bash", "-c", line), str(cwd)) as argv:
+    with sandbox.confine(("bash", "-c", line), str(cwd)) as argv:
         return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -161,7 +161,7 @@ def test_protected_paths_are_held_even_when_missing_and_leave_no_trace(enclosed:
 
 def test_a_missing_path_stays_held_while_another_command_still_runs(enclosed: Confine, workspace: Path):
     sandbox = enclosed(".agent")
-    with sandbox.confined(("true",), str(workspace)):
+    with sandbox.confine(("true",), str(workspace)):
         attempt(sandbox, "true", workspace)
         assert attempt(sandbox, "mkdir .agent/x", workspace).returncode != 0
         assert (workspace / ".agent").is_dir()
@@ -197,7 +197,7 @@ def test_a_sandboxed_root_has_no_privileges(enclosed: Confine, workspace: Path):
 def test_off_changes_nothing():
     sandbox = find_sandbox("off", writable=["/"])
     assert sandbox.kind == "none"
-    with sandbox.confined(("a", "b"), "/") as argv:
+    with sandbox.confine(("a", "b"), "/") as argv:
         assert argv == ("a", "b")
 
 

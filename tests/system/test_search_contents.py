@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from callwright.core.errors import InvalidArguments
-from callwright.system.search.content import Found, search, search_python
-from callwright.system.search.python_grep import required_literal
-from callwright.system.search.ripgrep import Globs, Mode, Query, find_ripgrep
+from callwright.system.search.content import SearchResult, search, search_python
+from callwright.system.search.python_grep import find_required_literal
+from callwright.system.search.ripgrep import ContentQuery, Globs, Mode, find_ripgrep
 
-Engine: TypeAlias = Callable[[Query], Awaitable[Found]]
+Engine: TypeAlias = Callable[[ContentQuery], Awaitable[SearchResult]]
 
 needs_ripgrep = pytest.mark.skipif(find_ripgrep() is None, reason="ripgrep is not installed")
 
 
-def _plain(found: Found) -> tuple[object, ...]:
+def _plain(found: SearchResult) -> tuple[object, ...]:
     lines = [(line.path, *line.read(), line.after_gap) for line in found.lines]
     return list(found.files), list(found.counts), lines
 
@@ -61,7 +61,7 @@ def test_without_ripgrep_the_same_lines_are_found(
         folder = Path(os.path.realpath(name))
         for place, lines in enumerate(texts):
             (folder / f"{place}.txt").write_bytes(ending.join(lines).encode())
-        query = Query(pattern, folder, folder, mode=mode, ignore_case=ignore_case, before=around, after=around)
+        query = ContentQuery(pattern, folder, folder, mode=mode, ignore_case=ignore_case, before=around, after=around)
         assert _plain(asyncio.run(search(query))) == _plain(asyncio.run(search_python(query)))
 
 
@@ -70,7 +70,7 @@ def test_without_ripgrep_the_same_lines_are_found(
 @pytest.mark.parametrize("mode", ["files", "content", "count"])
 async def test_matches_over_lines_are_the_same_without_ripgrep(tmp_path: Path, pattern: str, mode: Mode) -> None:
     (tmp_path / "one").write_text("a\nb\nc\na b\nx\n\ny\n")
-    query = Query(pattern, tmp_path, tmp_path, mode=mode, multiline=True)
+    query = ContentQuery(pattern, tmp_path, tmp_path, mode=mode, multiline=True)
     with_ripgrep, without = await search(query), await search_python(query)
     assert with_ripgrep.files == without.files
     assert [line.read() for line in with_ripgrep.lines] == [line.read() for line in without.lines]
@@ -81,9 +81,9 @@ async def test_binary_files_are_passed_over_and_utf_16_is_read(tmp_path: Path, e
     (tmp_path / "a.bin").write_bytes(b"needle\0")
     (tmp_path / "b.txt").write_bytes("needle".encode("utf-16"))
     (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfneedle")
-    found = await engine(Query("needle", tmp_path, tmp_path))
+    found = await engine(ContentQuery("needle", tmp_path, tmp_path))
     assert found.files == ["b.txt", "c.txt"]
-    alone = await engine(Query("needle", tmp_path, tmp_path, name="a.bin", mode="content"))
+    alone = await engine(ContentQuery("needle", tmp_path, tmp_path, name="a.bin", mode="content"))
     assert (alone.lines, alone.binary) == ([], ["a.bin"])
 
 
@@ -92,14 +92,14 @@ async def test_letters_have_more_cases_outside_of_ascii(tmp_path: Path, engine: 
     (tmp_path / "kelvin").write_text("two \N{KELVIN SIGN}ELVIN")
     (tmp_path / "plain").write_text("two Kelvin")
     (tmp_path / "none").write_text("two elvin")
-    found = await engine(Query("kelvin", tmp_path, tmp_path, ignore_case=True))
+    found = await engine(ContentQuery("kelvin", tmp_path, tmp_path, ignore_case=True))
     assert found.files == ["kelvin", "plain"]
 
 
 @pytest.mark.parametrize("engine", [search, search_python])
 async def test_a_file_larger_than_one_read_is_searched_to_its_end(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "large").write_text("filler\n" * 300_000 + "needle")
-    found = await engine(Query("needle", tmp_path, tmp_path, mode="content"))
+    found = await engine(ContentQuery("needle", tmp_path, tmp_path, mode="content"))
     assert [line.read()[0] for line in found.lines] == [300_001]
 
 
@@ -108,19 +108,19 @@ async def test_a_link_out_of_the_folder_is_not_searched(tmp_path: Path, engine: 
     (tmp_path / "outside").write_text("needle")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link").symlink_to("../outside")
-    assert (await engine(Query("needle", tmp_path / "in", tmp_path / "in"))).files == []
+    assert (await engine(ContentQuery("needle", tmp_path / "in", tmp_path / "in"))).files == []
 
 
 @pytest.mark.parametrize("engine", [search, search_python])
 async def test_a_line_break_in_the_pattern_needs_multiline(tmp_path: Path, engine: Engine) -> None:
     with pytest.raises(InvalidArguments, match="multiline"):
-        await engine(Query("a\\nb", tmp_path, tmp_path))
+        await engine(ContentQuery("a\\nb", tmp_path, tmp_path))
 
 
 @needs_ripgrep
 async def test_look_around_works(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("foobar\nfoobaz\n")
-    found = await search(Query("foo(?!bar)", tmp_path, tmp_path, mode="content"))
+    found = await search(ContentQuery("foo(?!bar)", tmp_path, tmp_path, mode="content"))
     assert [line.read()[2] for line in found.lines] == ["foobaz"]
 
 
@@ -129,8 +129,8 @@ async def test_ignore_files_above_the_workspace_do_not_count(tmp_path: Path) -> 
     folder = tmp_path / "workspace" / "sub"
     folder.mkdir(parents=True)
     (folder / "a.txt").write_text("needle")
-    assert (await search(Query("needle", folder, tmp_path / "workspace"))).files == ["a.txt"]
-    assert (await search(Query("needle", folder.parent, folder.parent))).files == ["sub/a.txt"]
+    assert (await search(ContentQuery("needle", folder, tmp_path / "workspace"))).files == ["a.txt"]
+    assert (await search(ContentQuery("needle", folder.parent, folder.parent))).files == ["sub/a.txt"]
 
 
 def test_globs_are_parted_outside_of_braces_only() -> None:
@@ -160,4 +160,4 @@ def test_globs_are_parted_outside_of_braces_only() -> None:
     ],
 )
 def test_what_every_match_must_contain_is_found_only_where_it_is_sure(pattern: str, literal: str) -> None:
-    assert required_literal(pattern) == literal
+    assert find_required_literal(pattern) == literal

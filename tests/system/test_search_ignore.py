@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from callwright.system.search.gitignore import RuleSet, parse_rules, why_ignored
+from callwright.system.search.gitignore import IgnoreRules, find_ignore_reason, parse_rules
 from callwright.system.search.ripgrep import find_ripgrep
 from callwright.system.search.walk import Walk, walk_files
 
@@ -110,11 +110,11 @@ def test_a_symlink_is_neither_listed_nor_followed(tmp_path: Path) -> None:
 
 def test_the_reason_names_file_line_and_rule(tmp_path: Path) -> None:
     _make(tmp_path, ["build/out/a.txt"], {"": "# made\nbuild/\n"})
-    reason = why_ignored(tmp_path / "build" / "out" / "a.txt", tmp_path)
+    reason = find_ignore_reason(tmp_path / "build" / "out" / "a.txt", tmp_path)
     assert reason is not None
     assert reason.path == str(tmp_path / "build")
     assert str(reason) == f"{tmp_path}/.gitignore:2 (build/)"
-    assert why_ignored(tmp_path / "src", tmp_path) is None
+    assert find_ignore_reason(tmp_path / "src", tmp_path) is None
 
 
 def test_an_edited_ignore_file_counts_at_once(tmp_path: Path) -> None:
@@ -134,5 +134,5 @@ def test_the_external_cases_get_the_same_answer() -> None:
 
 
 def _ignored(text: str, path: str, folder: bool) -> bool:
-    rule = RuleSet(parse_rules(text)).verdict(path, path.rpartition("/")[2], folder=folder)
+    rule = IgnoreRules(parse_rules(text)).verdict(path, path.rpartition("/")[2], folder=folder)
     return rule is not None and rule.hides

@@ -347,8 +347,8 @@ async def test_collected_session_stops_jobs(tmp_path: Path):
 
 
 async def test_commands_run_in_the_sandbox(tmp_path: Path):
-    if bubblewrap.why_unusable():
-        pytest.skip(bubblewrap.why_unusable())
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     workspace.mkdir()
     shell = Shell(Bash(workspace, sandbox="require", protected=(".agent",)))
@@ -360,8 +360,8 @@ async def test_commands_run_in_the_sandbox(tmp_path: Path):
 
 
 async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
-    if bubblewrap.why_unusable():
-        pytest.skip(bubblewrap.why_unusable())
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
     shell = Shell(Bash(tmp_path, sandbox="require", protected=(".agent",)))
     failure(await shell("trap '' TERM; setsid sleep 4242.7 & sleep 4242.7", timeout_seconds=0.2))
     assert left_of("4242.7") == ""

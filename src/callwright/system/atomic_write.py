@@ -59,12 +59,12 @@ def give_name(draft: int, folder: int, name: str) -> None:
     os.link(str(_DESCRIPTORS / str(draft)), name, dst_dir_fd=folder, follow_symlinks=True)
 
 
-def passing_name() -> str:
+def temporary_name() -> str:
     """A name nobody else uses, which tells whose it is."""
     return f"{os.getpid()}-{next(_numbers)}{_SUFFIX}"
 
 
-def fill(draft: int, data: bytes, folder: int, model: str | None) -> None:
+def fill_draft(draft: int, data: bytes, folder: int, model: str | None) -> None:
     """Write a draft to the disk, with the mode, owner and attributes of the file `model` it will replace."""
     write_all(draft, data)
     if model is not None:
@@ -94,7 +94,7 @@ def _copy_attributes(source: int, draft: int) -> None:
 
 
 @contextmanager
-def private_folder(device: int) -> Generator[int | None, None, None]:
+def open_private_folder(device: int) -> Generator[int | None, None, None]:
     """Lend the user's own folder for drafts, cleared of what killed processes left, if it is on the same device."""
     folder = None
     with suppress(OSError, ToolError, RuntimeError):
@@ -141,7 +141,7 @@ Hold: TypeAlias = Literal["held", "busy", "unavailable"]
 _RENAME_EXCHANGE = 2
 
 
-def exchange(folder: int, name: str, other_folder: int, other_name: str) -> None:
+def exchange_names(folder: int, name: str, other_folder: int, other_name: str) -> None:
     """Swap what two names stand for, in one step; raises `OSError` (ENOSYS, EINVAL, EXDEV) where it cannot."""
     call = _renameat2()
     if call is None:
@@ -174,7 +174,7 @@ def hold_writers(descriptor: int) -> Hold:
     return "held"
 
 
-def nobody_waits(descriptor: int) -> bool:
+def no_writer_waits(descriptor: int) -> bool:
     """Whether no writer came while the file was held, so that nobody is about to write to what was replaced."""
     return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
@@ -203,7 +203,7 @@ def replace_file(path: Path, data: bytes, *, expected: str | None = None) -> Non
         except OSError as error:
             if error.errno not in _IN_PLACE or not exists:
                 raise
-            _rewrite(target, data)
+            _overwrite(target, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +226,14 @@ class _Target:
         return True
 
     def check(self) -> None:
-        if self.expected is not None and _content(self.folder, self.name) != self.expected:
+        if self.expected is not None and _read_digest(self.folder, self.name) != self.expected:
             raise Changed
 
     def take(self, folder: int, name: str) -> None:
         os.rename(name, self.name, src_dir_fd=folder, dst_dir_fd=self.folder)
 
     def swap(self, folder: int, name: str) -> None:
-        exchange(folder, name, self.folder, self.name)
+        exchange_names(folder, name, self.folder, self.name)
 
 
 def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
@@ -242,7 +242,7 @@ def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
         _rename_named(target, data, exists=exists)
         return
     try:
-        fill(draft, data, target.folder, target.name if exists else None)
+        fill_draft(draft, data, target.folder, target.name if exists else None)
         if exists:
             _exchange_old(target, draft, digest(data))
         else:
@@ -254,7 +254,7 @@ def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
 
 
 def _exchange_old(target: _Target, draft: int, ours: str) -> None:
-    with private_folder(os.fstat(draft).st_dev) as private:
+    with open_private_folder(os.fstat(draft).st_dev) as private:
         if private is not None:
             try:
                 _exchange_by_name(target, draft, private, ours)
@@ -267,7 +267,7 @@ def _exchange_old(target: _Target, draft: int, ours: str) -> None:
 
 
 def _exchange_by_name(target: _Target, draft: int, folder: int, ours: str) -> None:
-    name = passing_name()
+    name = temporary_name()
     give_name(draft, folder, name)
     try:
         _exchange(target, folder, name, ours)
@@ -286,8 +286,8 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
         if hold == "busy" or digest(read_all(held)) != target.expected:
             raise Changed
         target.swap(folder, name)
-        unspoilt = nobody_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
-        if not unspoilt or not _came_out(folder, name, held):
+        unspoilt = no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+        if not unspoilt or not _was_replaced(folder, name, held):
             _swap_back(target, folder, name, ours)
             raise Changed
     except OSError as error:
@@ -298,17 +298,17 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
         os.close(held)
 
 
-def _came_out(folder: int, name: str, held: int) -> bool:
+def _was_replaced(folder: int, name: str, held: int) -> bool:
     return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(held).st_ino
 
 
 def _swap_back(target: _Target, folder: int, name: str, ours: str) -> None:
     target.swap(folder, name)
-    if _content(folder, name) != ours:  # somebody built on ours meanwhile: theirs is the newest
+    if _read_digest(folder, name) != ours:  # somebody built on ours meanwhile: theirs is the newest
         target.swap(folder, name)
 
 
-def _content(folder: int, name: str) -> str:
+def _read_digest(folder: int, name: str) -> str:
     try:
         descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -320,11 +320,11 @@ def _content(folder: int, name: str) -> str:
 
 
 def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
-    _sweep(target)
-    name = f".{passing_name()}"
+    _remove_left_overs(target)
+    name = f".{temporary_name()}"
     draft = open_beneath(target.folder, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
-        fill(draft, data, target.folder, target.name if exists else None)
+        fill_draft(draft, data, target.folder, target.name if exists else None)
         target.check()
         target.take(target.folder, name)
     except BaseException:
@@ -334,7 +334,7 @@ def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
         os.close(draft)
 
 
-def _sweep(target: _Target) -> None:
+def _remove_left_overs(target: _Target) -> None:
     """Remove the named drafts that killed processes left in a folder."""
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target.folder)
     try:
@@ -344,7 +344,7 @@ def _sweep(target: _Target) -> None:
         os.close(folder)
 
 
-def _rewrite(target: _Target, data: bytes) -> None:
+def _overwrite(target: _Target, data: bytes) -> None:
     """Write over the old content: not atomic, yet all there is where the folder cannot be written to."""
     target.check()
     descriptor = open_beneath(target.folder, target.name, os.O_WRONLY)

@@ -22,12 +22,12 @@ from callwright.core.errors import ToolFailed
 from callwright.system.paths import open_beneath, open_resolved, parent_folder
 
 
-def unified(text: str) -> str:
+def unify_line_breaks(text: str) -> str:
     """Write every line break as `\\n`."""
     return text.replace("\r\n", "\n")
 
 
-def usual_break(text: str) -> str:
+def most_common_break(text: str) -> str:
     """The line break most lines of a text end with; empty if it has none."""
     windows, all_breaks = text.count("\r\n"), text.count("\n")
     if not all_breaks:
@@ -37,12 +37,12 @@ def usual_break(text: str) -> str:
 
 def with_break(text: str, line_break: str) -> str:
     """Write every line break of a text as the given one; an empty one leaves the text as it is."""
-    return unified(text).replace("\n", line_break) if line_break else text
+    return unify_line_breaks(text).replace("\n", line_break) if line_break else text
 
 
-def spliced(text: str, start: int, end: int, new: str) -> str:
+def replace_range(text: str, start: int, end: int, new: str) -> str:
     """Replace a stretch of `text`; offsets count in its unified form, and lines that stay keep their own breaks."""
-    plain = unified(text)
+    plain = unify_line_breaks(text)
     replaced = plain[:start] + new + plain[end:]
     if len(plain) == len(text):
         return replaced
@@ -50,12 +50,12 @@ def spliced(text: str, start: int, end: int, new: str) -> str:
     if "\n" not in own:
         return replaced.replace("\n", "\r\n")
     first, last = plain.count("\n", 0, start), plain.count("\n", 0, end)
-    middle = _breaks_of(new, plain[start:end], own[first:last], (own[first:] or own[-1:])[0])
+    middle = _choose_breaks(new, plain[start:end], own[first:last], (own[first:] or own[-1:])[0])
     breaks = [*own[:first], *middle, *own[last:], ""]
     return "".join(line + line_break for line, line_break in zip(replaced.split("\n"), breaks, strict=True))
 
 
-def _breaks_of(new: str, old: str, own: list[str], following: str) -> list[str]:
+def _choose_breaks(new: str, old: str, own: list[str], following: str) -> list[str]:
     """Breaks for the new lines: a line that was there keeps its own, the others take what is usual around them."""
     usual = max(own, key=own.count) if own else following
     breaks = [usual] * new.count("\n")
@@ -98,7 +98,7 @@ class Encoding:
         return text.encode(self.name, "surrogateescape" if self.name == "utf-8" else "surrogatepass")
 
 
-def detect(head: bytes, *, whole: bool = True) -> Encoding | None:
+def detect_encoding(head: bytes, *, whole: bool = True) -> Encoding | None:
     """Tell the encoding from a file's first bytes, which may end inside a character unless `whole`; None is binary."""
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -106,7 +106,7 @@ def detect(head: bytes, *, whole: bool = True) -> Encoding | None:
     if head.startswith(_SIGNATURES):
         return None
     if b"\0" in head:
-        return _wide(head)
+        return _detect_utf16(head)
     if len(head.translate(None, _CONTROLS)) < len(head) * (1 - _MOST_CONTROLS):
         return None
     return Encoding() if _is_utf8(head, whole=whole) or _mostly_utf8(head) else Encoding("latin-1")
@@ -127,7 +127,7 @@ def _mostly_utf8(head: bytes) -> bool:
     return sum(letter > "\x7f" for letter in text) > 2 * broken
 
 
-def _wide(head: bytes) -> Encoding | None:
+def _detect_utf16(head: bytes) -> Encoding | None:
     """UTF-16 without a mark: text with a zero in every other byte and none in between."""
     even, odd = head[0::2], head[1::2]
     for zeros, letters, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
@@ -278,7 +278,7 @@ class LineIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FileLine:
     """One line without its break, as far as it was asked for."""
 
     head: bytes
@@ -286,7 +286,7 @@ class Line:
     """Its length in bytes; more than `head` has if it was cut."""
 
 
-def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[Line]:
+def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[FileLine]:
     """Read lines from an offset on, keeping at most so many bytes of each, however long they are."""
     head, size = b"", 0
     while chunk := os.pread(descriptor, _SCAN_CHUNK, offset):
@@ -294,7 +294,7 @@ def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[Line]:
         first, *rest = chunk.split(b"\n")
         head, size = head + first[: max(0, most_bytes - len(head))], size + len(first)
         for part in rest:
-            yield Line(head, size)
+            yield FileLine(head, size)
             head, size = part[:most_bytes], len(part)
     if size:
-        yield Line(head, size)
+        yield FileLine(head, size)

@@ -60,7 +60,7 @@ class Workspace:
 
         `~` and `~/…` mean the home folder, as they would in a shell; nothing else is expanded or decoded.
         """
-        _refuse_tricks(path)
+        _check_characters(path)
         if path == "~" or path.startswith("~/"):
             path = os.path.expanduser(path)  # noqa: PTH111 - pathlib would drop a trailing slash and a dot
         return Path(os.path.realpath(os.path.join(base or self.root, path)))  # noqa: PTH118 - realpath wants the raw text
@@ -104,7 +104,7 @@ def _real_root(root: str | PathLike[str]) -> Path:
     return real
 
 
-def _refuse_tricks(path: str) -> None:
+def _check_characters(path: str) -> None:
     if not path:
         raise Unsafe("the path is empty; give one relative to the workspace, such as '.'")
     if path[:7].lower() == "file://":
@@ -142,7 +142,7 @@ def open_folder(path: Path, *, create: bool = False) -> int:
     for name in path.parts[1:]:
         above = folder
         try:
-            folder = _step(above, name, create=create)
+            folder = _open_subfolder(above, name, create=create)
         finally:
             os.close(above)
     return folder
@@ -160,7 +160,7 @@ def open_beneath(folder: int, name: str, flags: int, mode: int = 0o666) -> int:
         raise
 
 
-def _step(folder: int, name: str, *, create: bool) -> int:
+def _open_subfolder(folder: int, name: str, *, create: bool) -> int:
     try:
         return open_beneath(folder, name, _FOLDER)
     except FileNotFoundError:

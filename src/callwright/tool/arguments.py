@@ -41,7 +41,7 @@ _ARTICLE = re.compile(r"\ba (?=(?:array|integer|object)\b)")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ArgumentProblem:
     """One fault: where it is in what the model wrote, and what the validator says about it."""
 
     path: Path
@@ -70,16 +70,16 @@ def _step_into(holder: Any, step: str | int) -> tuple[Any] | None:
         return None
 
 
-def describe_problems(problems: Sequence[Problem], fields: Sequence[str]) -> str:
+def describe_problems(problems: Sequence[ArgumentProblem], fields: Sequence[str]) -> str:
     """One clause per fault; what several members of a union wanted of one value is one clause."""
     clauses: dict[str, list[str]] = {}
     for problem in problems:
         message = str(problem.details["msg"])
         if message.startswith(_EXPECTED):
-            clauses.setdefault(f"{dotted(problem.path)}: expected ", []).append(_wish(problem.details))
+            clauses.setdefault(f"{join_path(problem.path)}: expected ", []).append(_wish(problem.details))
         else:
             clauses.setdefault(_clause(problem, message, fields), [])
-    values = {f"{dotted(problem.path)}: expected ": problem.details.get("input") for problem in problems}
+    values = {f"{join_path(problem.path)}: expected ": problem.details.get("input") for problem in problems}
     written = [
         f"{start}{' or '.join(dict.fromkeys(wishes))}, got {show_value(values[start])}" if wishes else start
         for start, wishes in list(clauses.items())[:_SHOWN_PROBLEMS]
@@ -98,8 +98,8 @@ def _wish(details: Mapping[str, Any]) -> str:
     return _ARTICLE.sub("an ", str(details["msg"]).removeprefix(_EXPECTED).replace("a valid ", "a "))
 
 
-def _clause(problem: Problem, message: str, fields: Sequence[str]) -> str:
-    kind, where = problem.details["type"], dotted(problem.path)
+def _clause(problem: ArgumentProblem, message: str, fields: Sequence[str]) -> str:
+    kind, where = problem.details["type"], join_path(problem.path)
     if kind == "json_invalid":
         return f"not valid JSON: {problem.details['ctx']['error']}"
     if kind in MISSING_FIELD:
@@ -121,7 +121,7 @@ def _suggestion(path: Path, fields: Sequence[str]) -> str:
     return f"; known are {', '.join(fields[:_SHOWN_FIELDS])}{' and more' if len(fields) > _SHOWN_FIELDS else ''}"
 
 
-def dotted(path: Sequence[str | int]) -> str:
+def join_path(path: Sequence[str | int]) -> str:
     """A place in the arguments as one word: `filter.tags.0`."""
     steps = [str(step) for step in path]
     return clip_value(".".join(_cut(step, _SHOWN_STEP_CHARS) for step in steps)) or "arguments"
@@ -158,7 +158,7 @@ _SHOWN_ITEMS = 8
 _SURROGATE = "the text holds a lone surrogate, which is not valid Unicode"
 
 
-class Parser(Generic[Parsed]):
+class ArgumentParser(Generic[Parsed]):
     """Turns argument text or objects into validated values."""
 
     __slots__ = ("_fields", "_options", "_tight", "_validate")
@@ -187,12 +187,12 @@ class Parser(Generic[Parsed]):
         try:
             if self._tight:
                 return self._validate(text, strict=True)
-            return self._checked(text)
+            return self._parse_strictly(text)
         except ValidationError as error:
             problems = error
         return self._look_again(text, problems)
 
-    def _checked(self, text: str | bytes) -> Parsed:
+    def _parse_strictly(self, text: str | bytes) -> Parsed:
         if not self._tight:
             refuse_odd_numbers(text)
         return self._validate(text, strict=True, **self._options)
@@ -200,31 +200,31 @@ class Parser(Generic[Parsed]):
     def _look_again(self, text: str | bytes, error: ValidationError) -> Parsed:
         whole = _read(text)
         if not isinstance(whole, str) or not isinstance(_read(whole), dict):
-            return self._mended(whole, error)
+            return self._repair(whole, error)
         try:
-            return self._checked(whole)
+            return self._parse_strictly(whole)
         except ValidationError as inner:
             error = inner
-        return self._mended(_read(whole), error)
+        return self._repair(_read(whole), error)
 
-    def _mended(self, whole: Any, error: ValidationError) -> Parsed:
+    def _repair(self, whole: Any, error: ValidationError) -> Parsed:
         problems = self._problems(whole, error)
         detail = describe_problems(problems, self._fields)
         if _mend(whole, problems):
             try:
-                return self._checked(to_json(whole))
+                return self._parse_strictly(to_json(whole))
             except (ValidationError, InvalidArguments):
                 pass  # the slip was not the only fault: report what the model really wrote
         raise InvalidArguments(detail)
 
-    def _problems(self, whole: Any, error: ValidationError) -> list[Problem]:
+    def _problems(self, whole: Any, error: ValidationError) -> list[ArgumentProblem]:
         if error.error_count() <= _MANY_PROBLEMS:
-            return _traced(whole, error)
+            return _locate_problems(whole, error)
         try:  # a list of a million wrong items would become a gigabyte of complaints
-            self._validate(to_json(_shortened(whole)), strict=True, **self._options)
+            self._validate(to_json(_shorten(whole)), strict=True, **self._options)
         except ValidationError as fewer:
             if fewer.error_count() <= _MANY_PROBLEMS:
-                return _traced(whole, fewer)
+                return _locate_problems(whole, fewer)
         raise InvalidArguments(f"{error.error_count()} values are not what was expected") from None
 
 
@@ -255,9 +255,9 @@ def refuse_odd_numbers(text: str | bytes) -> None:
         return
     for path, number in _numbers(_read(text), ()):
         if isinstance(number, float) and not -1e309 < number < 1e309:
-            raise InvalidArguments(f"{dotted(path)}: expected a finite number, got {number}")
+            raise InvalidArguments(f"{join_path(path)}: expected a finite number, got {number}")
         if isinstance(number, int) and not INTEGER_RANGE[0] <= number <= INTEGER_RANGE[1]:
-            raise InvalidArguments(f"{dotted(path)}: expected an integer of at most 64 bits, got a longer one")
+            raise InvalidArguments(f"{join_path(path)}: expected an integer of at most 64 bits, got a longer one")
 
 
 def _may_hold_odd_numbers(text: str | bytes) -> bool:
@@ -291,18 +291,18 @@ def _read(text: str | bytes) -> Any:
         return None
 
 
-def _traced(whole: Any, error: ValidationError) -> list[Problem]:
+def _locate_problems(whole: Any, error: ValidationError) -> list[ArgumentProblem]:
     found = cast("list[dict[str, Any]]", error.errors(include_url=False))
-    return [Problem(trace(whole, problem["loc"], problem["type"]), problem) for problem in found]
+    return [ArgumentProblem(trace(whole, problem["loc"], problem["type"]), problem) for problem in found]
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _shortened(part) for key, part in cast("dict[str, Any]", value).items()}
-    return [_shortened(part) for part in cast("list[Any]", value[:_SHOWN_ITEMS])] if isinstance(value, list) else value
+        return {key: _shorten(part) for key, part in cast("dict[str, Any]", value).items()}
+    return [_shorten(part) for part in cast("list[Any]", value[:_SHOWN_ITEMS])] if isinstance(value, list) else value
 
 
-def _mend(whole: Any, problems: Sequence[Problem]) -> bool:
+def _mend(whole: Any, problems: Sequence[ArgumentProblem]) -> bool:
     """Read again, in place, every value that was not what was expected; says whether any changed."""
     changed = False
     for problem in problems:

@@ -65,7 +65,7 @@ class _Inliner:
         return schema
 
     def _object(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        name = _referenced(schema)
+        name = _read_reference(schema)
         if name is not None and name in self._definitions and name not in self._recursive:
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             return self._object({**self._definitions[name], **beside})
@@ -82,7 +82,7 @@ class _Inliner:
         return shrunk
 
 
-def _referenced(schema: Mapping[str, Any]) -> str | None:
+def _read_reference(schema: Mapping[str, Any]) -> str | None:
     target = schema.get("$ref")
     return target.removeprefix("#/$defs/") if isinstance(target, str) and target.startswith("#/$defs/") else None
 
@@ -90,7 +90,7 @@ def _referenced(schema: Mapping[str, Any]) -> str | None:
 def _references(value: Any) -> set[str]:
     if isinstance(value, Mapping):
         schema = cast("Mapping[str, Any]", value)
-        own = _referenced(schema)
+        own = _read_reference(schema)
         found = {own} if own is not None else set[str]()
         return found.union(*(_references(part) for part in schema.values()))
     if isinstance(value, (list, tuple)):

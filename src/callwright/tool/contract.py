@@ -10,9 +10,9 @@ from typing import Annotated, Any, cast, get_args, get_origin
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_jsonable_python
 
 from callwright.core.json import JsonObject, freeze
-from callwright.tool.arguments import Parser
+from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import Compiled, compact_arguments, compile_annotation, in_stable_order, schema_of
-from callwright.tool.signature import MISSING, Parameter, Shape
+from callwright.tool.signature import MISSING, FunctionShape, Parameter
 
 
 class Contract:
@@ -20,9 +20,9 @@ class Contract:
 
     __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "shape")
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: FunctionShape) -> None:
         self.shape = shape
-        self._parser: Parser[dict[str, Any]] | None = None
+        self._parser: ArgumentParser[dict[str, Any]] | None = None
         self._defaults: dict[str, Any] | None = None
         self._adapters: dict[str, Any] = {}
         self._compiled: dict[str, Compiled] = {}
@@ -43,7 +43,7 @@ class Contract:
         self._adapters[parameter.name] = adapter_for(traits.annotation, about=about)
 
     @property
-    def parser(self) -> Parser[dict[str, Any]]:
+    def parser(self) -> ArgumentParser[dict[str, Any]]:
         """Turns argument text into keyword arguments."""
         if self._parser is None:
             self._parser = self._build_parser()
@@ -69,7 +69,7 @@ class Contract:
             known = self._defaults = cast("dict[str, Any]", _as_json(own))
         return known
 
-    def _build_parser(self) -> Parser[dict[str, Any]]:
+    def _build_parser(self) -> ArgumentParser[dict[str, Any]]:
         shared: dict[str, CoreSchema] = {}
         fields = {parameter.name: self._field(parameter, shared) for parameter in self.shape.parameters}
         root: CoreSchema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
@@ -80,7 +80,7 @@ class Contract:
             from callwright.tool.schema import parse_options
 
             options = parse_options(root)
-        return Parser(SchemaValidator(root).validate_json, list(fields), tight=self.tight, options=options)
+        return ArgumentParser(SchemaValidator(root).validate_json, list(fields), tight=self.tight, options=options)
 
     def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> core_schema.TypedDictField:
         core = self._core(parameter.name, shared)
@@ -102,7 +102,7 @@ class Contract:
         """The JSON Schema of the arguments, compact and frozen, with what the docstring says about each."""
         annotations = {parameter.name: parameter.annotation for parameter in self.shape.parameters}
         properties = {name: schema_of(annotations[name]) for name in self._compiled}
-        properties = {name: _described(part, described.get(name)) for name, part in properties.items()}
+        properties = {name: _add_description(part, described.get(name)) for name, part in properties.items()}
         definitions: dict[str, Any] = {}
         if self._adapters:
             from callwright.tool.schema import argument_schemas
@@ -110,7 +110,9 @@ class Contract:
             extra, definitions = argument_schemas(list(self._adapters.items()), about=self.shape.function)
             # what Field(description=…) or Annotated says of a parameter is closer to it than the docstring
             properties |= {
-                name: _described(part, part.get("description") or _noted(annotations[name]) or described.get(name))
+                name: _add_description(
+                    part, part.get("description") or _find_note(annotations[name]) or described.get(name)
+                )
                 for name, part in extra.items()
             }
         whole = {each.name: _with_default(each, properties[each.name]) for each in self.shape.parameters}
@@ -131,13 +133,13 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     return core_schema.with_default_schema(core, default=default)
 
 
-def _noted(annotation: object) -> str | None:
+def _find_note(annotation: object) -> str | None:
     """The plain words in `Annotated[str, "City name"]`."""
     notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((note for note in notes if isinstance(note, str)), None)
 
 
-def _described(schema: Mapping[str, Any], words: str | None) -> dict[str, Any]:
+def _add_description(schema: Mapping[str, Any], words: str | None) -> dict[str, Any]:
     return {**schema, "description": words} if words else dict(schema)
 
 

@@ -118,10 +118,10 @@ class FunctionTool(LazyTool):
     def spec(self) -> ToolSpec:
         """What the model is told; derived once, when first needed, and shared by all instances of a method's class."""
         if self._spec is None:
-            self._spec = self._derived() if self._template is None else self._template.spec
+            self._spec = self._derive_spec() if self._template is None else self._template.spec
         return self._spec
 
-    def _derived(self) -> ToolSpec:
+    def _derive_spec(self) -> ToolSpec:
         traits = self.traits
         words, described = read_docstring(_docstring(self.function))
         return ToolSpec(
@@ -162,19 +162,19 @@ class FunctionTool(LazyTool):
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run the function the way its kind wants to be run."""
-        given, named = self._placed(values, context)
+        given, named = self._place_values(values, context)
         if self._async:
             return self.function(*given, **named)
-        return self._elsewhere(given, named, context)
+        return self._run_elsewhere(given, named, context)
 
-    def _placed(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
+    def _place_values(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
         """The values by position and by name; a copy, because a call may be tried again."""
         shape, named = self.contract.shape, dict(values)
         if shape.context:
             named[shape.context] = context
         return [named.pop(name) for name in shape.positional], named
 
-    async def _elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
+    async def _run_elsewhere(self, given: list[Any], named: dict[str, Any], context: ToolContext) -> object:
         if self.traits.isolation == "process":
             from callwright.tool.subprocess import run_isolated
 

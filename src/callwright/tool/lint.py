@@ -20,54 +20,56 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """One thing to mend, with a code to filter by."""
 
     code: LintCode
     message: str
 
 
-def lint_tool(tool: Tool | ToolSpec) -> list[Finding]:
+def lint_tool(tool: Tool | ToolSpec) -> list[LintFinding]:
     """List what will make a model use this tool badly; an empty list is praise."""
     spec = tool if isinstance(tool, ToolSpec) else tool.spec
     return [*_about_description(spec), *_about_name(spec), *_about_parameters(spec), *_about_hint(spec)]
 
 
-def _about_description(spec: ToolSpec) -> Iterator[Finding]:
+def _about_description(spec: ToolSpec) -> Iterator[LintFinding]:
     length = len(spec.description.strip())
     if length < _SHORTEST_DESCRIPTION:
-        yield Finding("DESCRIPTION", f"{spec.name}: the description says too little: {spec.description!r}")
+        yield LintFinding("DESCRIPTION", f"{spec.name}: the description says too little: {spec.description!r}")
     if length > _LONGEST_DESCRIPTION:
-        yield Finding(
+        yield LintFinding(
             "DESCRIPTION",
             f"{spec.name}: the description has {length} characters; above {_LONGEST_DESCRIPTION} it costs every turn",
         )
 
 
-def _about_name(spec: ToolSpec) -> Iterator[Finding]:
+def _about_name(spec: ToolSpec) -> Iterator[LintFinding]:
     words = [word.lower() for word in _WORDS.findall(spec.name)]
     if "and" in words:
-        yield Finding("ATOMIC", f"{spec.name}: a tool does one thing; split what 'and' joins")
+        yield LintFinding("ATOMIC", f"{spec.name}: a tool does one thing; split what 'and' joins")
     changing = sorted(_CHANGING.intersection(words))
     if spec.annotations.effect is Effect.READ and changing:
-        yield Finding("EFFECT", f"{spec.name}: claims to only READ, but its name says {changing[0]}")
+        yield LintFinding("EFFECT", f"{spec.name}: claims to only READ, but its name says {changing[0]}")
 
 
-def _about_parameters(spec: ToolSpec) -> Iterator[Finding]:
+def _about_parameters(spec: ToolSpec) -> Iterator[LintFinding]:
     properties = cast("Mapping[str, Any]", spec.input_schema.get("properties", {}))
     for name, schema in properties.items():
         if not isinstance(schema, Mapping) or not cast("Mapping[str, Any]", schema).get("description"):
-            yield Finding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
+            yield LintFinding("PARAMETER", f"{spec.name}: parameter {name!r} has no description; the model will guess")
     depth = _depth(spec.input_schema, spec.input_schema, ())
     if depth > _DEEPEST:
         deep = "without end" if depth == inf else f"{depth:g} deep"
-        yield Finding("NESTED", f"{spec.name}: arguments are nested {deep}; models get more than {_DEEPEST} wrong")
+        yield LintFinding("NESTED", f"{spec.name}: arguments are nested {deep}; models get more than {_DEEPEST} wrong")
 
 
-def _about_hint(spec: ToolSpec) -> Iterator[Finding]:
+def _about_hint(spec: ToolSpec) -> Iterator[LintFinding]:
     words = spec.search_hint.split()
     if spec.search_hint and (not 3 <= len(words) <= 10 or spec.search_hint.endswith(".")):
-        yield Finding("HINT", f"{spec.name}: search_hint wants three to ten words and no period: {spec.search_hint!r}")
+        yield LintFinding(
+            "HINT", f"{spec.name}: search_hint must have three to ten words and no period: {spec.search_hint!r}"
+        )
 
 
 def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> float:
@@ -77,7 +79,7 @@ def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> floa
     node = cast("Mapping[str, Any]", schema)
     target = node.get("$ref")
     if isinstance(target, str):
-        return inf if target in above else _depth(_resolved(target, root), root, (*above, target))
+        return inf if target in above else _depth(_resolve_reference(target, root), root, (*above, target))
     inner = [part for key in ("properties", "patternProperties") for part in node.get(key, {}).values()]
     inner += [node[key] for key in ("items", "additionalProperties") if key in node]
     here = 1 if inner or "prefixItems" in node else 0
@@ -85,7 +87,7 @@ def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> floa
     return here + max((_depth(part, root, above) for part in inner), default=0)
 
 
-def _resolved(target: str, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(target: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
     for step in filter(None, target.removeprefix("#").split("/")):
         found = cast("Mapping[str, Any]", found).get(step) if isinstance(found, Mapping) else None

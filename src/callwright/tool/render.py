@@ -33,7 +33,7 @@ def render(value: object) -> Output:
         return Output(tuple(Text(_whole(part)) if isinstance(part, str) else part for part in parts))
     if isinstance(value, bytes):
         return _text(value)
-    return _structured(value)
+    return _render_structured(value)
 
 
 def _whole(text: str) -> str:
@@ -62,7 +62,7 @@ def _text(value: bytes) -> Output:
         raise ToolFailed("output serialize: bytes that are not text; return File(data) or Image(data)") from error
 
 
-def _structured(value: object) -> Output:
+def _render_structured(value: object) -> Output:
     """Data as compact JSON, for the model as text and for programs as it is; NaN, which JSON lacks, becomes null."""
     try:
         written = to_json(value, inf_nan_mode="null")

@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema
 
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze
-from callwright.tool.arguments import Parser
+from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import compact_arguments, compact_schema
 
 
@@ -135,7 +135,7 @@ def argument_schemas(
     return {name: by_name[name, "validation"] for name, _ in adapters}, shared.get("$defs", {})
 
 
-def model_schema(kind: Any, *, about: str) -> tuple[Parser[Any], JsonObject, AnyAdapter]:
+def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObject, AnyAdapter]:
     """Parser, compact JSON Schema and adapter of an arguments class."""
     adapter = adapter_for(kind, about=about)
     try:
@@ -144,7 +144,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[Parser[Any], JsonObject, Any
         raise _unfit(kind, about, error) from error
     if schema.get("type") != "object":
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
-    parser = Parser(
+    parser = ArgumentParser(
         adapter.validator.validate_json, tuple(schema["properties"]), options=parse_options(adapter.core_schema)
     )
     return parser, freeze(schema), adapter

@@ -9,7 +9,7 @@ from callwright.core.access import Access
 from callwright.core.errors import InvalidArguments, UsageError
 from callwright.core.json import JsonObject, thaw
 from callwright.core.spec import ToolSpec
-from callwright.tool.arguments import as_text, clip_value, dotted, from_text, show_value
+from callwright.tool.arguments import as_text, clip_value, from_text, join_path, show_value
 from callwright.tool.base import ToolContext
 from callwright.tool.render import exhaust, settle
 from callwright.tool.threads import threads
@@ -100,7 +100,7 @@ def _retrieve_nothing(uri: str) -> NoReturn:
 def _explain(errors: Iterable[Any]) -> str:
     clauses: list[str] = []
     for error in errors:
-        where = dotted(error.instance_path)
+        where = join_path(error.instance_path)
         clauses.append(f"{where}: {clip_value(str(error.message))}")
         if len(clauses) == _SHOWN_ERRORS:
             break

@@ -65,7 +65,7 @@ class Parameter:
 
 
 @dataclass(slots=True)
-class Shape:
+class FunctionShape:
     """What a function wants: its arguments, where the context goes, and what it returns."""
 
     function: str
@@ -87,13 +87,13 @@ def innermost(function: Callable[..., object]) -> Any:
     return target if inspect.isroutine(target) else type(target).__call__
 
 
-def read_signature(function: Callable[..., object]) -> Shape:
+def read_signature(function: Callable[..., object]) -> FunctionShape:
     """Look at a function once; raise `UsageError` for what no model could fill in."""
     target = innermost(function)
     name = getattr(target, "__qualname__", type(function).__qualname__)
     hints = _hints(target, name)
-    shape = Shape(name, returns=hints.get("return", MISSING))
-    fixed = _fixed(function)
+    shape = FunctionShape(name, returns=hints.get("return", MISSING))
+    fixed = _find_bound_names(function)
     for at, parameter in enumerate(_parameters(function)):
         if at == 0 and parameter.name in ("self", "cls") and parameter.name not in hints and _in_class(name):
             shape.method = True
@@ -102,7 +102,7 @@ def read_signature(function: Callable[..., object]) -> Shape:
     return shape
 
 
-def _add(shape: Shape, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
+def _add(shape: FunctionShape, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
     name = parameter.name
     _refuse_variadic(shape.function, parameter)
     if name not in hints:
@@ -129,7 +129,7 @@ def _in_class(name: str) -> bool:
     return bool(outside) and not outside.endswith("<locals>")
 
 
-def _fixed(function: Callable[..., object]) -> set[str]:
+def _find_bound_names(function: Callable[..., object]) -> set[str]:
     """What `functools.partial` has settled by name is not the model's to choose, or to see."""
     settled: set[str] = set()
     while isinstance(function, partial):
@@ -147,7 +147,7 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
 
 def _hints(target: Any, name: str) -> Mapping[str, object]:
     plain = cast("dict[str, object]", getattr(target, "__annotations__", {}))
-    if not any(_unresolved(value) for value in plain.values()):
+    if not any(_is_unresolved(value) for value in plain.values()):
         return plain  # nothing to resolve, and resolving costs more than the rest
     try:
         try:
@@ -162,14 +162,14 @@ def _hints(target: Any, name: str) -> Mapping[str, object]:
         raise UsageError(f"{name}: an annotation cannot be read: {error}") from error
 
 
-def _unresolved(annotation: object) -> bool:
+def _is_unresolved(annotation: object) -> bool:
     if type(annotation) is type:  # most annotations, and the quickest answer
         return False
     if isinstance(annotation, (str, ForwardRef)):
         return True
     if getattr(annotation, "__origin__", None) is Literal:
         return False
-    return any(_unresolved(part) for part in getattr(annotation, "__args__", ()))
+    return any(_is_unresolved(part) for part in getattr(annotation, "__args__", ()))
 
 
 def _surroundings() -> dict[str, Any]:

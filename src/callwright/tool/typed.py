@@ -9,7 +9,7 @@ from callwright.core.access import Access
 from callwright.core.errors import UsageError
 from callwright.core.json import Json, JsonObject
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
-from callwright.tool.arguments import Parser
+from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import ToolContext
 from callwright.tool.render import settle
 
@@ -60,7 +60,7 @@ def describe(
 @dataclass(frozen=True, slots=True)
 class _Contract:
     spec: ToolSpec
-    parser: Parser[Any]
+    parser: ArgumentParser[Any]
     dump: Any
 
 

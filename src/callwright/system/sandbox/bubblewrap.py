@@ -20,12 +20,12 @@ _lock = threading.Lock()
 
 
 @cache
-def why_unusable() -> str:
+def find_problem() -> str:
     """Try it once and say why it does not work here; empty when it does."""
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap is not installed"
-    argv = [program, *_base(network=False), "--", "true"]
+    argv = [program, *_base_options(network=False), "--", "true"]
     try:
         tried = subprocess.run(argv, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -34,20 +34,20 @@ def why_unusable() -> str:
 
 
 @contextmanager
-def enclosed(
+def wrap_command(
     argv: Sequence[str], *, cwd: str, writable: Sequence[Path], protected: Sequence[Path], network: bool
 ) -> Generator[tuple[str, ...], None, None]:
     """Lend the command line that runs `argv` enclosed. Leave it only when the command has ended."""
     with ExitStack() as held:
-        options = [*_base(network=network), *_resolvers(), *_hidden_sockets(writable)]
+        options = [*_base_options(network=network), *_bind_resolvers(), *_hide_sockets(writable)]
         for root in writable:
             options += ["--bind", str(root), str(root)]
         for path in protected:
-            options += held.enter_context(_frozen(path, writable))
+            options += held.enter_context(_protect_path(path, writable))
         yield (shutil.which("bwrap") or "bwrap", *options, "--chdir", cwd, "--", *argv)
 
 
-def _base(*, network: bool) -> list[str]:
+def _base_options(*, network: bool) -> list[str]:
     options = ["--die-with-parent", "--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL"]
     if not network:
         options.append("--unshare-net")
@@ -63,13 +63,13 @@ def _base(*, network: bool) -> list[str]:
     return [*options, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *settings, "--tmpfs", "/run"]
 
 
-def _resolvers() -> Iterator[str]:
+def _bind_resolvers() -> Iterator[str]:
     for path in _RESOLVERS:
         if os.path.exists(path):  # noqa: PTH110 - plain text in, plain text out
             yield from ("--ro-bind", path, path)
 
 
-def _hidden_sockets(writable: Sequence[Path]) -> Iterator[str]:
+def _hide_sockets(writable: Sequence[Path]) -> Iterator[str]:
     # a socket can be connected to on a read-only disk, and behind it may stand a daemon that runs anything
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
@@ -86,7 +86,7 @@ def _is_socket(path: str) -> bool:
 
 
 @contextmanager
-def _frozen(path: Path, writable: Sequence[Path]) -> Generator[list[str], None, None]:
+def _protect_path(path: Path, writable: Sequence[Path]) -> Generator[list[str], None, None]:
     root = next((root for root in writable if path.is_relative_to(root)), None)
     if root is None:
         yield []
@@ -99,12 +99,12 @@ def _frozen(path: Path, writable: Sequence[Path]) -> Generator[list[str], None, 
             break
         # a folder on the way becomes a mount of its own, or it could be moved aside with what it protects
         options += ["--bind", str(here), str(here)]
-    with _existing(here):
+    with _keep_existing(here):
         yield [*options, "--ro-bind", str(here), str(here)]
 
 
 @contextmanager
-def _existing(path: Path) -> Generator[None, None, None]:
+def _keep_existing(path: Path) -> Generator[None, None, None]:
     # what is missing is held by an empty folder: git does not see it, and rmdir takes away nothing else
     with _lock:
         if path in _placeholders or not os.path.lexists(path):

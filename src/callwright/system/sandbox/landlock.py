@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import NoReturn, TypedDict
 
 
-class Request(TypedDict):
+class LandlockRequest(TypedDict):
     """What the command keeps."""
 
     writable: list[str]
@@ -49,7 +49,7 @@ _libc.syscall.restype = ctypes.c_long
 
 def main() -> NoReturn:
     """Confine this process and become the command, or say why not and exit with 126."""
-    request: Request = json.loads(sys.argv[1])
+    request: LandlockRequest = json.loads(sys.argv[1])
     try:
         confine(request)
         os.execvp(sys.argv[2], sys.argv[2:])
@@ -70,46 +70,46 @@ def has_seccomp() -> bool:
     return sys.platform == "linux" and os.uname().machine in _MACHINES
 
 
-def confine(request: Request) -> None:
+def confine(request: LandlockRequest) -> None:
     """Give up what the request does not keep, for this process and all it starts. There is no way back."""
-    _checked(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    _fence(request)
+    _check_result(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    _restrict_writes(request)
     if not request["network"]:
         _close_network()
 
 
-def _fence(request: Request) -> None:
+def _restrict_writes(request: LandlockRequest) -> None:
     spoken = version()
     rights = _WRITES | (_MOVE if spoken >= 2 else 0) | (_TRUNCATE if spoken >= 3 else 0)
     tcp = _TCP if spoken >= 4 and not request["network"] else 0
     scopes = _SCOPES if spoken >= 6 else 0
     attributes = struct.pack("=QQQ", rights, tcp, scopes)[: 8 if spoken < 4 else 16 if spoken < 6 else 24]
-    ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
+    ruleset = _check_result(_libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0))
     for path in (*request["writable"], *_DEVICES):
         with suppress(FileNotFoundError):
-            _keep(ruleset, path, rights)
-    _checked(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
+            _allow_path(ruleset, path, rights)
+    _check_result(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
-def _keep(ruleset: int, path: str, rights: int) -> None:
+def _allow_path(ruleset: int, path: str, rights: int) -> None:
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         kept = rights if os.path.isdir(path) else rights & _FILE_ONLY  # noqa: PTH112 - starts in half the time without pathlib
-        _checked(_libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", kept, fd), 0))
+        _check_result(_libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", kept, fd), 0))
     finally:
         os.close(fd)
 
 
 def _close_network() -> None:
     # Landlock knows TCP only; refusing every socket that is not local covers the rest
-    program = b"".join(struct.pack("=HBBI", *line) for line in _filter(*_MACHINES[os.uname().machine]))
+    program = b"".join(struct.pack("=HBBI", *line) for line in _make_filter(*_MACHINES[os.uname().machine]))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    _checked(_libc.prctl(_SET_SECCOMP, _FILTER, header, 0, 0))
+    _check_result(_libc.prctl(_SET_SECCOMP, _FILTER, header, 0, 0))
 
 
-def _filter(machine: int, socket_call: int) -> list[tuple[int, int, int, int]]:
+def _make_filter(machine: int, socket_call: int) -> list[tuple[int, int, int, int]]:
     return [
         (_LOAD, 0, 0, 4),  # the machine: 32-bit programs have other numbers, so they may call nothing
         (_EQUAL, 0, 8, machine),
@@ -125,7 +125,7 @@ def _filter(machine: int, socket_call: int) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 from callwright.core.errors import Unsafe, UsageError
 from callwright.system.sandbox import bubblewrap, landlock
 
-Wish: TypeAlias = Literal["require", "prefer", "off"]
-Kind: TypeAlias = Literal["bubblewrap", "landlock", "none"]
+SandboxMode: TypeAlias = Literal["require", "prefer", "off"]
+SandboxKind: TypeAlias = Literal["bubblewrap", "landlock", "none"]
 
 _INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap) and allow user namespaces"
 _LANDLOCK_GAPS = (
@@ -25,7 +25,7 @@ _LANDLOCK_GAPS = (
 class Sandbox:
     """What confines commands here, chosen once; `gaps` says what it does not hold."""
 
-    kind: Kind
+    kind: SandboxKind
     writable: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
     network: bool = False
@@ -44,7 +44,7 @@ class Sandbox:
         return f"{self.kind}: writing only in {folders}; network {network}{held}{missing}"
 
     @contextmanager
-    def confined(self, argv: Sequence[str], cwd: str) -> Generator[tuple[str, ...], None, None]:
+    def confine(self, argv: Sequence[str], cwd: str) -> Generator[tuple[str, ...], None, None]:
         """Lend the command line that runs `argv` confined. Leave it only when the command has ended."""
         if self.kind == "none":
             yield tuple(argv)
@@ -52,13 +52,13 @@ class Sandbox:
             request = {"writable": [str(path) for path in self.writable], "network": self.network}
             yield (sys.executable, "-I", "-S", landlock.__file__, json.dumps(request), *argv)
         else:
-            protected = [path for path in self.protected if self._holds(path)]
-            with bubblewrap.enclosed(
+            protected = [path for path in self.protected if self._can_protect(path)]
+            with bubblewrap.wrap_command(
                 argv, cwd=cwd, writable=self.writable, protected=protected, network=self.network
-            ) as enclosed:
-                yield enclosed
+            ) as wrapped:
+                yield wrapped
 
-    def _holds(self, path: Path) -> bool:
+    def _can_protect(self, path: Path) -> bool:
         # a mount covers what a link leads to, never the link itself, which could be replaced
         if path.parent.resolve() / path.name == path and not path.is_symlink():
             return True
@@ -68,26 +68,26 @@ class Sandbox:
 
 
 def find_sandbox(
-    wish: Wish, *, writable: Iterable[str | Path], protected: Iterable[str | Path] = (), network: bool = False
+    mode: SandboxMode, *, writable: Iterable[str | Path], protected: Iterable[str | Path] = (), network: bool = False
 ) -> Sandbox:
     """Choose what this machine offers; "require" raises where that is not enough.
 
     Protected paths are absolute, or relative to every writable folder; they need not exist.
     """
-    if wish == "off":
+    if mode == "off":
         return Sandbox("none")
     folders = tuple(Path(folder).resolve() for folder in writable)
     # joined without following links: whether one is on the way is asked each time, because it can appear later
     paths = tuple(dict.fromkeys(folder / path for path in protected for folder in folders))
-    why_not = bubblewrap.why_unusable()
-    if not why_not:
-        return Sandbox("bubblewrap", folders, paths, network, strict=wish == "require")
-    if _landlock_suffices(network=network) and not (paths and wish == "require"):
+    problem = bubblewrap.find_problem()
+    if not problem:
+        return Sandbox("bubblewrap", folders, paths, network, strict=mode == "require")
+    if _landlock_suffices(network=network) and not (paths and mode == "require"):
         gaps = (*(("protected paths inside these folders can be changed",) if paths else ()), *_LANDLOCK_GAPS)
         return Sandbox("landlock", folders, paths, network, gaps)
-    if wish == "require":
-        raise UsageError(f'sandbox="require", but commands cannot be confined here: {why_not}; {_INSTALL}')
-    return Sandbox("none", gaps=(f"{why_not}; {_INSTALL}",))
+    if mode == "require":
+        raise UsageError(f'sandbox="require", but commands cannot be confined here: {problem}; {_INSTALL}')
+    return Sandbox("none", gaps=(f"{problem}; {_INSTALL}",))
 
 
 def _landlock_suffices(*, network: bool) -> bool:

@@ -17,7 +17,14 @@ from typing import NamedTuple, TypeVar
 
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search import python_grep as matcher
-from callwright.system.search.ripgrep import MAX_COLUMNS, MAX_OUTPUT_BYTES, Globs, Query, find_ripgrep, run_ripgrep
+from callwright.system.search.ripgrep import (
+    MAX_COLUMNS,
+    MAX_OUTPUT_BYTES,
+    ContentQuery,
+    Globs,
+    find_ripgrep,
+    run_ripgrep,
+)
 from callwright.system.search.walk import Walk, walk_files
 from callwright.system.subprocesses import ChildResult, run_child
 
@@ -51,7 +58,7 @@ _TYPES = {
 _ALIASES = {"md": "markdown", "python": "py", "rb": "ruby", "typescript": "ts"}
 
 
-def file_type(name: str) -> Globs:
+def globs_of_type(name: str) -> Globs:
     """Return the globs of a type; raises `InvalidArguments` for one that only ripgrep knows."""
     known = _TYPES.get(_ALIASES.get(name, name))
     if known is None:
@@ -67,7 +74,7 @@ _BINARY = re.compile(rb"^(.+): binary file matches \(found", re.MULTILINE)
 _MAX_WORKERS = 8
 
 
-class Line(NamedTuple):
+class MatchLine(NamedTuple):
     """A line of a file: one that matches, or its neighbour. Read only when shown: a search may find many."""
 
     path: str
@@ -84,12 +91,12 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found, in the order of paths. Of the three lists the query's mode fills one."""
 
     files: Sequence[str] = ()
     counts: Sequence[tuple[str, int]] = ()
-    lines: Sequence[Line] = ()
+    lines: Sequence[MatchLine] = ()
     binary: Sequence[str] = ()
     """Binary files that match; their lines are not shown."""
     cut: bool = False
@@ -97,34 +104,34 @@ class Found:
     engine: str = "ripgrep"
 
 
-async def search(query: Query) -> Found:
+async def search(query: ContentQuery) -> SearchResult:
     """Search; raises `InvalidArguments` for a pattern, glob or type the engine does not understand."""
     program = None if query.foreign_rules else find_ripgrep()
-    return _found(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
+    return _read_result(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
 
 
-async def search_python(query: Query) -> Found:
+async def search_python(query: ContentQuery) -> SearchResult:
     """Search without ripgrep."""
-    return _found(query, await _run_python(query), "python")
+    return _read_result(query, await _run_python(query), "python")
 
 
-def _found(query: Query, done: ChildResult, engine: str) -> Found:
+def _read_result(query: ContentQuery, done: ChildResult, engine: str) -> SearchResult:
     output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
-    binary = sorted(_shown(each) for each in _BINARY.findall(output))
-    files, counts, lines = _read(query, output)
-    return Found(files, counts, lines, binary, done.cut, engine)
+    binary = sorted(_decode_path(each) for each in _BINARY.findall(output))
+    files, counts, lines = _parse_output(query, output)
+    return SearchResult(files, counts, lines, binary, done.cut, engine)
 
 
-def _read(query: Query, output: bytes) -> tuple[list[str], list[tuple[str, int]], list[Line]]:
+def _parse_output(query: ContentQuery, output: bytes) -> tuple[list[str], list[tuple[str, int]], list[MatchLine]]:
     if query.mode == "files":
-        return sorted(_shown(name) for name in output.split(b"\0")[:-1]), [], []
+        return sorted(_decode_path(name) for name in output.split(b"\0")[:-1]), [], []
     if query.mode == "count":
         rows = (row.partition(b"\0") for row in output.split(b"\n") if b"\0" in row)
-        return [], sorted((_shown(name), int(count)) for name, _, count in rows), []
-    return [], [], sorted(_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
+        return [], sorted((_decode_path(name), int(count)) for name, _, count in rows), []
+    return [], [], sorted(_parse_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
 
 
-def _lines(output: bytes) -> Iterator[Line]:
+def _parse_lines(output: bytes) -> Iterator[MatchLine]:
     gap, last, path = False, b"", ""
     for row in output.split(b"\n"):
         name, found, raw = row.partition(b"\0")
@@ -132,43 +139,43 @@ def _lines(output: bytes) -> Iterator[Line]:
             gap = row == b"--"
             continue
         if name != last:
-            gap, last, path = False, name, _shown(name)  # which file came before is chance
-        yield Line(path, raw, gap)
+            gap, last, path = False, name, _decode_path(name)  # which file came before is chance
+        yield MatchLine(path, raw, gap)
         gap = False
 
 
-def _shown(name: bytes) -> str:
+def _decode_path(name: bytes) -> str:
     return os.fsdecode(name.removeprefix(b"./"))
 
 
-async def _run_python(query: Query) -> ChildResult:
+async def _run_python(query: ContentQuery) -> ChildResult:
     _check_pattern(query)
-    typed = file_type(query.type) if query.type else Globs()
+    typed = globs_of_type(query.type) if query.type else Globs()
     workers = 1 if query.name else min(os.cpu_count() or 1, _MAX_WORKERS)
     command = [sys.executable, "-I", "-S", str(Path(matcher.__file__))]
     async with asyncio.TaskGroup() as group:  # the workers start while the files are still being listed
-        names = group.create_task(_candidates(query, typed))
+        names = group.create_task(_list_candidates(query, typed))
         runs = [
             group.create_task(
                 run_child(
                     command,
                     query.folder,
                     max_bytes=MAX_OUTPUT_BYTES // workers,
-                    feed=_job(query, names, slice(place, None, workers)),
+                    feed=_encode_job(query, names, slice(place, None, workers)),
                 )
             )
             for place in range(workers)
         ]
-    return _merged([run.result() for run in runs])
+    return _merge_results([run.result() for run in runs])
 
 
-def _merged(done: Sequence[ChildResult]) -> ChildResult:
+def _merge_results(done: Sequence[ChildResult]) -> ChildResult:
     if errors := "".join(each.errors for each in done):
         raise ToolFailed(f"a search worker failed: {errors.strip().splitlines()[-1]}")
     return ChildResult(b"".join(each.output for each in done), "", 0, cut=any(each.cut for each in done))
 
 
-def _check_pattern(query: Query) -> None:
+def _check_pattern(query: ContentQuery) -> None:
     try:
         matcher.compile_pattern(query.pattern, ignore_case=query.ignore_case, multiline=query.multiline)
     except re.error as error:
@@ -179,7 +186,7 @@ def _check_pattern(query: Query) -> None:
         raise InvalidArguments("pattern: a line break is not allowed in it; set multiline to true to match over lines")
 
 
-async def _job(query: Query, names: asyncio.Task[list[str]], share: slice) -> bytes:
+async def _encode_job(query: ContentQuery, names: asyncio.Task[list[str]], share: slice) -> bytes:
     job = {
         "pattern": query.pattern,
         "mode": query.mode,
@@ -194,18 +201,18 @@ async def _job(query: Query, names: asyncio.Task[list[str]], share: slice) -> by
     return marshal.dumps((job, os.fsencode("\0".join(chosen))))
 
 
-async def _candidates(query: Query, typed: Globs) -> list[str]:
+async def _list_candidates(query: ContentQuery, typed: Globs) -> list[str]:
     if query.name:
         return [query.name]
     walk = Walk(query.folder, query.top, ignored=query.ignored)
     if typed == query.globs == Globs():
-        return await in_thread(lambda: list(walk_files(walk)), walk.stop)
-    return await in_thread(
+        return await run_in_thread(lambda: list(walk_files(walk)), walk.stop)
+    return await run_in_thread(
         lambda: [name for name in walk_files(walk) if typed.accepts(name) and query.globs.accepts(name)], walk.stop
     )
 
 
-async def in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
+async def run_in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
     """Do blocking work in a thread; cancelled, tell it to stop and do not wait for it."""
     try:
         return await asyncio.to_thread(work)

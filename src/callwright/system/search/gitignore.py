@@ -19,7 +19,7 @@ _EXTENSION = re.compile(r"\*(\.[^*?\[\\/]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One line of an ignore file."""
 
     text: str
@@ -33,14 +33,14 @@ class Rule:
     """False for `!`, which brings back what an earlier line hid."""
 
 
-def parse_rules(text: str) -> list[Rule]:
+def parse_rules(text: str) -> list[IgnoreRule]:
     """Read an ignore file as git does; lines that can match nothing are left out."""
     lines = text.removeprefix("\ufeff").split("\n")
-    rules = (_parse(line.removesuffix("\r"), number) for number, line in enumerate(lines, 1))
+    rules = (_parse_line(line.removesuffix("\r"), number) for number, line in enumerate(lines, 1))
     return [rule for rule in rules if rule is not None]
 
 
-def _parse(line: str, number: int) -> Rule | None:
+def _parse_line(line: str, number: int) -> IgnoreRule | None:
     if not line or line.startswith("#"):
         return None
     pattern = _without_trailing_spaces(line)
@@ -50,7 +50,7 @@ def _parse(line: str, number: int) -> Rule | None:
     pattern = pattern[: -1 if folders_only else None]
     anchored = "/" in pattern
     pattern = pattern.removeprefix("/")
-    return Rule(line, number, pattern, anchored, folders_only, hides) if pattern else None
+    return IgnoreRule(line, number, pattern, anchored, folders_only, hides) if pattern else None
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -59,12 +59,12 @@ def _without_trailing_spaces(line: str) -> str:
     return line[: len(kept) + 1] if backslashes % 2 and len(kept) < len(line) else kept
 
 
-class RuleSet:
+class IgnoreRules:
     """The rules of one file, arranged so that most paths are settled by a dictionary."""
 
     __slots__ = ("_extensions", "_names", "_patterns", "_prefilter", "rules", "searches", "source")
 
-    def __init__(self, rules: Iterable[Rule], source: str = "") -> None:
+    def __init__(self, rules: Iterable[IgnoreRule], source: str = "") -> None:
         self.rules = list(rules)
         self.source = source
         self._names: dict[str, list[int]] = {}
@@ -73,9 +73,9 @@ class RuleSet:
         texts = [text for place, rule in enumerate(self.rules) if (text := self._arrange(place, rule))]
         self._prefilter = re.compile("|".join(texts), re.DOTALL) if texts else None
         # one of them finds something in the names of a folder, given as `/a/b/`, wherever a rule may mean one of them
-        self.searches = _searches({_last_name(rule.pattern) for rule in self.rules})
+        self.searches = _compile_searches({_last_name(rule.pattern) for rule in self.rules})
 
-    def verdict(self, path: str, name: str, *, folder: bool) -> Rule | None:
+    def verdict(self, path: str, name: str, *, folder: bool) -> IgnoreRule | None:
         """Return the rule that decides about a path below the file's folder: the last one that matches."""
         last = self._latest(self._names.get(name), -1, folder=folder)
         if self._extensions:
@@ -84,7 +84,7 @@ class RuleSet:
             last = self._latest_pattern(path, last, folder=folder)
         return self.rules[last] if last >= 0 else None
 
-    def _arrange(self, place: int, rule: Rule) -> str:
+    def _arrange(self, place: int, rule: IgnoreRule) -> str:
         """File a rule where it is found fastest; return its expression if it needs one."""
         extension = _EXTENSION.fullmatch(rule.pattern)
         if not rule.anchored and _PLAIN.fullmatch(rule.pattern):
@@ -95,9 +95,11 @@ class RuleSet:
             return self._compile(place, rule)
         return ""
 
-    def _compile(self, place: int, rule: Rule) -> str:
+    def _compile(self, place: int, rule: IgnoreRule) -> str:
         try:
-            text = _anchored_regex(rule.pattern) if rule.anchored else "(?:.*/)?" + glob_regex(rule.pattern, GITIGNORE)
+            text = (
+                _compile_anchored(rule.pattern) if rule.anchored else "(?:.*/)?" + glob_regex(rule.pattern, GITIGNORE)
+            )
             self._patterns.append((place, re.compile(text, re.DOTALL)))
         except (BadGlob, re.error):  # git lets a broken pattern match nothing
             return ""
@@ -125,7 +127,7 @@ class RuleSet:
         return last
 
 
-def _anchored_regex(pattern: str) -> str:
+def _compile_anchored(pattern: str) -> str:
     """Git compares the text before the first wildcard by itself: in `a**/b` the stars then stand at the beginning."""
     plain = _PLAIN.match(pattern)
     prefix = plain[0] if plain else ""
@@ -137,7 +139,7 @@ def _last_name(pattern: str) -> str:
     return "**" if last.endswith("**") else last
 
 
-def _searches(patterns: set[str]) -> list[Callable[[str], object]]:
+def _compile_searches(patterns: set[str]) -> list[Callable[[str], object]]:
     """Expressions that find a name fitting any of the patterns in `/a/b/`; each begins with a fixed letter."""
     endings = {found[1][1:] for pattern in patterns if (found := _EXTENSION.fullmatch(pattern))}
     others = [text for pattern in patterns if not _EXTENSION.fullmatch(pattern) and (text := _name_regex(pattern))]
@@ -159,18 +161,18 @@ IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
 """Never listed or searched, unless asked for by path: they hold history, not files."""
 
-_Layer: TypeAlias = tuple[tuple[int, RuleSet], ...]
+_Layer: TypeAlias = tuple[tuple[int, IgnoreRules], ...]
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoreReason:
     """Why a path is hidden."""
 
     path: str
     """The path, or the folder above it, that a rule names."""
     source: str
-    rule: Rule
+    rule: IgnoreRule
 
     def __str__(self) -> str:
         return f"{self.source}:{self.rule.line} ({self.rule.text})"
@@ -197,9 +199,9 @@ class IgnoreScope:
         chain = [folder, *folder.parents]
         if not any((each / ".git").exists() for each in chain):
             chain = [each for each in chain if each.is_relative_to(top)]
-        scope = cls(repository=_global_rules(chain[-1]))
+        scope = cls(repository=_load_global_rules(chain[-1]))
         for each in reversed(chain):
-            scope = scope.enter(str(each), present(each))
+            scope = scope.enter(str(each), list_rule_files(each))
         return scope
 
     def enter(self, folder: str, names: Collection[str]) -> "IgnoreScope":
@@ -223,14 +225,14 @@ class IgnoreScope:
         local = f"{folder}/.git/info/exclude"
         return ((offset, _load(local)), *shared) if os.path.isfile(local) else shared  # noqa: PTH113 - hot and textual
 
-    def verdict(self, path: str, *, folder: bool) -> Ignored | None:
+    def verdict(self, path: str, *, folder: bool) -> IgnoreReason | None:
         """Say which rule hides an absolute path, judged by itself: the folders above it were judged before."""
         name = path[path.rfind("/") + 1 :]
         for layer in (*self.layers, self.repository):
             for offset, rules in layer:
                 rule = rules.verdict(path[offset:], name, folder=folder)
                 if rule is not None:
-                    return Ignored(path, rules.source, rule) if rule.hides else None
+                    return IgnoreReason(path, rules.source, rule) if rule.hides else None
         return None
 
     def may_hide(self, joined: str) -> bool:
@@ -248,7 +250,7 @@ class IgnoreScope:
         return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)
 
 
-def why_ignored(path: Path, top: Path) -> Ignored | None:
+def find_ignore_reason(path: Path, top: Path) -> IgnoreReason | None:
     """Say why a path is hidden from a search that starts at `top`, a folder above it counted; None if it is not."""
     scope = IgnoreScope.of(top, top)
     current = top
@@ -258,34 +260,34 @@ def why_ignored(path: Path, top: Path) -> Ignored | None:
         reason = scope.verdict(str(current), folder=place < len(parts) or current.is_dir())
         if reason is not None:
             return reason
-        scope = scope.enter(str(current), present(current))
+        scope = scope.enter(str(current), list_rule_files(current))
     return None
 
 
-def present(folder: str | Path) -> list[str]:
+def list_rule_files(folder: str | Path) -> list[str]:
     """Which of the names that change the rules a folder holds."""
     return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(f"{folder}/{name}")]
 
 
-def _load(path: str) -> RuleSet:
+def _load(path: str) -> IgnoreRules:
     try:
         state = os.stat(path)  # noqa: PTH116 - one call per ignore file and search
     except OSError:
-        return RuleSet((), path)
-    return _parsed(path, state.st_ino, state.st_mtime_ns, state.st_size)
+        return IgnoreRules((), path)
+    return _parse_file(path, state.st_ino, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(path: str, _inode: int, _mtime: int, _size: int) -> RuleSet:
+def _parse_file(path: str, _inode: int, _mtime: int, _size: int) -> IgnoreRules:
     """Parse a file once per state; compiling a long one takes milliseconds."""
     try:
         text = Path(path).read_text("utf-8", "surrogateescape")
     except OSError:  # unreadable, or a folder of that name: as if it were not there
         text = ""
-    return RuleSet(parse_rules(text), path)
+    return IgnoreRules(parse_rules(text), path)
 
 
-def global_excludes() -> Path | None:
+def find_global_excludes() -> Path | None:
     """The user's own excludes file, found where git and ripgrep look for it."""
     home = Path(os.environ.get("HOME") or "/")
     configured = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
@@ -296,13 +298,13 @@ def global_excludes() -> Path | None:
     return chosen if chosen.is_file() else None
 
 
-def _global_rules(top: Path) -> _Layer:
+def _load_global_rules(top: Path) -> _Layer:
     """What the user always excludes holds from the top of the search down."""
-    excludes = global_excludes()
+    excludes = find_global_excludes()
     return ((len(str(top).rstrip("/")) + 1, _load(str(excludes))),) if excludes else ()
 
 
-def repository_of(folder: Path) -> Path | None:
+def find_repository(folder: Path) -> Path | None:
     """The git work tree a folder lies in; None outside of one and inside the history itself."""
     for each in (folder, *folder.parents):
         if each.name == ".git":

@@ -52,7 +52,7 @@ class _Token(NamedTuple):
 
 def compile_glob(pattern: str, dialect: Dialect = SHELL) -> re.Pattern[str]:
     """Turn a glob into an expression for `fullmatch`; raises `BadGlob`."""
-    return _compiled(pattern, dialect)
+    return _compile_cached(pattern, dialect)
 
 
 def matches(pattern: str, path: str, dialect: Dialect = SHELL) -> bool:
@@ -63,7 +63,7 @@ def matches(pattern: str, path: str, dialect: Dialect = SHELL) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str, dialect: Dialect) -> re.Pattern[str]:
+def _compile_cached(pattern: str, dialect: Dialect) -> re.Pattern[str]:
     flags = re.DOTALL | (re.IGNORECASE if dialect.ignore_case else 0)
     if dialect.backslash == "separator":
         pattern = pattern.replace("\\", "/")
@@ -72,14 +72,14 @@ def _compiled(pattern: str, dialect: Dialect) -> re.Pattern[str]:
 
 def glob_regex(pattern: str, dialect: Dialect = SHELL) -> str:
     """Write a glob as the text of a regular expression; raises `BadGlob`."""
-    reader = _Reader(pattern, dialect)
+    reader = _GlobReader(pattern, dialect)
     tokens = reader.read()
     if reader.place < len(pattern):
         raise BadGlob(f"the glob {pattern!r} closes a brace that was never opened")
     return ".*" if tokens == [_Token("deep")] else reader.emit(tokens)
 
 
-class _Reader:
+class _GlobReader:
     def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
         self.dialect = dialect
@@ -100,21 +100,21 @@ class _Reader:
     def _add(self, tokens: list[_Token], character: str, depth: int) -> None:
         match character:
             case "*":
-                self._stars(tokens, depth)
+                self._read_stars(tokens, depth)
             case "?":
                 tokens.append(_Token("fixed", self.any))
             case "/":
                 tokens.append(_Token("slash", "/"))
             case "[":
-                tokens.append(self._class())
+                tokens.append(self._read_class())
             case "{" if self.dialect.braces:
-                tokens.append(_Token("other", self._branches(depth)))
+                tokens.append(_Token("other", self._read_branches(depth)))
             case "\\" if self.dialect.backslash == "escape":
-                tokens.append(_Token("fixed", re.escape(self._escaped())))
+                tokens.append(_Token("fixed", re.escape(self._read_escaped())))
             case _:
                 tokens.append(_Token("fixed", re.escape(character)))
 
-    def _stars(self, tokens: list[_Token], depth: int) -> None:
+    def _read_stars(self, tokens: list[_Token], depth: int) -> None:
         began = self.place - 1
         while self.pattern.startswith("*", self.place):
             self.place += 1
@@ -123,13 +123,13 @@ class _Reader:
         deep = self.place - began == 2 or (self.place - began > 2 and not self.dialect.braces)  # git takes *** for **
         tokens.append(_Token("deep" if whole and deep else "star"))
 
-    def _escaped(self) -> str:
+    def _read_escaped(self) -> str:
         if self.place == len(self.pattern):
             raise BadGlob(f"the glob {self.pattern!r} ends in a backslash; write \\\\ for a real one")
         self.place += 1
         return self.pattern[self.place - 1]
 
-    def _branches(self, depth: int) -> str:
+    def _read_branches(self, depth: int) -> str:
         branches: list[str] = []
         while True:
             tokens = self.read(depth + 1)
@@ -142,10 +142,10 @@ class _Reader:
         kept = branches if self.dialect.empty_alternatives else [branch for branch in branches if branch]
         return f"(?:{'|'.join(kept)})"
 
-    def _class(self) -> _Token:
+    def _read_class(self) -> _Token:
         negated = self.pattern.startswith(("!", "^"), self.place)
         self.place += negated
-        body = self._members()
+        body = self._read_members()
         if not body:
             return _Token("fixed", self.any if negated else _NEVER)
         regex = f"[{'^' if negated else ''}{body}]"
@@ -154,7 +154,7 @@ class _Reader:
         # a class that may match a slash breaks the argument for the atomic groups below
         return _Token("other" if re.match(regex, "/") else "fixed", regex)
 
-    def _members(self) -> str:
+    def _read_members(self) -> str:
         parts: list[str] = []
         first = True
         while True:
@@ -164,27 +164,27 @@ class _Reader:
                 self.place += 1
                 return "".join(parts)
             first = False
-            parts.append(self._member())
+            parts.append(self._read_member())
 
-    def _member(self) -> str:
+    def _read_member(self) -> str:
         posix = re.compile(r"\[:(\w*):\]").match(self.pattern, self.place)
         if posix:
             if posix[1] not in _POSIX:
                 raise BadGlob(f"the glob {self.pattern!r} names the unknown class [:{posix[1]}:]")
             self.place = posix.end()
             return _POSIX[posix[1]]
-        low = self._character()
+        low = self._read_character()
         rest = self.pattern[self.place : self.place + 2]
         if len(rest) < 2 or rest[0] != "-" or rest[1] == "]":
             return re.escape(low)
         self.place += 1
-        high = self._character()
+        high = self._read_character()
         return f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
 
-    def _character(self) -> str:
+    def _read_character(self) -> str:
         self.place += 1
         character = self.pattern[self.place - 1]
-        return self._escaped() if character == "\\" and self.dialect.backslash == "escape" else character
+        return self._read_escaped() if character == "\\" and self.dialect.backslash == "escape" else character
 
     def emit(self, tokens: list[_Token]) -> str:
         """Write tokens as one expression."""

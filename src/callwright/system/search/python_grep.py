@@ -57,7 +57,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.P
     return re.compile(translate(pattern), flags)
 
 
-def required_literal(pattern: str) -> str:
+def find_required_literal(pattern: str) -> str:
     """The longest text every match must contain, as far as it is plain to see: finding that is far cheaper."""
     if "|" in pattern or "(?" in pattern or _SPELLED.search(pattern):
         return ""
@@ -92,7 +92,7 @@ class _Matcher:
         options = {"ignore_case": job["ignore_case"], "multiline": job["multiline"]}
         self.regex = compile_pattern(job["pattern"], **options)
         pattern: str = job["pattern"]
-        self.literal = required_literal(pattern).encode()
+        self.literal = find_required_literal(pattern).encode()
         if job["ignore_case"]:
             self.literal = self.literal.lower() if self.literal.isascii() else b""
         # in plain ASCII, bytes match exactly where text does, and need no decoding
@@ -109,7 +109,7 @@ class _Matcher:
         try:
             size = os.readv(descriptor, self.into)
             if size == _BUFFER_BYTES:
-                data = self.buffer + _rest(descriptor)
+                data = self.buffer + _read_rest(descriptor)
             elif self._passes(size):
                 data = self.view[:size]
             else:
@@ -130,7 +130,7 @@ class _Matcher:
         return not data.isascii() or self.literal in data.lower()  # outside of ASCII, letters have other cases
 
     def _examine(self, name: bytes, data: bytes) -> None:
-        readable = self._sifted(data)
+        readable = self._read_matching(data)
         if readable is not None:
             self._match(name, readable)
 
@@ -148,7 +148,7 @@ class _Matcher:
         else:
             self._report(name, text)
 
-    def _sifted(self, data: bytes) -> bytes | None:
+    def _read_matching(self, data: bytes) -> bytes | None:
         """Return contents as UTF-8; None where no match is in them."""
         for mark, encoding in _ENCODINGS:
             if data.startswith(mark):
@@ -197,7 +197,7 @@ class _Matcher:
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()
-        matched = set(_numbers(text, spans))
+        matched = set(_line_numbers(text, spans))
         shown = {
             near
             for number in matched
@@ -217,14 +217,14 @@ class _Matcher:
         return b"%b\0%d%b%b\n" % (name, number, mark, line.encode("utf-8", "surrogateescape"))
 
 
-def _rest(descriptor: int) -> bytes:
+def _read_rest(descriptor: int) -> bytes:
     parts: list[bytes] = []
     while more := os.read(descriptor, 1 << 22):
         parts.append(more)
     return b"".join(parts)
 
 
-def _numbers(text: str, spans: list[tuple[int, int]]) -> "Iterator[int]":
+def _line_numbers(text: str, spans: list[tuple[int, int]]) -> "Iterator[int]":
     number, counted = 1, 0
     for start, end in spans:
         number += text.count("\n", counted, start)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import InvalidArguments
-from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, repository_of
+from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, find_repository
 from callwright.system.search.globs import compile_glob
 from callwright.system.subprocesses import ChildResult, run_child
 
@@ -71,7 +71,7 @@ def _fits(glob: str, spellings: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True)
-class Query:
+class ContentQuery:
     """One content search."""
 
     pattern: str
@@ -92,12 +92,12 @@ class Query:
     @cached_property
     def rules_above(self) -> bool:
         """Whether ignore files above the searched folder hold."""
-        return self.folder != self.top or repository_of(self.folder) is not None
+        return self.folder != self.top or find_repository(self.folder) is not None
 
     @property
     def foreign_rules(self) -> bool:
         """Outside a repository ripgrep would also obey ignore files above the top: then it cannot be used."""
-        if self.ignored or self.folder == self.top or repository_of(self.folder) is not None:
+        if self.ignored or self.folder == self.top or find_repository(self.folder) is not None:
             return False
         return any(os.path.lexists(above / name) for above in self.top.parents for name in IGNORE_FILES)
 
@@ -113,7 +113,7 @@ def find_ripgrep() -> str | None:
     return str(bundled) if bundled.is_file() else shutil.which("rg")
 
 
-async def run_ripgrep(program: str, query: Query) -> ChildResult:
+async def run_ripgrep(program: str, query: ContentQuery) -> ChildResult:
     """Search, with PCRE2 where the pattern needs it; raises `InvalidArguments` in ripgrep's own words."""
     command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
     done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
@@ -125,7 +125,7 @@ async def run_ripgrep(program: str, query: Query) -> ChildResult:
     return done
 
 
-def _options(query: Query) -> list[str]:
+def _options(query: ContentQuery) -> list[str]:
     """No configuration file has a say, and dotfiles are files like others."""
     options = ["--no-config", "--no-messages", "--hidden", "--color=never", "--null", "--with-filename"]
     options += _MODES[query.mode]
@@ -138,13 +138,13 @@ def _options(query: Query) -> list[str]:
     return [*options, *(["--multiline", "--multiline-dotall"] if query.multiline else ["--crlf"])]
 
 
-def _ignore_options(query: Query) -> list[str]:
+def _ignore_options(query: ContentQuery) -> list[str]:
     if query.ignored:
         return ["--no-ignore"]
     return ["--no-require-git", *([] if query.rules_above else ["--no-ignore-parent"])]
 
 
-def _file_options(query: Query) -> list[str]:
+def _file_options(query: ContentQuery) -> list[str]:
     if query.type:
         return [f"--type={query.type}"]
     # --glob would bring ignored files back; a type of our own does not

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, IgnoreScope
 
 _NOTHING: list[str] = []
-_TELLING = frozenset({*IGNORE_FILES, ".git"})
+_RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
         )
         if "/." in joined:
             if path and not walk.ignored:
-                telling = _TELLING.intersection(files) | _TELLING.intersection(folders)  # .git may be either
+                telling = _RULE_NAMES.intersection(files) | _RULE_NAMES.intersection(folders)  # .git may be either
                 scope = scope.enter((start + path)[:-1], telling) if telling else scope
-            files, folders = _without_history(files, folders)
+            files, folders = _drop_history(files, folders)
         if walk.suffix:
             files = [name for name in files if name.endswith(walk.suffix)] if ending in joined else []
         hidden_files = hidden_folders = _NOTHING
@@ -75,7 +75,7 @@ def walk_files(walk: Walk) -> Iterator[str]:
         yield from [path + name for name in folder.files]
 
 
-def _without_history(files: list[str], folders: list[str]) -> tuple[list[str], list[str]]:
+def _drop_history(files: list[str], folders: list[str]) -> tuple[list[str], list[str]]:
     return (
         [name for name in files if name != ".git"],  # a file in a linked worktree or a submodule
         [name for name in folders if name not in REPOSITORY_FOLDERS],

@@ -206,7 +206,7 @@ class Bash(TypedTool[BashArguments]):
     def command(self, line: str, folder: Path, held: ExitStack, *, looking: bool = False) -> Command:
         """Build the command of a line; a sandbox it runs in lasts until `held` is closed."""
         argv = ("bash", "--noprofile", "--norc", "-c", _SCRIPT, "bash", line)
-        confined = held.enter_context(self.sandbox.confined(argv, str(folder)))
+        confined = held.enter_context(self.sandbox.confine(argv, str(folder)))
         environment = command_environment(self._environment, looking=looking)
         if self.sandbox.kind != "none":
             environment["TMPDIR"] = str(_temporary_folder())
