@@ -1,4 +1,4 @@
-"""The commands beside the conversation: call, tools, trust, sessions, stats, skills, doctor, completion."""
+"""The commands call, tools, trust, sessions, stats, skills, doctor and completion."""
 
 import json
 import shutil
@@ -11,13 +11,13 @@ import pytest
 Call = Callable[..., dict[str, object]]
 
 
-def test_a_call_runs_one_tool_and_prints_its_output(machine: Any) -> None:
+def test_call_prints_the_output_of_a_tool(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     ended = machine("call", "read", '{"path": "a.txt"}')
     assert ended.code == 0 and "alpha" in ended.out and ended.err == ""
 
 
-def test_a_call_stands_behind_the_same_permissions(machine: Any) -> None:
+def test_call_respects_permissions(machine: Any) -> None:
     write = ("call", "write", '{"path": "a.txt", "content": "x"}')
     asked = machine(*write)
     assert asked.code == 4 and "Allow write" in asked.err and not (machine.project / "a.txt").exists()
@@ -28,19 +28,19 @@ def test_a_call_stands_behind_the_same_permissions(machine: Any) -> None:
     assert denied.code == 3 and denied.document["code"] == "denied"
 
 
-def test_a_call_that_fails_says_what_to_do(machine: Any) -> None:
+def test_failed_call_tells_what_to_do(machine: Any) -> None:
     unknown = machine("call", "raed", "{}")
     assert unknown.code == 1 and "did you mean read" in unknown.err
     bad = machine("call", "read", "{}")
     assert bad.code == 1 and "path" in bad.err
 
 
-def test_a_call_reads_its_arguments_from_stdin_on_request(machine: Any) -> None:
+def test_call_reads_arguments_from_stdin(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     assert "alpha" in machine("call", "read", "-", stdin='{"path": "a.txt"}').out
 
 
-def test_tools_are_listed_described_and_found(machine: Any) -> None:
+def test_tools_lists_and_searches(machine: Any) -> None:
     listed = machine("tools")
     assert listed.code == 0 and "bash" in listed.out and "destroy" in listed.out
     names = {entry["name"]: entry for entry in machine("tools", "--json").document}
@@ -49,7 +49,7 @@ def test_tools_are_listed_described_and_found(machine: Any) -> None:
     assert found.out.splitlines()[0].startswith("bash")
 
 
-def test_trust_is_shown_given_and_taken(machine: Any) -> None:
+def test_trust_shows_gives_and_takes(machine: Any) -> None:
     assert machine("trust").code == 0
     machine.settings({"hooks": {"Stop": [{"hooks": [{"command": "curl evil\x1b[2K"}]}]}})
     shown = machine("trust")
@@ -58,7 +58,7 @@ def test_trust_is_shown_given_and_taken(machine: Any) -> None:
     assert machine("trust", "take").code == 0 and machine("trust").code == 3
 
 
-def test_headless_runs_say_what_an_untrusted_folder_does_not_get(machine: Any) -> None:
+def test_headless_run_reports_withheld_requests(machine: Any) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch pwned"}]}]}, "env": {"PWNED": "1"}})
     ended = machine("-p", "hi", machine.says("hello"))
     assert ended.code == 0 and "not trusted" in ended.err
@@ -67,13 +67,13 @@ def test_headless_runs_say_what_an_untrusted_folder_does_not_get(machine: Any) -
     assert trusted.err == "" and (machine.project / "pwned").exists()
 
 
-def test_broken_settings_stop_everything_and_name_the_line(machine: Any) -> None:
+def test_invalid_settings_stop_the_command_with_a_line(machine: Any) -> None:
     file = machine.settings('{\n  "permissions": {"deny": "Bash"}\n}')
     ended = machine("-p", "hi", machine.says("x"))
     assert ended.code == 2 and f"{file}:2: permissions.deny" in ended.err
 
 
-def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine: Any, calls: Call) -> None:
+def test_every_action_of_sessions(machine: Any, calls: Call) -> None:
     assert "No sessions" in machine("sessions", "list").out
     machine("-p", "find the needle", machine.says(calls("glob", pattern="*"), "no needle"), "--session-id", "s-1")
     listed = machine("sessions", "list", "--json").document
@@ -89,11 +89,11 @@ def test_sessions_are_listed_shown_searched_copied_exported_and_deleted(machine:
     assert machine("sessions", "show", "s-1").code == 2
 
 
-def test_stats_of_a_folder_without_sessions_say_so(machine: Any) -> None:
+def test_stats_without_sessions(machine: Any) -> None:
     assert machine("stats").out == "No sessions in this project. Run callwright to start one.\n"
 
 
-def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
+def test_stats_sum_up_the_sessions(machine: Any, calls: Call) -> None:
     machine("-p", "go", machine.says(calls("glob", pattern="*"), calls("read", path="nope"), "ok"))
     figures = machine("stats", "--json").document
     assert figures["sessions"] == 1
@@ -104,7 +104,7 @@ def test_stats_add_up_what_the_sessions_took(machine: Any, calls: Call) -> None:
     assert "glob" in machine("stats").out
 
 
-def test_skills_are_listed_and_checked(machine: Any) -> None:
+def test_skills_list_and_check(machine: Any) -> None:
     assert "No skills found" in machine("skills", "list").out
     folder = machine.project / ".callwright" / "skills" / "brew-tea"
     folder.mkdir(parents=True)
@@ -116,8 +116,8 @@ def test_skills_are_listed_and_checked(machine: Any) -> None:
     assert broken.code == 1 and "SKILL.md:" in broken.out
 
 
-def test_the_doctor_says_what_there_is_and_what_to_do(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
+def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
     shown = machine("doctor")
     assert shown.code == 0 and "model" in shown.out and "do: export ANTHROPIC_API_KEY" in shown.out
     monkeypatch.setenv("CALLWRIGHT_MODEL", "script:x")
@@ -129,21 +129,21 @@ def test_the_doctor_says_what_there_is_and_what_to_do(machine: Any, monkeypatch:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_a_script_of_its_shell(machine: Any, shell: str) -> None:
+def test_completion_prints_a_valid_script(machine: Any, shell: str) -> None:
     script = machine("completion", shell).out
     assert "sessions" in script and "output-format" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
-def test_bash_completes_commands_and_their_actions(machine: Any) -> None:
+def test_bash_completes_commands_and_actions(machine: Any) -> None:
     script = machine("completion", "bash").out
     probe = 'COMP_WORDS=(callwright sess); COMP_CWORD=1; _callwright; echo "${COMPREPLY[@]}"'
     done = subprocess.run(["bash", "-c", f"{script}\n{probe}"], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["sessions"]
 
 
-def test_every_command_has_a_page_of_help(machine: Any) -> None:
+def test_every_command_has_help(machine: Any) -> None:
     for name in ("call", "tools", "trust", "sessions", "stats", "skills", "doctor", "demo", "completion"):
         ended = machine(name, "--help")
         assert ended.code == 0 and f"callwright {name}" in ended.out
@@ -194,7 +194,7 @@ def test_every_command_has_a_page_of_help(machine: Any) -> None:
         ("doctor --yolo", "unknown option --yolo (see callwright doctor --help)"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_answered_in_a_line(machine: Any, line: str, told: str) -> None:
+def test_invalid_command_line_gives_one_line(machine: Any, line: str, told: str) -> None:
     arguments = line.split(" ")
     spoken = [*arguments, machine.says("x")] if arguments[0].startswith("-") and "--model" not in line else arguments
     ended = machine(*spoken)
@@ -202,19 +202,19 @@ def test_a_command_line_that_makes_no_sense_is_answered_in_a_line(machine: Any, 
     assert len(ended.err.splitlines()) <= 2 and "Traceback" not in ended.err
 
 
-def test_what_cannot_be_written_is_named(machine: Any) -> None:
+def test_unwritable_file_is_named(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"), "--session-id", "s1")
     ended = machine("sessions", "export", "s1", "-o", "/nonexistent/x")
     assert ended.code == 2 and "/nonexistent/x: no such file or directory; name another file" in ended.err
 
 
-def test_a_session_id_is_given_once(machine: Any) -> None:
+def test_session_id_must_be_new(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"), "--session-id", "s1")
     again = machine("-p", "hi", machine.says("x"), "--session-id", "s1")
     assert again.code == 2 and "use --resume s1 to continue it" in again.err
 
 
-def test_a_search_that_finds_nothing_says_so(machine: Any) -> None:
+def test_search_without_results_is_reported(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"))
     assert "no session of this project contains 'needle'" in machine("sessions", "search", "needle").err
     nothing = machine("tools", "search", "zzzqqq")
@@ -222,7 +222,7 @@ def test_a_search_that_finds_nothing_says_so(machine: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["call", "tools", "trust", "sessions", "stats", "doctor", "demo", "completion"])
-def test_help_is_a_page_with_an_example_or_an_explanation(machine: Any, name: str) -> None:
+def test_help_has_an_example_or_explanation(machine: Any, name: str) -> None:
     page = machine(name, "--help")
     assert page.code == 0 and page.out == machine("help", name).out
     assert page.out.startswith(f"usage: callwright {name}") and len(page.out.splitlines()) >= 6

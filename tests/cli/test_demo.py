@@ -1,4 +1,4 @@
-"""The command line as a new user meets it."""
+"""`callwright demo`, `--help` and the exit codes of a first session with the command."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ def callwright(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "callwright", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_read() -> None:
+def test_demo_turn_runs_reads_in_parallel_then_the_write() -> None:
     done = callwright("demo", "--turn")
     assert done.returncode == 0, done.stderr
     steps = [line.split()[2:] for line in done.stdout.splitlines() if " ms  " in line]
@@ -21,7 +21,7 @@ def test_the_demo_shows_reads_side_by_side_and_the_conflicting_write_after_its_r
     assert "todo.txt now contains: 'plants are watered'" in done.stdout
 
 
-def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> None:
+def test_help_lists_commands_and_typos_get_a_suggestion() -> None:
     shown = callwright("--help")
     assert shown.returncode == 0
     assert "demo" in shown.stdout and "permissions" in shown.stdout
@@ -30,13 +30,13 @@ def test_help_lists_the_commands_and_a_slip_is_answered_with_the_nearest() -> No
     assert "unknown command 'dmeo'; did you mean demo?" in slip.stderr
 
 
-def test_the_rule_tester_answers_by_exit_code() -> None:
+def test_permissions_test_sets_the_exit_code() -> None:
     assert callwright("permissions", "test", "bash", "git status").returncode == 0
     assert callwright("permissions", "test", "bash", "rm -rf build").returncode == 4
     assert callwright("permissions", "test", "bash", "rm -rf build", "--deny", "Bash(rm *)").returncode == 3
 
 
-def test_the_demo_leads_a_real_agent_through_a_task_and_asks_before_it_deletes() -> None:
+def test_demo_completes_its_task_and_asks_before_deleting() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "callwright", "demo"],
         stdin=subprocess.DEVNULL,

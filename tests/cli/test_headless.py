@@ -1,4 +1,4 @@
-"""`callwright -p`: what scripts may rely on."""
+"""`callwright -p`: output, exit codes, approvals, input and sessions."""
 
 import json
 import os
@@ -18,12 +18,12 @@ import pytest
 Call = Callable[..., dict[str, object]]
 
 
-def test_the_answer_is_all_there_is_on_stdout(machine: Any) -> None:
+def test_stdout_has_only_the_answer(machine: Any) -> None:
     ended = machine("-p", "hi", machine.says("hello there"))
     assert (ended.code, ended.out, ended.err) == (0, "hello there\n", "")
 
 
-def test_a_result_document_says_what_the_run_took(machine: Any) -> None:
+def test_json_result_has_usage_and_cost(machine: Any) -> None:
     ended = machine("-p", "hi", machine.says("hello"), "--output-format", "json", "--session-id", "mine")
     document = ended.document
     assert document["type"] == "result" and document["subtype"] == "success"
@@ -31,7 +31,7 @@ def test_a_result_document_says_what_the_run_took(machine: Any) -> None:
     assert document["permission_denials"] == [] and document["is_error"] is False
 
 
-def test_a_stream_begins_with_what_there_is_and_ends_with_the_result(machine: Any, calls: Call) -> None:
+def test_stream_starts_with_init_and_ends_with_result(machine: Any, calls: Call) -> None:
     (machine.project / "a.txt").write_text("alpha")
     script = machine.says(calls("read", path="a.txt"), "done")
     lines = machine("-p", "look", script, "--output-format", "stream-json").lines
@@ -42,14 +42,14 @@ def test_a_stream_begins_with_what_there_is_and_ends_with_the_result(machine: An
     assert told["tool_use_id"] == called["id"] and "alpha" in told["content"] and told["is_error"] is False
 
 
-def test_partial_messages_come_before_their_message(machine: Any) -> None:
+def test_partial_messages_precede_the_message(machine: Any) -> None:
     script = machine.says("hello")
     lines = machine("-p", "hi", script, "--output-format", "stream-json", "--include-partial-messages").lines
     assert [line["type"] for line in lines] == ["system", "stream_event", "assistant", "result"]
     assert lines[1]["event"]["delta"] == {"type": "text_delta", "text": "hello"}
 
 
-def test_what_needs_a_yes_pauses_the_run_and_a_later_command_gives_it(machine: Any, calls: Call) -> None:
+def test_run_pauses_for_approval_and_resumes_with_answers(machine: Any, calls: Call) -> None:
     first = machine.says(calls("write", path="a.txt", content="alpha"))
     paused = machine("-p", "write", first, "--output-format", "json", "--session-id", "s1")
     assert paused.code == 4 and not (machine.project / "a.txt").exists()
@@ -61,7 +61,7 @@ def test_what_needs_a_yes_pauses_the_run_and_a_later_command_gives_it(machine: A
     assert (machine.project / "a.txt").read_text() == "alpha"
 
 
-def test_a_no_is_told_to_the_model_with_its_reason_and_shows_in_the_exit_code(machine: Any, calls: Call) -> None:
+def test_denied_answer_reaches_model_and_exit_code(machine: Any, calls: Call) -> None:
     machine("-p", "write", machine.says(calls("write", path="a.txt", content="x")), "--session-id", "s1")
     reply = json.dumps({"*": {"deny": "use b.txt"}})
     ended = machine("-p", "--resume", "s1", "--answers", reply, machine.says("ok"), "--output-format", "json")
@@ -70,21 +70,19 @@ def test_a_no_is_told_to_the_model_with_its_reason_and_shows_in_the_exit_code(ma
 
 
 @pytest.mark.parametrize(("given", "told"), [('{"other": "allow"}', "pending calls: "), ("maybe", "got 'maybe'")])
-def test_answers_to_a_call_that_does_not_wait_and_to_none_are_a_mistake(
-    machine: Any, calls: Call, given: str, told: str
-) -> None:
+def test_answers_that_match_no_pending_call_are_an_error(machine: Any, calls: Call, given: str, told: str) -> None:
     machine("-p", "write", machine.says(calls("write", path="a.txt", content="hi")), "--session-id", "s1")
     ended = machine("-p", "--resume", "s1", "--answers", given, machine.says("never"))
     assert ended.code == 2 and told in ended.err and not (machine.project / "a.txt").exists()
 
 
-def test_answers_for_a_session_that_waits_for_none_are_a_mistake(machine: Any) -> None:
+def test_answers_without_pending_questions_are_an_error(machine: Any) -> None:
     machine("-p", "hi", machine.says("hello"), "--session-id", "s1")
     ended = machine("-p", "--resume", "s1", "--answers", "allow", machine.says())
     assert ended.code == 2 and "has no pending question" in ended.err
 
 
-def test_where_nobody_is_asked_denials_are_listed_and_counted(machine: Any, calls: Call) -> None:
+def test_dont_ask_mode_lists_denials(machine: Any, calls: Call) -> None:
     script = machine.says(calls("bash", command="rm -rf build"), "could not")
     ended = machine("-p", "clean", script, "--permission-mode", "dontAsk", "--output-format", "json")
     assert ended.code == 3
@@ -92,7 +90,7 @@ def test_where_nobody_is_asked_denials_are_listed_and_counted(machine: Any, call
     assert denied["tool_name"] == "bash" and denied["tool_input"] == {"command": "rm -rf build"}
 
 
-def test_allowed_and_disallowed_tools_are_rules_of_the_command_line(machine: Any, calls: Call) -> None:
+def test_allowed_and_disallowed_tools_are_rules(machine: Any, calls: Call) -> None:
     allowed = machine.says(calls("write", path="a.txt", content="x"), "ok")
     assert machine("-p", "go", allowed, "--allowedTools", "Edit(a.txt),Read").code == 0
     denied = machine.says(calls("bash", command="echo hi"), "ok")
@@ -100,18 +98,18 @@ def test_allowed_and_disallowed_tools_are_rules_of_the_command_line(machine: Any
     assert ended.code == 3 and "the command line" in ended.document["permission_denials"][0]["reason"]
 
 
-def test_a_tool_that_is_forbidden_altogether_is_not_shown_to_the_model(machine: Any) -> None:
+def test_denied_tool_is_hidden_from_the_model(machine: Any) -> None:
     lines = machine("-p", "hi", machine.says("x"), "--disallowedTools", "Bash", "--output-format", "stream-json").lines
     assert "bash" not in lines[0]["tools"] and "read" in lines[0]["tools"]
 
 
-def test_a_limit_has_an_exit_code_of_its_own(machine: Any, calls: Call) -> None:
+def test_limit_has_its_own_exit_code(machine: Any, calls: Call) -> None:
     script = machine.says(calls("glob", pattern="*"), calls("glob", pattern="*"))
     ended = machine("-p", "go", script, "--max-turns", "1", "--output-format", "json")
     assert ended.code == 5 and ended.document["subtype"] == "error_max_turns"
 
 
-def test_a_budget_in_money_needs_to_know_what_things_cost(machine: Any) -> None:
+def test_cost_limit_needs_prices(machine: Any) -> None:
     ended = machine("-p", "go", machine.says("x"), "--max-budget-usd", "1")
     assert ended.code == 2 and '"prices"' in ended.err
     prices = json.dumps({"prices": {"scripted": {"input": 3, "output": 15}}})
@@ -121,12 +119,12 @@ def test_a_budget_in_money_needs_to_know_what_things_cost(machine: Any) -> None:
     assert ended.code == 0 and ended.document["total_cost_usd"] == 0.0
 
 
-def test_a_model_that_fails_is_an_error(machine: Any) -> None:
+def test_failing_model_is_an_error(machine: Any) -> None:
     ended = machine("-p", "go", machine.says(), "--output-format", "json")
     assert ended.code == 1 and ended.document["is_error"] is True
 
 
-def test_an_answer_can_be_held_to_a_schema(machine: Any) -> None:
+def test_answer_is_checked_against_a_schema(machine: Any) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     options = ("--json-schema", json.dumps(schema), "--output-format", "json")
     good = machine("-p", "go", machine.says('{"n": 3}'), *options)
@@ -135,7 +133,7 @@ def test_an_answer_can_be_held_to_a_schema(machine: Any) -> None:
     assert bad.code == 1 and bad.document["subtype"] == "error_max_structured_output_retries"
 
 
-def test_stdin_is_context_after_the_prompt_and_the_prompt_without_one(machine: Any, tmp_path: Path) -> None:
+def test_stdin_follows_the_prompt_or_replaces_it(machine: Any, tmp_path: Path) -> None:
     def heard(*arguments: str, stdin: str) -> str:
         done = piped(machine, *arguments, stdin=stdin)
         assert done.returncode == 0, done.stderr
@@ -150,12 +148,12 @@ def piped(machine: Any, *arguments: str, stdin: str) -> "subprocess.CompletedPro
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, cwd=machine.project)
 
 
-def test_nothing_to_say_is_a_mistake(machine: Any) -> None:
+def test_missing_prompt_is_an_error(machine: Any) -> None:
     ended = machine("-p", machine.says("x"))
     assert ended.code == 2 and "no prompt" in ended.err
 
 
-def test_messages_on_stdin_are_said_one_after_the_other(machine: Any) -> None:
+def test_stream_json_input_runs_messages_in_order(machine: Any) -> None:
     lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
     ended = machine(
         *("-p", machine.says("first", "second"), "--input-format", "stream-json", "--output-format", "stream-json"),
@@ -169,7 +167,7 @@ def test_messages_on_stdin_are_said_one_after_the_other(machine: Any) -> None:
     assert other.code == 2 and "a part of type 'image'" in other.err
 
 
-def test_a_session_goes_on_by_name_as_the_last_one_or_in_a_copy(machine: Any) -> None:
+def test_session_resumes_by_id_as_last_or_as_fork(machine: Any) -> None:
     machine("-p", "one", machine.says("first"), "--session-id", "abc-1")
     assert machine("-p", "two", "--continue", machine.says("second")).code == 0
     forked = machine("-p", "three", "--resume", "abc", "--fork-session", machine.says("third"), "--output-format=json")
@@ -180,12 +178,12 @@ def test_a_session_goes_on_by_name_as_the_last_one_or_in_a_copy(machine: Any) ->
     assert missing.code == 2 and "no session 'zzz'" in missing.err
 
 
-def test_nothing_is_written_where_no_record_is_wanted(machine: Any) -> None:
+def test_no_session_persistence_writes_nothing(machine: Any) -> None:
     assert machine("-p", "hi", machine.says("hello"), "--no-session-persistence").code == 0
     assert not list(machine.home.rglob("*.db"))
 
 
-def test_another_folder_is_part_of_the_workspace_when_it_is_added(machine: Any, calls: Call, tmp_path: Path) -> None:
+def test_add_dir_extends_the_workspace(machine: Any, calls: Call, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     target = str(other / "a.txt")
@@ -197,14 +195,14 @@ def test_another_folder_is_part_of_the_workspace_when_it_is_added(machine: Any, 
     assert Path(target).read_text() == "x"
 
 
-def test_no_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
+def test_missing_model_is_explained_in_five_lines(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
     ended = machine("-p", "hi")
     assert ended.code == 2
     assert "No model found" in ended.err and len(ended.err.splitlines()) == 5
 
 
-def test_an_interrupt_ends_the_run_with_its_own_code_and_the_session_stays_whole(machine: Any, calls: Call) -> None:
+def test_interrupt_has_its_exit_code_and_keeps_the_session(machine: Any, calls: Call) -> None:
     script = machine.says(calls("bash", command="sleep 30"), "never")
     command = [sys.executable, "-m", "callwright", "-p", "go", script, "--session-id", "s1"]
     process = subprocess.Popen(
@@ -255,7 +253,7 @@ class _Costly(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_budget_in_money_stops_the_run_when_it_is_spent(machine: Any) -> None:
+def test_cost_limit_stops_the_run(machine: Any) -> None:
     if find_spec("openai") is None:
         pytest.skip("the package openai is not installed, so no model server can be asked")
     with ThreadingHTTPServer(("127.0.0.1", 0), _Costly) as server:
@@ -270,7 +268,7 @@ def test_a_budget_in_money_stops_the_run_when_it_is_spent(machine: Any) -> None:
     assert ended.document["num_turns"] == 2 and ended.document["total_cost_usd"] == 2.0
 
 
-def test_answers_may_change_arguments_and_what_they_newly_touch_is_asked_about(machine: Any, calls: Call) -> None:
+def test_changed_arguments_with_new_accesses_ask_again(machine: Any, calls: Call) -> None:
     first = machine("-p", "go", machine.says(calls("write", path="a.txt", content="x")), "--session-id", "s1")
     assert first.code == 4
     changed = json.dumps({"*": {"allow": {"path": "b.txt", "content": "y"}}})
@@ -281,7 +279,7 @@ def test_answers_may_change_arguments_and_what_they_newly_touch_is_asked_about(m
     assert (machine.project / "b.txt").read_text() == "y" and not (machine.project / "a.txt").exists()
 
 
-def test_messages_on_stdin_stop_where_somebody_must_say_yes(machine: Any, calls: Call) -> None:
+def test_stream_json_input_stops_at_a_question(machine: Any, calls: Call) -> None:
     lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("one", "two")]
     ended = machine(
         *("-p", machine.says(calls("write", path="a.txt", content="x"), "never said")),
@@ -291,7 +289,7 @@ def test_messages_on_stdin_stop_where_somebody_must_say_yes(machine: Any, calls:
     assert ended.code == 4 and [line["subtype"] for line in ended.lines if line["type"] == "result"] == ["paused"]
 
 
-def test_the_document_is_alone_on_stdout_whatever_there_is_to_say(machine: Any, calls: Call) -> None:
+def test_messages_do_not_mix_with_json_on_stdout(machine: Any, calls: Call) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "echo loud; echo louder >&2"}]}]}})
     script = machine.says(calls("bash", command="echo out; echo err >&2"), "ok")
     ended = machine("-p", "go @nope.txt", script, "--trust", "--permission-mode", "bypass", "--output-format", "json")

@@ -1,4 +1,4 @@
-"""Hooks in the command: those of a trusted folder are run, told the truth, and obeyed."""
+"""Hooks in the command: those of a trusted folder run and are obeyed."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_a_headless_run_keeps_to_the_hooks_of_a_folder_that_is_trusted(machine: Any, calls: Any, trusted: bool) -> None:
+def test_headless_run_obeys_hooks_of_a_trusted_folder(machine: Any, calls: Any, trusted: bool) -> None:
     machine.settings({"hooks": HOOKS})
     if trusted:
         machine("trust", "give")

@@ -1,4 +1,4 @@
-"""`callwright mcp`: servers are named, looked at, tested for real and named no more."""
+"""`callwright mcp`: add, list, test and remove servers, with real server processes."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ def servers_in(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text())["mcpServers"]
 
 
-def test_a_server_is_added_tested_listed_and_removed(machine: Any) -> None:
+def test_add_test_list_and_remove_a_server(machine: Any) -> None:
     added = machine("mcp", "add", "rough", "--scope", "project", "-e", "A=${HOME}", "--", *SERVER)
     assert added.code == 0 and "next: callwright mcp test rough" in added.out, added
     entry = {"command": sys.executable, "args": ["-S", ROUGH], "env": {"A": "${HOME}"}}
@@ -51,12 +51,12 @@ def test_each_scope_has_its_file(machine: Any, scope: str, file: str) -> None:
     assert servers_in(machine.project.parent / file) == expected
 
 
-def test_without_a_scope_it_is_yours_in_this_project(machine: Any) -> None:
+def test_default_scope_is_local(machine: Any) -> None:
     machine("mcp", "add", "time", "uvx", "mcp-server-time")
     assert "time" in servers_in(machine.project / ".callwright" / "settings.local.json")
 
 
-def test_an_address_is_told_from_a_command(machine: Any) -> None:
+def test_url_and_command_are_distinguished(machine: Any) -> None:
     ended = machine("mcp", "add", "web", "-s", "user", "https://example.com/mcp", "-H", "Authorization: Bearer ${T}")
     assert ended.code == 0
     headers = {"Authorization": "Bearer ${T}"}
@@ -64,7 +64,7 @@ def test_an_address_is_told_from_a_command(machine: Any) -> None:
     assert servers_in(machine.home / "settings.json") == {"web": web}
 
 
-def test_everything_else_in_the_file_stays_as_it_was(machine: Any) -> None:
+def test_add_keeps_the_rest_of_the_file(machine: Any) -> None:
     before = '{\n    "z": {"unknown": [1,2]},\n    "permissions": {"deny": ["Bash(rm *)"]},\n    "a": 1.50\n}\n'
     (machine.home / "settings.json").write_text(before)
     (machine.home / "settings.json").chmod(0o600)
@@ -86,7 +86,7 @@ def test_everything_else_in_the_file_stays_as_it_was(machine: Any) -> None:
         ('{"mcpServers": []}', "mcpServers"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said: str) -> None:
+def test_invalid_file_is_not_changed(machine: Any, text: str, said: str) -> None:
     file = machine.project / ".mcp.json"
     file.write_text(text)
     ended = machine("mcp", "add", "x", "-s", "project", "--", "run")
@@ -112,15 +112,13 @@ def test_a_file_that_cannot_be_read_is_left_alone(machine: Any, text: str, said:
         (("x", "-t", "sse", "https://example.com"), "invalid value 'sse'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_written(
-    machine: Any, arguments: tuple[str, ...], said: str
-) -> None:
+def test_invalid_arguments_write_nothing(machine: Any, arguments: tuple[str, ...], said: str) -> None:
     ended = machine("mcp", "add", "-s", "project", *arguments)
     assert ended.code == 2 and said in ended.err, ended
     assert not (machine.project / ".mcp.json").exists()
 
 
-def test_a_name_that_is_taken_needs_force(machine: Any) -> None:
+def test_existing_name_needs_force(machine: Any) -> None:
     machine("mcp", "add", "x", "--", "one")
     again = machine("mcp", "add", "x", "--", "two")
     assert again.code == 2 and "--force" in again.err
@@ -128,7 +126,7 @@ def test_a_name_that_is_taken_needs_force(machine: Any) -> None:
     assert servers_in(machine.project / ".callwright" / "settings.local.json")["x"]["command"] == "two"
 
 
-def test_it_says_which_of_two_entries_counts_and_which_to_remove(machine: Any) -> None:
+def test_duplicate_entries_are_reported_and_need_a_scope(machine: Any) -> None:
     machine("mcp", "add", "x", "-s", "local", "--", "mine")
     hidden = machine("mcp", "add", "x", "-s", "user", "--", "everywhere")
     assert "settings.local.json (local) overrides this one" in hidden.err
@@ -138,7 +136,7 @@ def test_it_says_which_of_two_entries_counts_and_which_to_remove(machine: Any) -
     assert gone.code == 0 and "settings.json (user) is used now" in gone.out
 
 
-def test_removing_what_is_not_there_says_what_is(machine: Any) -> None:
+def test_remove_unknown_server_lists_known_ones(machine: Any) -> None:
     machine("mcp", "add", "weather", "--", "run")
     ended = machine("mcp", "remove", "wether")
     assert ended.code == 2 and "did you mean weather?" in ended.err
@@ -146,7 +144,7 @@ def test_removing_what_is_not_there_says_what_is(machine: Any) -> None:
     assert "in scope user" in machine("mcp", "remove", "weather", "-s", "user").err
 
 
-def test_a_project_file_that_leads_elsewhere_is_not_written(machine: Any) -> None:
+def test_project_file_linked_outside_is_not_written(machine: Any) -> None:
     victim = machine.home / "victim.json"
     victim.write_text("{}")
     (machine.project / ".mcp.json").symlink_to(victim)
@@ -155,14 +153,14 @@ def test_a_project_file_that_leads_elsewhere_is_not_written(machine: Any) -> Non
     assert victim.read_text() == "{}"
 
 
-def test_a_secret_in_a_shared_file_is_warned_about(machine: Any) -> None:
+def test_secret_in_a_shared_file_gives_a_warning(machine: Any) -> None:
     plain = machine("mcp", "add", "x", "-s", "project", "-e", "TOKEN=abc", "--", "run")
     assert "shared with others" in plain.err
     assert "shared" not in machine("mcp", "add", "y", "-s", "project", "-e", "TOKEN=${T:-}", "--", "run").err
     assert "shared" not in machine("mcp", "add", "z", "-s", "user", "-e", "TOKEN=abc", "--", "run").err
 
 
-def test_nothing_a_strangers_folder_names_is_started(machine: Any) -> None:
+def test_servers_of_an_untrusted_folder_are_not_started(machine: Any) -> None:
     mark = machine.project / "pwned"
     entry = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
     (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": entry}}))
@@ -177,7 +175,7 @@ def test_nothing_a_strangers_folder_names_is_started(machine: Any) -> None:
     assert machine("trust").code == 3
 
 
-def test_what_you_add_yourself_to_a_trusted_folder_stays_trusted(machine: Any) -> None:
+def test_adding_a_server_keeps_the_trust(machine: Any) -> None:
     machine("mcp", "add", "one", "-s", "project", "--", "run")
     assert machine("trust").code == 0
     machine("mcp", "remove", "one")
@@ -191,12 +189,12 @@ def probed(machine: Any, *command: str) -> Any:
     return machine("mcp", "test", "it", "--seconds", "0.5")
 
 
-def test_a_program_that_is_not_there_is_named(machine: Any) -> None:
+def test_missing_program_is_named(machine: Any) -> None:
     ended = probed(machine, "--", "no-such-program")
     assert ended.code == 1 and "no-such-program was not found; install it" in ended.err
 
 
-def test_a_program_that_ends_at_once_is_quoted(machine: Any) -> None:
+def test_log_of_an_exiting_program_is_shown(machine: Any) -> None:
     code = "import sys; print('one\\ntwo\\x1b[2K', file=sys.stderr); sys.exit(7)"
     ended = probed(machine, "--", sys.executable, "-c", code)
     assert ended.code == 1 and "it ended with exit code 7; its last output: two\\x1b[2K" in ended.err
@@ -205,17 +203,17 @@ def test_a_program_that_ends_at_once_is_quoted(machine: Any) -> None:
     assert silent.code == 1 and "it ended with exit code 0" in silent.err
 
 
-def test_a_program_that_hangs_is_given_up(machine: Any) -> None:
+def test_hanging_program_times_out(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()")
     assert ended.code == 1 and "did not connect and list its tools" in ended.err and "0.5 s" in ended.err
 
 
-def test_a_program_that_speaks_something_else_is_quoted(machine: Any) -> None:
+def test_output_of_a_non_mcp_program_is_shown(machine: Any) -> None:
     ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input(); input(); input()")
     assert ended.code == 1 and "not a message: b'usage: x" in ended.err
 
 
-def test_an_address_where_nobody_is_is_named(machine: Any) -> None:
+def test_unreachable_url_is_named(machine: Any) -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))
         ended = probed(machine, f"http://127.0.0.1:{door.getsockname()[1]}/mcp")
@@ -261,17 +259,17 @@ def site() -> Iterator[str]:
         (200, "it responds with text/html, so it is not an MCP server"),
     ],
 )
-def test_an_address_that_is_no_mcp_server_says_what_it_is(machine: Any, site: str, status: int, said: str) -> None:
+def test_url_of_another_service_is_described(machine: Any, site: str, status: int, said: str) -> None:
     ended = probed(machine, f"{site}/{status}")
     assert ended.code == 1 and said in ended.err, ended
 
 
-def test_credentials_that_are_not_accepted_are_told_from_a_missing_sign_in(machine: Any, site: str) -> None:
+def test_rejected_credentials_differ_from_missing_sign_in(machine: Any, site: str) -> None:
     ended = probed(machine, f"{site}/401", "-H", "Authorization: Bearer wrong")
     assert ended.code == 1 and "does not accept these credentials" in ended.err
 
 
-def test_a_tool_that_changed_is_shown_and_accepted(machine: Any) -> None:
+def test_changed_tool_is_shown_and_accepted(machine: Any) -> None:
     machine("mcp", "add", "rough", "-s", "user", "--", *SERVER)
     assert machine("mcp", "test", "rough").code == 0
     seen = next((machine.home / "projects").glob("*/mcp-tools.json"))
@@ -286,7 +284,7 @@ def test_a_tool_that_changed_is_shown_and_accepted(machine: Any) -> None:
     assert "rough" not in json.loads(seen.read_text())
 
 
-def test_the_json_has_everything_a_script_needs(machine: Any) -> None:
+def test_json_output_is_complete(machine: Any) -> None:
     machine("mcp", "add", "rough", "-s", "user", "--", *SERVER)
     [entry] = machine("mcp", "list", "--json").document
     assert entry["condition"] == "ready" and entry["scope"] == "user" and entry["seconds"] > 0
@@ -298,13 +296,13 @@ def test_the_json_has_everything_a_script_needs(machine: Any) -> None:
     assert machine("mcp", "list", "--json").document == []
 
 
-def test_an_entry_that_cannot_be_used_is_said_so(machine: Any) -> None:
+def test_invalid_entry_is_reported(machine: Any) -> None:
     machine.user_settings({"mcpServers": {"empty": {}}})
     ended = machine("mcp", "test", "empty")
     assert ended.code == 1 and "needs either a command or a url" in ended.err
 
 
-def test_files_can_be_named_instead(machine: Any) -> None:
+def test_config_option_replaces_the_files(machine: Any) -> None:
     file = machine.home / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"rough": {"command": SERVER[0], "args": list(SERVER[1:])}}}))
     assert "rough  ready" in machine("mcp", "list", "--config", str(file)).out
@@ -313,12 +311,12 @@ def test_files_can_be_named_instead(machine: Any) -> None:
 
 
 @pytest.mark.parametrize("action", ["", "list", "add", "remove", "test"])
-def test_every_page_of_help_is_worth_reading(machine: Any, action: str) -> None:
+def test_every_action_has_help(machine: Any, action: str) -> None:
     ended = machine("mcp", *([action] if action else []), "--help")
     assert ended.code == 0 and len(ended.out.splitlines()) > 8
     assert all(len(line) <= 120 for line in ended.out.splitlines())
 
 
-def test_an_action_that_does_not_exist_is_refused(machine: Any) -> None:
+def test_unknown_action_is_an_error(machine: Any) -> None:
     assert machine("mcp").code == 2
     assert machine("mcp", "lst").code == 2

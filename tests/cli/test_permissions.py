@@ -1,4 +1,4 @@
-"""`callwright permissions` decides as the agent would, says who decided, and its exit code says it to programs."""
+"""`callwright permissions` makes the same decisions as the agent and reports their sources."""
 
 import json
 import re
@@ -46,17 +46,17 @@ LINES = (
         (["write", '{"pth": "a.txt"}'], 2),
     ],
 )
-def test_the_exit_code_is_the_decision(machine: Any, arguments: list[str], code: int) -> None:
+def test_exit_code_is_the_decision(machine: Any, arguments: list[str], code: int) -> None:
     assert machine("permissions", "test", *arguments).code == code
 
 
-def test_a_name_no_tool_has_is_said_to_be_unknown(machine: Any) -> None:
+def test_unknown_tool_name_is_reported(machine: Any) -> None:
     assert "unknown  no tool 'bsh' here; did you mean bash?" in machine("permissions", "test", "bsh", "ls").out
     for name in ("bash", "run_shell_command", "mcp__time__now"):
         assert "unknown  " not in machine("permissions", "test", name, "ls").out
 
 
-def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
+def test_each_part_has_its_own_decision(machine: Any) -> None:
     ended = machine("permissions", "test", "bash", "git status && rm -rf build", "--json")
     report = ended.document
     assert (ended.code, report["decision"], report["tool"], report["mode"]) == (4, "ask", "bash", "default")
@@ -67,7 +67,7 @@ def test_each_part_is_shown_with_its_own_decision(machine: Any) -> None:
     assert f"delete {machine.project}/build" in [part.get("touches") for part in report["parts"]]
 
 
-def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None:
+def test_deciding_rule_is_shown_with_file_and_line(machine: Any) -> None:
     file = machine.settings('{\n "permissions": {\n  "deny": [\n   "Read(x)",\n   "Bash(rm *)"\n  ]}}')
     ended = machine("permissions", "test", "bash", "sudo rm x")
     assert ended.code == 3 and "decided  deny rule Bash(rm *) in .callwright/settings.json:5" in ended.out
@@ -75,7 +75,7 @@ def test_the_deciding_rule_is_shown_with_its_file_and_line(machine: Any) -> None
     assert elsewhere.document["source"] == f"deny rule Bash(rm *) in {file}:5"
 
 
-def test_rules_come_from_the_user_the_root_of_the_repository_and_the_command_line(machine: Any) -> None:
+def test_rules_come_from_user_project_and_command_line(machine: Any) -> None:
     machine.user_settings({"permissions": {"deny": ["Bash(make *)"]}})
     machine.settings({"permissions": {"ask": ["Bash(git status)"]}})
     (machine.project / ".git").mkdir()
@@ -89,7 +89,7 @@ def test_rules_come_from_the_user_the_root_of_the_repository_and_the_command_lin
     assert machine("permissions", "test", "bash", "touch a", "--settings", given).code == 0
 
 
-def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machine: Any) -> None:
+def test_allow_rule_of_an_untrusted_folder_is_ignored(machine: Any) -> None:
     file = machine.settings('{"permissions": {\n "allow": ["Bash(make *)"], "defaultMode": "bypassPermissions"}}')
     ended = machine("permissions", "test", "bash", "make all")
     assert ended.code == 4
@@ -106,7 +106,7 @@ def test_an_allow_rule_of_a_folder_nobody_trusts_is_ignored_and_it_says_so(machi
 
 @pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("line", LINES)
-def test_the_agent_decides_the_same(machine: Any, calls: Any, line: str, trusted: bool) -> None:
+def test_agent_makes_the_same_decision(machine: Any, calls: Any, line: str, trusted: bool) -> None:
     machine.user_settings({"permissions": {"ask": ["Bash(touch *)"]}})
     machine.settings({"permissions": {"allow": ["Bash(make *)"], "deny": ["Bash(git push *)"], "defaultMode": "auto"}})
     if trusted:
@@ -117,7 +117,7 @@ def test_the_agent_decides_the_same(machine: Any, calls: Any, line: str, trusted
     assert told == done.code
 
 
-def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> None:
+def test_hooks_are_listed_but_not_run(machine: Any) -> None:
     hook = {"type": "command", "command": "touch hooked; exit 2", "if": "Bash(git *)"}
     machine.user_settings({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
     ended = machine("permissions", "test", "bash", "git status")
@@ -127,7 +127,7 @@ def test_hooks_that_would_be_asked_first_are_named_and_not_run(machine: Any) -> 
         assert "touch hooked" not in machine("permissions", "test", *other).out
 
 
-def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wrong(machine: Any) -> None:
+def test_explain_lists_mode_trust_rules_and_problems(machine: Any) -> None:
     machine.user_settings({"permissions": {"allow": ["Bash(python *)"], "defaultMode": "auto"}})
     machine.settings({"permissions": {"deny": [{"rule": "Read(.env)", "match": ["a.txt"]}], "allow": ["Bash(make *)"]}})
     ended = machine("permissions", "explain")
@@ -142,19 +142,19 @@ def test_explain_lists_mode_trust_and_rules_where_they_come_from_and_what_is_wro
     assert report["withheld"] == ["allow Bash(make *)"]
 
 
-def test_without_rules_explain_says_so(machine: Any) -> None:
+def test_explain_without_rules(machine: Any) -> None:
     ended = machine("permissions", "explain")
     assert ended.code == 0 and "no rules" in ended.out
 
 
-def test_a_mistake_in_the_settings_is_named_with_its_line(machine: Any) -> None:
+def test_invalid_settings_are_reported_with_a_line(machine: Any) -> None:
     file = machine.settings('{\n "permissions": {"deny": [\n  "Bash(git push *)",\n  "Bash(rm"\n ]}}')
     for action in (["test", "bash", "ls"], ["explain"]):
         ended = machine("permissions", *action)
         assert ended.code == 2 and f"{file}:4: the deny rule 'Bash(rm'" in ended.err
 
 
-def test_the_schema_of_settings_is_printed_for_editors(machine: Any) -> None:
+def test_schema_prints_the_settings_schema(machine: Any) -> None:
     schema = machine("permissions", "schema").document
     assert {"permissions", "hooks", "mcpServers"} <= set(schema["properties"])
 
@@ -162,7 +162,7 @@ def test_the_schema_of_settings_is_printed_for_editors(machine: Any) -> None:
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "permissions.md"
 
 
-def test_the_commands_on_the_page_say_what_it_says(machine: Any) -> None:
+def test_commands_on_the_docs_page_match_their_output(machine: Any) -> None:
     text = PAGE.read_text(encoding="utf-8")
     machine.settings(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
     machine("trust", "give")

@@ -1,4 +1,4 @@
-"""The log and OpenTelemetry, switched on from the command line, the environment and the settings."""
+"""The log and OpenTelemetry, enabled by the command line, the environment and the settings."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_a_run_is_logged_where_the_option_says(machine: "Machine", calls: Calls) -> None:
+def test_log_option_writes_a_log(machine: "Machine", calls: Calls) -> None:
     (machine.project / "a.txt").write_text("hello")
     file = machine.home / "log.jsonl"
     ended = machine("-p", "go", machine.says(calls("read", path="a.txt"), "done"), "--log", str(file))
@@ -41,7 +41,7 @@ def test_a_run_is_logged_where_the_option_says(machine: "Machine", calls: Calls)
 
 
 @pytest.mark.parametrize("place", ["environment", "settings"])
-def test_environment_and_settings_name_a_log_too(machine: "Machine", place: str) -> None:
+def test_log_from_environment_and_settings(machine: "Machine", place: str) -> None:
     file = machine.home / "log.jsonl"
     if place == "settings":
         machine.user_settings({"log": str(file)})
@@ -51,19 +51,19 @@ def test_environment_and_settings_name_a_log_too(machine: "Machine", place: str)
     assert events(file.read_text())[-1]["ended"] == "done"
 
 
-def test_a_log_on_stderr_leaves_stdout_alone(machine: "Machine") -> None:
+def test_log_on_stderr_keeps_stdout_clean(machine: "Machine") -> None:
     ended = machine("-p", "go", machine.says("done"), "--output-format", "json", "--log", "-")
     assert ended.document["result"] == "done"
     assert events(ended.err)[-1]["event"] == "run ended"
 
 
-def test_a_log_that_cannot_be_written_is_told_and_the_run_goes_on(machine: "Machine") -> None:
+def test_unwritable_log_is_reported_and_the_run_continues(machine: "Machine") -> None:
     ended = machine("-p", "go", machine.says("done"), "--log", str(machine.project))
     assert (ended.code, ended.out) == (0, "done\n")
     assert "cannot write the log" in ended.err
 
 
-def test_a_repository_that_is_not_trusted_cannot_have_runs_logged_or_traced(machine: "Machine") -> None:
+def test_untrusted_repository_cannot_enable_log_or_tracing(machine: "Machine") -> None:
     file = machine.project / "log.jsonl"
     machine.settings({"log": str(file), "telemetry": "content"})
     ended = machine("-p", "go", machine.says("done"))
@@ -71,7 +71,7 @@ def test_a_repository_that_is_not_trusted_cannot_have_runs_logged_or_traced(mach
     assert "log" in ended.err and "telemetry content" in ended.err
 
 
-def test_spans_go_where_the_standard_variables_say(machine: "Machine") -> None:
+def test_spans_follow_the_standard_variables(machine: "Machine") -> None:
     machine.patch.setenv("CALLWRIGHT_TELEMETRY", "1")
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
     machine.patch.setenv("OTEL_METRICS_EXPORTER", "none")
@@ -82,7 +82,7 @@ def test_spans_go_where_the_standard_variables_say(machine: "Machine") -> None:
 
 
 @pytest.mark.parametrize("asked", ["setting", "variable"])
-def test_what_was_said_is_traced_only_on_request(machine: "Machine", asked: str) -> None:
+def test_content_is_traced_only_on_request(machine: "Machine", asked: str) -> None:
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "console")
     machine.patch.setenv("OTEL_METRICS_EXPORTER", "console")
     machine.user_settings({"telemetry": "content" if asked == "setting" else True})
@@ -92,13 +92,13 @@ def test_what_was_said_is_traced_only_on_request(machine: "Machine", asked: str)
     assert "the prompt" in ended.err and "gen_ai.client.operation.duration" in ended.err
 
 
-def test_the_environment_can_switch_a_setting_off(machine: "Machine") -> None:
+def test_environment_can_disable_a_setting(machine: "Machine") -> None:
     machine.user_settings({"telemetry": True})
     machine.patch.setenv("CALLWRIGHT_TELEMETRY", "0")
     assert machine("-p", "go", machine.says("done")).err == ""
 
 
-def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(machine: "Machine") -> None:
+def test_missing_exporter_is_reported_and_the_run_continues(machine: "Machine") -> None:
     machine.patch.setenv("CALLWRIGHT_TELEMETRY", "1")
     machine.patch.setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
     ended = machine("-p", "go", machine.says("done"))
@@ -106,11 +106,11 @@ def test_a_missing_exporter_is_told_with_what_to_install_and_the_run_goes_on(mac
     assert "tracing is off: no exporter" in ended.err and "pip install" in ended.err
 
 
-def test_sessions_and_stats_say_what_was_spent_at_each_models_prices(machine: "Machine") -> None:
+def test_sessions_and_stats_use_the_prices_of_each_model(machine: "Machine") -> None:
     machine.user_settings({"prices": {"own": {"input": 3, "output": 0}}})
     locations = Locations.of()
     locations.record.mkdir(parents=True)
-    spoke = (("gpt-5-2026-01-01", 1_000_000), ("own", 1_000_000), ("nobody-knows", 500))
+    spoke = (("gpt-5-2026-01-01", 1_000_000), ("own", 1_000_000), ("unpriced", 500))
 
     async def talk() -> None:
         async with SqliteStore(locations.sessions) as store:
