@@ -274,13 +274,14 @@ class Agent:
             return None
         last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
-            return _finished_result(transcript, last.text, _output_schema(request.output))
+            return _read_finished_result(transcript, last.text, _output_schema(request.output))
         return None
 
     def _dependencies(self, request: RunRequest, transcript: Transcript) -> RunDependencies:
         lineage, ask = request.lineage, self.ask
         executor = self.executor
         if lineage is not None:
+            # Never None: an inner run cannot pause, because its call has to end within the turn.
             executor, ask = inherit_executor(executor, lineage), lineage.ask or ask or decline_all
         state = self.state(request.session_id)
         inherited = state.get(Lineage)
@@ -304,13 +305,13 @@ class Agent:
     def state(self, session: str) -> State:
         """Return the state that the session's tools share; kept for the sessions used most recently."""
         state = self._states.pop(session, None) or self.executor.state.copy()
-        self._states[session] = state
+        self._states[session] = state  # popped and inserted again: the dict is ordered by last use
         if len(self._states) > _MAX_STATES:
             self._states.popitem(last=False)
         return state
 
 
-def _finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
+def _read_finished_result(transcript: Transcript, text: str, schema: OutputSchema | None) -> Result:
     """Return the result of a session that had ended before this run."""
     if schema is None:
         return transcript.finish(text)

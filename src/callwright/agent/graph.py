@@ -12,7 +12,7 @@ from callwright.tool.schema import adapter_for
 
 State = TypeVar("State")
 _MAX_STEPS = 1_000
-_END = ""
+_END = ""  # stored as the next step of a finished graph; no function can have this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ class Graph(Generic[State]):
         try:
             if _last_checkpoint(hold) is not None:
                 raise UsageError(f"session {session!r} has already started; continue it with resume({session!r})")
+            # The first step is stored too, so that `resume` works after a crash inside it.
             return await self._walk(hold, await self._save(hold, Goto(next(iter(self._steps)), state)))
         finally:
             await hold.release()

@@ -22,7 +22,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
 from callwright.registry.catalog import Catalog, Toolset, session_catalog
-from callwright.tool.arguments import Parser
+from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
 from callwright.tool.schema import adapter_for, parse_options
@@ -60,7 +60,7 @@ class OutputSchema:
         schema = compact_schema(adapter.json_schema())
         self.schema: JsonObject = freeze(schema)
         fields = tuple(schema.get("properties", ()))
-        self._parser: Parser[Any] = Parser(
+        self._parser: ArgumentParser[Any] = ArgumentParser(
             adapter.validator.validate_json, fields, options=parse_options(adapter.core_schema)
         )
 
@@ -128,6 +128,7 @@ class Loop:
         except ProviderError as error:
             if error.fault != "too_large" or self._retried_smaller or self._parts.compaction is None:
                 return transcript.stop("provider", f"the model request failed: {error}")
+        # Once per run: a history that is still too large after halving will not fit by compacting again.
         self._retried_smaller = True
         self._due = replace(
             self._parts.compaction, at_tokens=max(transcript.tokens, 2), keep_tokens=transcript.tokens // 2
@@ -152,7 +153,7 @@ class Loop:
         await transcript.add_reply(reply)
         spent = transcript.spending
         transcript.emit_event(TurnEnded(spent.usage, spent.turns, spent.known_cost))
-        if reply.stop == "paused":
+        if reply.stop == "paused":  # the provider interrupted a long server-side turn and expects to be asked again
             return None
         if reply.stop == "length":
             return transcript.stop(

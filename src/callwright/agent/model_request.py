@@ -66,6 +66,7 @@ async def _ask_with_retries(
             return ensure_unique_ids(await _ask_once(provider, request, transcript))
         except ProviderError as error:
             failure = error
+        # SDKs let some transport errors through; for the caller they are provider failures like any other.
         except (ConnectionError, EOFError, TimeoutError) as error:
             failure = ProviderError(f"the connection broke: {type(error).__name__}: {error}", fault="transient")
         delay = requests.retry.delay(Transient(str(failure), retry_after=failure.retry_after), attempt)

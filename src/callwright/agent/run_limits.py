@@ -114,7 +114,7 @@ class Spending:
                 repetition = f"{outcome.call.name} was called {count} times in a row with the same arguments and " + (
                     f"failed each time: {text}" if failed else "had the same outcome each time"
                 )
-        self._counts = seen
+        self._counts = seen  # only calls of this turn: "in a row" means in consecutive turns
         return repetition
 
 

@@ -41,7 +41,7 @@ async def stream_events(start: Callable[[Emit], Awaitable[Result]]) -> AsyncGene
     # The run gets its own task: a consumer that is slow or leaves must not suspend it between two steps.
     events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
     run = asyncio.ensure_future(start(events.put_nowait))
-    run.add_done_callback(lambda _: events.put_nowait(None))
+    run.add_done_callback(lambda _: events.put_nowait(None))  # ends the loop also if the run raises
     try:
         while (event := await events.get()) is not None:
             yield event

@@ -68,6 +68,7 @@ def inherit_executor(executor: Executor, lineage: Lineage) -> Executor:
     return Executor(
         executor.registry,
         Policies(InheritedPolicy(outer.policies), *executor.policies.policies),
+        # Shared hooks and observers run once, or a call of the inner agent would be reported twice.
         hooks=(*outer.hooks, *(hook for hook in executor.hooks if hook not in outer.hooks)),
         observe=(*outer.observers, *(observe for observe in executor.observers if observe not in outer.observers)),
         limits=executor.limits,
@@ -114,6 +115,7 @@ class SubAgent:
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
             await await_if_needed(hook.agent_began(inner))
+        # The key is the same when a call is repeated after a crash, so the inner session is found again.
         session_id = f"in-{context.idempotency_key}"
         result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
         if lineage.spending is not None:

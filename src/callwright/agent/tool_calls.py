@@ -51,7 +51,7 @@ async def make_calls(
     except TurnCancelled as stopped:
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, stopped.outcomes))
         raise
-    except asyncio.CancelledError:
+    except asyncio.CancelledError:  # cancelled before the executor had outcomes of its own
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
         raise
     questions = _collect_questions(outcomes)
@@ -144,7 +144,7 @@ class _OutcomeRecorder:
 
     def __init__(self, transcript: Transcript, calls: Sequence[ToolCall]) -> None:
         self._transcript = transcript
-        self._call_ids = {id(call) for call in calls}
+        self._call_ids = {id(call) for call in calls}  # by identity: inner calls may have the same ids
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, CallEnded) and id(event.outcome.call) in self._call_ids:

@@ -118,7 +118,7 @@ class RunSpans:
             attributes[names.INPUT] = self._content.render_messages(event.messages)
             attributes[names.SYSTEM] = self._content.render_system(event.system)
         span = self._tracer.start_span(f"chat {event.model}", kind=SpanKind.CLIENT, attributes=attributes)
-        self._open[id(event)] = CurrentSpan(span)
+        self._open[id(event)] = CurrentSpan(span)  # kept alive until its end event, so the id is unique
 
     def add_retry(self, event: RequestRetried) -> None:
         """Add a failed attempt as an event to the request's span."""

@@ -50,7 +50,7 @@ class Recording:
         try:
             async for event in self._provider.stream(request):
                 turn["events"].append(_encode_event(event))
-                if isinstance(event, MessageDone):
+                if isinstance(event, MessageDone):  # before the yield: the consumer may stop at the last event
                     self._write(turn)
                 yield event
         except ProviderError as error:

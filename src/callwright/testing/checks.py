@@ -150,13 +150,13 @@ async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
     children = _find_child_processes()
     executor = Executor(Registry(tool), AllowEverything())
     task = asyncio.create_task(executor.execute([ToolCall("cancelled", tool.spec.name, example)], turn=Turn()))
-    await asyncio.sleep(_CANCEL_SECONDS)
+    await asyncio.sleep(_CANCEL_SECONDS)  # long enough for a subprocess to be started
     task.cancel()
     try:
         await task
     except TurnCancelled as stopped:
         assert len(stopped.outcomes) == 1, f"{tool.spec.name}: a cancelled call must have an outcome"
-    for _ in range(100):
+    for _ in range(100):  # killed processes need a moment to be reaped
         if _find_child_processes() <= children:
             return
         await asyncio.sleep(_CANCEL_SECONDS)

@@ -25,7 +25,7 @@ class FakeClock:
     async def sleep(self, seconds: float) -> None:
         """Record the sleep and return after other tasks had a turn."""
         self.slept.append(seconds)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a retry loop that never yields would block the tasks it waits for
 
 
 class ScriptedHook(Hook):
@@ -124,7 +124,7 @@ class Gauge(TypedTool[GaugeArguments]):
         self.peak = max(self.peak, self.running)
         self.log.append(f"+{arguments.label}")
         try:
-            for _ in range(self._turns):
+            for _ in range(self._turns):  # turns, not seconds: independent of the speed of the machine
                 await asyncio.sleep(0)
         finally:
             self.running -= 1

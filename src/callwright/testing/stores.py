@@ -86,7 +86,7 @@ async def _check_round_trip(store: SessionStore) -> None:
     assert list(hold.records) == [], "a new session has no records"
     await hold.append(*_RECORDS[:2])
     await hold.append(_RECORDS[2])
-    hold.note(_RECORDS[3])
+    hold.note(_RECORDS[3])  # between two appends: a note must keep its place in the order
     await hold.append(*_RECORDS[4:])
     await hold.release()
     assert _dump_all(await store.read("check-1")) == _dump_all(_RECORDS), "records must be returned unchanged"
