@@ -1,4 +1,4 @@
-"""Hooks around a conversation: what they are told, what their word is worth, and what they cannot do."""
+"""Hooks around a conversation: what they receive, what they may decide, and what they may not."""
 
 import json
 from collections.abc import Sequence
@@ -78,9 +78,7 @@ async def said(app: App, prompt: str = "go", **more: Any) -> list[AgentEvent]:
         ("echo git push", False),
     ],
 )
-def test_a_condition_is_looked_for_in_everything_that_might_run(
-    locations: Locations, line: str, expected: bool
-) -> None:
+def test_condition_matches_any_command_that_might_run(locations: Locations, line: str, expected: bool) -> None:
     app = app_with(locations, {})
     tool = app.registry.get("bash")
     assert tool is not None
@@ -88,7 +86,7 @@ def test_a_condition_is_looked_for_in_everything_that_might_run(
     assert Conditions(app.registry, PathContext.of(locations.cwd))("Bash(git push *)", pending) is expected
 
 
-def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(locations: Locations) -> None:
+def test_condition_on_an_unparsable_call_runs_the_hook(locations: Locations) -> None:
     app = app_with(locations, {})
     tool = app.registry.get("bash")
     assert tool is not None
@@ -96,7 +94,7 @@ def test_a_condition_on_a_call_nobody_can_read_runs_the_hook(locations: Location
     assert Conditions(app.registry, PathContext.of(locations.cwd))("Bash(git *)", pending)
 
 
-async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_the_hook(locations: Locations) -> None:
+async def test_condition_matches_paths_and_invalid_one_always_runs(locations: Locations) -> None:
     refuse = {"command": "echo no >&2; exit 2", "if": "Edit(*.py)"}
     executor = app_with(locations, {"PreToolUse": refuse}, wishes=RunOptions(mode="auto", keep=False)).executor
     assert isinstance(await executor.run("write", {"path": "a.txt", "content": "x"}), Completed)
@@ -107,7 +105,7 @@ async def test_conditions_are_about_files_too_and_one_that_cannot_be_read_runs_t
     assert condition_fault(ShellHook("PreToolUse", "x", condition="Bash(git *)")) == ""
 
 
-async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(locations: Locations) -> None:
+async def test_hooks_get_the_transcript_of_a_stored_session(locations: Locations) -> None:
     copy = 'python3 -c \'import json,shutil,sys; shutil.copy(json.load(sys.stdin)["transcript_path"], "copied")\''
     app = app_with(locations, {"Stop": copy}, "hello yourself", wishes=RunOptions())
     assert isinstance((await said(app, "hello"))[-1], Done)
@@ -119,7 +117,7 @@ async def test_hooks_are_shown_the_record_of_the_session_where_one_is_kept(locat
     assert "transcript_path" not in heard(locations)[-1]
 
 
-async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_say_no(locations: Locations) -> None:
+async def test_hooks_answer_the_questions_of_a_paused_run(locations: Locations) -> None:
     app = app_with(locations, {"PermissionRequest": answering("allow")}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Done) and (locations.cwd / "a").exists()
     app = app_with(locations, {"PermissionRequest": answering("deny", message="not today")}, TOUCH, "a pity")
@@ -133,7 +131,7 @@ async def test_a_paused_run_goes_on_where_hooks_say_yes_and_is_told_where_they_s
     ("line", "permissions"),
     [("touch a", {"ask": ["Bash(touch *)"]}), ("cat ~/.ssh/id_rsa", {}), ("touch .git/config", {})],
 )
-async def test_a_hooks_yes_to_a_question_never_beats_an_ask_rule_or_a_guard(
+async def test_hook_approval_does_not_override_rules_or_guards(
     locations: Locations, line: str, permissions: object
 ) -> None:
     call = ToolCall("1", "bash", {"command": line})
@@ -143,7 +141,7 @@ async def test_a_hooks_yes_to_a_question_never_beats_an_ask_rule_or_a_guard(
     assert heard(locations)[-1]["notification_type"] == "permission_prompt"
 
 
-async def test_a_yes_to_other_arguments_is_judged_by_those(locations: Locations) -> None:
+async def test_hook_approval_with_changed_arguments_is_judged_again(locations: Locations) -> None:
     other = answering("allow", updatedInput={"command": "touch b"})
     app = app_with(locations, {"PermissionRequest": other}, TOUCH, "done")
     await said(app)
@@ -153,13 +151,13 @@ async def test_a_yes_to_other_arguments_is_judged_by_those(locations: Locations)
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_yes_does_not_answer_what_another_hook_asked(locations: Locations) -> None:
+async def test_hook_approval_does_not_answer_another_hook(locations: Locations) -> None:
     wondering = says({"hookSpecificOutput": {"permissionDecision": "ask"}})
     app = app_with(locations, {"PreToolUse": wondering, "PermissionRequest": answering("allow")}, TOUCH, "done")
     assert isinstance((await said(app))[-1], Paused)
 
 
-async def test_a_person_is_asked_what_hooks_leave_open(locations: Locations) -> None:
+async def test_user_is_asked_what_hooks_leave_open(locations: Locations) -> None:
     calls = [ToolCall(name, "bash", {"command": f"touch {name}"}) for name in "ab"]
     hook = {"command": answering("allow"), "if": "Bash(touch a)"}
     app = app_with(locations, {"PermissionRequest": hook}, calls, "done")
@@ -184,7 +182,7 @@ class Form(SchemaTool):
         return bound
 
 
-async def test_a_servers_form_can_be_filled_in_by_a_hook(locations: Locations) -> None:
+async def test_hook_can_answer_an_mcp_elicitation(locations: Locations) -> None:
     fill = says({"hookSpecificOutput": {"action": "accept", "content": {"name": "Ann"}}})
     asking = {"Elicitation": f"{NOTE}; {fill}", "ElicitationResult": NOTE, "PreToolUse": "exit 2"}
     app = app_with(locations, asking)
@@ -213,7 +211,7 @@ async def test_a_servers_form_can_be_filled_in_by_a_hook(locations: Locations) -
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-async def test_compaction_is_told_of_and_can_be_refused(locations: Locations, blocked: bool) -> None:
+async def test_hooks_run_around_compaction_and_can_deny_it(locations: Locations, blocked: bool) -> None:
     hooks = {
         "PreCompact": f"{NOTE}; {'exit 2' if blocked else 'true'}",
         "PostCompact": NOTE,
@@ -236,7 +234,7 @@ async def test_compaction_is_told_of_and_can_be_refused(locations: Locations, bl
         assert heard(locations)[-1]["compact_summary"] == "the summary"
 
 
-async def test_what_happens_around_a_conversation_is_told(locations: Locations) -> None:
+async def test_hooks_run_at_events_of_the_conversation(locations: Locations) -> None:
     (locations.project / "AGENTS.md").write_text("be kind, see @more.md and `@code.md`")
     for name in ("more.md", "code.md"):
         (locations.project / name).write_text("and brief")
@@ -270,7 +268,7 @@ async def test_what_happens_around_a_conversation_is_told(locations: Locations) 
         ({"decision": "approve"}, []),
     ],
 )
-async def test_a_stop_hook_sends_back_with_or_without_a_reason_unless_it_ends_the_run(
+async def test_stop_hook_continues_the_run_unless_it_halts(
     locations: Locations, stop: object, texts: list[str]
 ) -> None:
     once = f"grep -q '\"stop_hook_active\": true' && exit 0; echo '{json.dumps(stop)}'"
@@ -280,7 +278,7 @@ async def test_a_stop_hook_sends_back_with_or_without_a_reason_unless_it_ends_th
     assert [text for text in contents if text] == ["go", *texts]
 
 
-async def test_hooks_can_be_turned_off_but_not_those_of_the_administrator(locations: Locations) -> None:
+async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:
     locations.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
     app = app_with(locations, {"Stop": "touch own"}, "hi", disableAllHooks=True)
     await said(app)

@@ -1,4 +1,4 @@
-"""What a hook's word is worth against rules, guards and modes; conversations with hooks around them."""
+"""Hooks against rules, guards and modes, and conversations with hooks."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def hooks(event: str, command: str) -> dict[str, object]:
     return {"hooks": {event: [{"hooks": [{"command": command}]}]}}
 
 
-async def test_a_hook_that_allows_spares_the_question_of_the_mode(locations: Locations) -> None:
+async def test_hook_allow_replaces_the_question_of_the_mode(locations: Locations) -> None:
     asked = app_with(locations, {})
     assert isinstance(await asked.executor.run("bash", {"command": "touch a"}), Interrupted)
     spared = app_with(locations, hooks("PreToolUse", f"echo '{ALLOW}'"))
@@ -46,7 +46,7 @@ async def test_a_hook_that_allows_spares_the_question_of_the_mode(locations: Loc
     ("permissions", "ending"),
     [({"deny": ["Bash(touch *)"]}, Failed), ({"ask": ["Bash(touch *)"]}, Interrupted)],
 )
-async def test_a_hook_that_allows_never_beats_a_deny_or_ask_rule(
+async def test_hook_allow_does_not_override_deny_or_ask_rules(
     locations: Locations, permissions: object, ending: type
 ) -> None:
     content = {**hooks("PreToolUse", f"echo '{ALLOW}'"), "permissions": permissions}
@@ -54,7 +54,7 @@ async def test_a_hook_that_allows_never_beats_a_deny_or_ask_rule(
     assert not (locations.cwd / "a").exists()
 
 
-async def test_a_hook_that_allows_never_beats_plan_mode_or_a_guard(locations: Locations) -> None:
+async def test_hook_allow_does_not_override_plan_mode_or_guards(locations: Locations) -> None:
     content = hooks("PreToolUse", f"echo '{ALLOW}'")
     planning = app_with(locations, content, wishes=RunOptions(mode="plan", keep=False))
     assert isinstance(await planning.executor.run("bash", {"command": "touch a"}), Failed)
@@ -62,7 +62,7 @@ async def test_a_hook_that_allows_never_beats_plan_mode_or_a_guard(locations: Lo
     assert isinstance(await guarded.executor.run("write", {"path": ".git/hooks/x", "content": "x"}), Interrupted)
 
 
-async def test_rewritten_arguments_are_judged_by_the_rules(locations: Locations) -> None:
+async def test_rules_judge_rewritten_arguments(locations: Locations) -> None:
     rewrite = json.dumps(
         {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "make install"}}}
     )
@@ -71,7 +71,7 @@ async def test_rewritten_arguments_are_judged_by_the_rules(locations: Locations)
     assert isinstance(outcome, Failed) and "Bash(make *)" in outcome.text
 
 
-async def test_a_prompt_can_be_refused_or_added_to(locations: Locations) -> None:
+async def test_hook_can_deny_or_extend_a_prompt(locations: Locations) -> None:
     refusing = app_with(locations, hooks("UserPromptSubmit", "echo 'no secrets' >&2; exit 2"))
     events = [event async for event in Conversation(refusing, "s").say("my password is")]
     assert events == [Stopped("no secrets", "halted", session_id="s")]
@@ -82,7 +82,7 @@ async def test_a_prompt_can_be_refused_or_added_to(locations: Locations) -> None
     assert said == UserMessage("which day?\n\n[hook] it is Monday")
 
 
-async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(locations: Locations) -> None:
+async def test_stop_hook_cannot_continue_forever(locations: Locations) -> None:
     once = "grep -q '\"stop_hook_active\": true' && exit 0; echo 'run the tests' >&2; exit 2"
     app = app_with(locations, hooks("Stop", once), "done", "tests pass")
     events = [event async for event in Conversation(app, "s").say("go")]
@@ -93,7 +93,7 @@ async def test_a_stop_hook_sends_the_model_back_but_not_for_ever(locations: Loca
     assert isinstance(events[-1], Done)
 
 
-def test_a_model_is_chosen_in_the_order_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_choice_follows_the_documented_order(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     keys = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y"}
     chosen = choose_model(settings, asked="a:b", environment={"CALLWRIGHT_MODEL": "c:d", **keys})
@@ -102,11 +102,11 @@ def test_a_model_is_chosen_in_the_order_that_is_promised(monkeypatch: pytest.Mon
     assert chosen is not None and chosen.name == "c:d"
     chosen = choose_model(settings, environment=keys)
     assert chosen is not None and chosen.name.startswith("anthropic:") and "ANTHROPIC_API_KEY" in chosen.why
-    monkeypatch.setattr("callwright.app.models._SERVERS", (("nobody", 9),))
-    assert local_server((("nobody", 9),)) is None
+    monkeypatch.setattr("callwright.app.models._SERVERS", (("none", 9),))
+    assert local_server((("none", 9),)) is None
 
 
-async def test_a_model_server_on_this_machine_is_found() -> None:
+async def test_local_model_server_is_found() -> None:
     import asyncio
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,12 +118,12 @@ async def test_a_model_server_on_this_machine_is_found() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        found = await asyncio.to_thread(local_server, (("nobody", 9), ("Ollama", port)))
+        found = await asyncio.to_thread(local_server, (("none", 9), ("Ollama", port)))
     assert found is not None
     assert found.name == f"http://127.0.0.1:{port}/v1#tiny" and "Ollama" in found.why
 
 
-async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(locations: Locations) -> None:
+async def test_denied_files_are_hidden_from_listing_and_search(locations: Locations) -> None:
     (locations.cwd / "secrets").mkdir()
     (locations.cwd / "secrets" / "key.txt").write_text("needle\n")
     (locations.cwd / "open.txt").write_text("needle\n")
@@ -135,7 +135,7 @@ async def test_files_that_may_not_be_read_are_not_listed_or_searched_either(loca
         assert name == "list" or "open.txt" in outcome.text
 
 
-def test_a_barred_mode_cannot_be_begun_in_or_switched_to_by_an_untrusted_folder_too(locations: Locations) -> None:
+def test_untrusted_folder_can_bar_a_mode(locations: Locations) -> None:
     (locations.project / ".callwright").mkdir()
     barred = json.dumps({"permissions": {"disableBypassPermissionsMode": "disable"}})
     (locations.project / ".callwright" / "settings.json").write_text(barred, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Instructions of a repository, which are read before anybody has trusted it."""
+"""Instructions of a repository, which are read before the user trusts it."""
 
 from pathlib import Path
 
@@ -18,28 +18,28 @@ def names(locations: Locations) -> list[str]:
     return [file.name for file, _, _ in instruction_files(locations)]
 
 
-def test_files_that_all_name_each_other_are_read_once(locations: Locations) -> None:
+def test_circular_imports_are_read_once(locations: Locations) -> None:
     every = [f"{number}.md" for number in range(40)]
     for name in ("AGENTS.md", *every):  # followed along every path this would be millions of them
         (locations.project / name).write_text(" ".join(f"@{other}" for other in every))
     assert names(locations) == ["AGENTS.md", *every]
 
 
-def test_files_are_followed_four_deep_and_no_further(locations: Locations) -> None:
+def test_imports_end_at_four_levels(locations: Locations) -> None:
     for number in range(6):
         (locations.project / f"{number}.md").write_text(f"@{number + 1}.md")
     (locations.project / "AGENTS.md").write_text("@0.md")
     assert names(locations) == ["AGENTS.md", "0.md", "1.md", "2.md", "3.md"]
 
 
-def test_more_files_than_anybody_reads_are_left_out(locations: Locations) -> None:
+def test_number_of_imported_files_is_limited(locations: Locations) -> None:
     every = [f"{number}.md" for number in range(500)]
     for name in ("AGENTS.md", *every):
         (locations.project / name).write_text(" ".join(f"@{other}" for other in every))
     assert len(names(locations)) < 100
 
 
-def test_of_an_endless_file_only_the_beginning_is_read(locations: Locations) -> None:
+def test_endless_file_is_cut(locations: Locations) -> None:
     with (locations.project / "AGENTS.md").open("wb") as file:
         file.write(b"Be brief.")
         file.truncate(1 << 40)

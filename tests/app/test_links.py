@@ -1,4 +1,4 @@
-"""Links in a repository: none of them carries a person's word to where it was not given."""
+"""Links in a repository must not extend the user's trust or approvals to another place."""
 
 import json
 from pathlib import Path
@@ -29,9 +29,7 @@ def always(locations: Locations) -> None:
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(
-    locations: Locations, folder: bool
-) -> None:
+def test_always_is_not_saved_through_a_link_out_of_project(locations: Locations, folder: bool) -> None:
     locations.home.mkdir()
     if folder:
         (locations.project / ".callwright").symlink_to(locations.home)
@@ -42,7 +40,7 @@ def test_always_in_one_project_is_never_written_where_a_link_leads_out_of_it(
     assert not locations.user_settings.exists() and not (locations.home / "settings.local.json").exists()
 
 
-def test_always_is_kept_where_settings_lead_inside_the_project(locations: Locations) -> None:
+def test_always_is_saved_through_a_link_inside_the_project(locations: Locations) -> None:
     (locations.project / "config").mkdir()
     (locations.project / ".callwright").symlink_to(locations.project / "config")
     always(locations)
@@ -50,7 +48,7 @@ def test_always_is_kept_where_settings_lead_inside_the_project(locations: Locati
     assert kept["permissions"]["allow"] == ["Bash(npm test)"] and Trust(locations).given
 
 
-def test_a_link_in_a_deeper_folder_does_not_move_what_a_trusted_skill_was_granted(locations: Locations) -> None:
+def test_link_below_the_root_gets_no_grants_of_a_skill(locations: Locations) -> None:
     skill = locations.project / ".callwright" / "skills" / "tidy"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("---\ndescription: Tidy.\nallowed-tools: Edit(/docs/**)\n---\nTidy up.\n")

@@ -1,4 +1,4 @@
-"""Settings: four locations, one meaning, and complaints that point at a line."""
+"""Settings: sources, precedence, and errors with line numbers."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def write(file: Path, content: object) -> None:
     file.write_text(json.dumps(content))
 
 
-def test_the_last_word_counts_and_nearer_places_speak_later(locations: Locations) -> None:
+def test_later_sources_override_earlier_ones(locations: Locations) -> None:
     write(locations.user_settings, {"model": "user", "sandbox": "prefer"})
     write(locations.project_settings, {"model": "project", "permissions": {"defaultMode": "plan"}})
     write(locations.local_settings, {"model": "local"})
@@ -44,7 +44,7 @@ def test_the_last_word_counts_and_nearer_places_speak_later(locations: Locations
     assert given_too.last("model") == "option"
 
 
-def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(locations: Locations) -> None:
+def test_servers_are_merged_by_whole_entries(locations: Locations) -> None:
     write(locations.user_settings, {"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "y"}}})
     write(locations.project_servers, {"mcpServers": {"a": {"command": "z"}}})
     servers = load_settings(locations, trusted=True).merged("mcpServers")
@@ -62,30 +62,30 @@ def test_servers_come_from_every_place_and_an_entry_is_replaced_whole(locations:
         ("[]", ":1: the settings: "),
     ],
 )
-def test_a_complaint_names_the_file_and_the_line(locations: Locations, text: str, complaint: str) -> None:
+def test_error_names_the_file_and_line(locations: Locations, text: str, complaint: str) -> None:
     locations.user_settings.write_text(text)
     with pytest.raises(UsageError) as raised:
         load_settings(locations, trusted=False)
     assert str(raised.value).startswith(f"{locations.user_settings}{complaint}")
 
 
-def test_settings_of_the_command_line_that_are_not_there_are_named(locations: Locations) -> None:
+def test_missing_settings_file_is_named(locations: Locations) -> None:
     with pytest.raises(UsageError, match=r"--settings nowhere\.json"):
         load_settings(locations, trusted=True, given=["nowhere.json"])
 
 
-def test_a_key_nobody_reads_is_told_with_the_one_that_was_meant() -> None:
+def test_unknown_key_is_reported_with_a_suggestion() -> None:
     layer = parse_layer("user", "settings.json", '{\n  "modell": "x",\n  "statusLine": {}\n}')
     assert layer.problems[0].startswith("settings.json:2: 'modell'") and "did you mean 'model'?" in layer.problems[0]
     assert layer.problems[1].startswith("settings.json:3: 'statusLine'")
 
 
-def test_a_file_with_a_byte_order_mark_is_read(locations: Locations) -> None:
+def test_byte_order_mark_is_accepted(locations: Locations) -> None:
     locations.user_settings.write_bytes(b'\xef\xbb\xbf{"model": "x"}')
     assert load_settings(locations, trusted=False).last("model") == "x"
 
 
-def test_folders_are_read_from_where_they_were_written(locations: Locations) -> None:
+def test_relative_folders_start_at_their_settings_file(locations: Locations) -> None:
     write(locations.project_settings, {"permissions": {"additionalDirectories": ["../shared", "/absolute"]}})
     assert load_settings(locations, trusted=True).directories() == (
         locations.project / "../shared",
@@ -93,14 +93,14 @@ def test_folders_are_read_from_where_they_were_written(locations: Locations) -> 
     )
 
 
-def test_the_project_is_the_repository_wherever_inside_one_stands(locations: Locations) -> None:
+def test_project_is_the_root_of_the_repository(locations: Locations) -> None:
     (locations.project / ".git").mkdir()
     inner = locations.project / "a" / "b"
     inner.mkdir(parents=True)
     assert Locations.of(inner, home=locations.home).project == locations.project
 
 
-def test_nobodys_word_counts_after_the_administrators(locations: Locations, tmp_path: Path) -> None:
+def test_managed_settings_override_all_others(locations: Locations, tmp_path: Path) -> None:
     managed = Locations(locations.home, locations.project, locations.cwd, tmp_path / "managed.json")
     write(managed.managed, {"sandbox": "require", "permissions": {"deny": ["Bash(curl *)"]}})
     settings = load_settings(managed, trusted=True, given=['{"sandbox": "off", "permissions": {"deny": []}}'])
@@ -112,24 +112,24 @@ def test_nobodys_word_counts_after_the_administrators(locations: Locations, tmp_
         load_settings(managed, trusted=True)
 
 
-def test_a_key_that_is_given_twice_loses_no_rule_in_silence() -> None:
+def test_duplicate_key_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"x: duplicate key 'permissions'"):
         parse_layer("user", "x", '{"permissions": {"deny": ["Bash"]}, "permissions": {}}')
 
 
-def test_keys_nobody_reads_are_told_inside_sections_too() -> None:
+def test_unknown_keys_inside_sections_are_reported() -> None:
     text = '{\n "permissions": {\n  "denny": ["Bash"]\n }\n}'
     (problem,) = parse_layer("user", "x", text).problems
     assert problem.startswith("x:3: 'permissions.denny'") and "did you mean 'deny'?" in problem
 
 
-def test_a_rule_that_cannot_be_read_is_named_with_its_line() -> None:
+def test_invalid_rule_is_reported_with_its_line() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [\n"Read(a)",\n"Bash(rm"]}}')
     with pytest.raises(UsageError, match=r"/x:3: the deny rule 'Bash\(rm'"):
         load_rules(Settings((layer,)), PathContext.of("/"))
 
 
-def test_a_misspelt_example_of_a_rule_is_told() -> None:
+def test_misspelt_rule_example_is_reported() -> None:
     layer = parse_layer("user", "/x", '{"permissions": {"deny": [{"rule": "Bash(rm *)", "matches": ["ls"]}]}}')
     (problem,) = load_rules(Settings((layer,)), PathContext.of("/")).problems
     assert "unknown field 'matches'" in str(problem) and "in /x:1" in str(problem)
@@ -173,7 +173,7 @@ COPIED = {
 }
 
 
-def test_settings_of_another_agent_can_be_copied_over(locations: Locations) -> None:
+def test_settings_of_another_agent_load(locations: Locations) -> None:
     locations.user_settings.write_text(json.dumps(COPIED, indent=2))
     settings = load_settings(locations, trusted=False)
     app = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False))
@@ -187,7 +187,7 @@ def test_settings_of_another_agent_can_be_copied_over(locations: Locations) -> N
     assert all(f"{locations.user_settings}:" in problem for problem in app.problems)
 
 
-def test_the_published_schema_is_a_schema() -> None:
+def test_published_schema_is_valid() -> None:
     schema = json.loads(SCHEMA_FILE.read_text())
     jsonschema_rs.validator_for(schema)
     assert set(schema["properties"]) >= {"permissions", "hooks", "mcpServers", "env", "model"}
@@ -234,7 +234,7 @@ FITTING: st.SearchStrategy[Any] = st.fixed_dictionaries(
 
 @settings_of_hypothesis(max_examples=40, deadline=None)
 @given(FITTING)
-def test_what_fits_the_schema_can_be_read_and_becomes_an_agent(content: Any) -> None:
+def test_valid_settings_load_and_build_an_agent(content: Any) -> None:
     jsonschema_rs.validate(json.loads(SCHEMA_FILE.read_text()), content)
     layer = parse_layer("command line", "--settings", json.dumps(content))
     assert layer.problems == ()
@@ -252,7 +252,7 @@ KEYS = ["model", "permissions", "hooks", "env", "sandbox", "limits", "mcpServers
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.deferred(lambda: JSON), min_size=1, max_size=3))
-def test_what_does_not_fit_the_schema_is_refused_and_nothing_else_is(content: Any) -> None:
+def test_only_settings_that_violate_the_schema_fail(content: Any) -> None:
     fits = jsonschema_rs.is_valid(json.loads(SCHEMA_FILE.read_text()), content)
     try:
         parse_layer("user", "x", json.dumps(content))
@@ -269,7 +269,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.data())
-def test_the_line_of_every_value_is_found(value: Any, data: st.DataObject) -> None:
+def test_line_of_every_value_is_found(value: Any, data: st.DataObject) -> None:
     path = _some_path(value, data)
     text = json.dumps(value, indent=1, ensure_ascii=False)
     marked = json.dumps(_marked(value, path), indent=1, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Trust: what a repository may do before a person has agreed, and after."""
+"""Trust: what a repository may do before and after the user agrees."""
 
 import json
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def decided(locations: Locations, line: str) -> type:
 
 
 @pytest.mark.parametrize("local", [False, True])
-def test_nothing_a_repository_asks_for_counts_before_it_is_trusted(locations: Locations, local: bool) -> None:
+def test_requests_of_an_untrusted_repository_are_ignored(locations: Locations, local: bool) -> None:
     ask_for(locations, HOSTILE, local=local)
     settings = load_settings(locations, trusted=Trust(locations).given)
     for name in ("hooks", "mcpServers", "env"):
@@ -64,16 +64,14 @@ def test_nothing_a_repository_asks_for_counts_before_it_is_trusted(locations: Lo
     assert decided(locations, "curl https://x.example") is Ask
 
 
-def test_deny_and_ask_rules_of_a_repository_always_count(locations: Locations) -> None:
+def test_deny_and_ask_rules_of_a_repository_always_apply(locations: Locations) -> None:
     ask_for(locations, HOSTILE)
     assert decided(locations, "make all") is Deny
     assert decided(locations, "git status") is Ask
 
 
 @pytest.mark.parametrize("wish", ["off", "prefer"])
-def test_the_mode_leaves_commands_to_the_sandbox_only_where_there_is_a_whole_one(
-    locations: Locations, wish: str
-) -> None:
+def test_auto_mode_relies_only_on_a_complete_sandbox(locations: Locations, wish: str) -> None:
     content = json.dumps({"sandbox": wish, "permissions": {"defaultMode": "auto"}})
     settings = load_settings(locations, trusted=False, given=[content])
     app = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False))
@@ -84,13 +82,13 @@ def test_the_mode_leaves_commands_to_the_sandbox_only_where_there_is_a_whole_one
     assert isinstance(found, Allow if whole else Ask) and (wish != "off" or not whole)
 
 
-def test_servers_in_a_file_of_their_own_need_trust_too(locations: Locations) -> None:
+def test_servers_in_mcp_json_need_trust(locations: Locations) -> None:
     locations.project_servers.write_text(json.dumps({"mcpServers": {"x": {"command": "y"}}}))
     assert not Trust(locations).given
     assert not load_settings(locations, trusted=Trust(locations).given).merged("mcpServers")
 
 
-def test_a_trusted_folder_has_what_it_asked_for_and_asks_again_for_more(locations: Locations) -> None:
+def test_new_request_of_a_trusted_folder_asks_again(locations: Locations) -> None:
     ask_for(locations, {"permissions": {"allow": ["Bash(make *)"]}})
     trust = Trust(locations)
     assert trust.requests == ("allow Bash(make *)",) and not trust.given
@@ -100,7 +98,7 @@ def test_a_trusted_folder_has_what_it_asked_for_and_asks_again_for_more(location
     assert not trust.given and decided(locations, "make all") is Ask
 
 
-def test_trust_is_for_one_folder_and_can_be_taken_back(locations: Locations, tmp_path: Path) -> None:
+def test_trust_covers_one_folder_and_can_be_revoked(locations: Locations, tmp_path: Path) -> None:
     ask_for(locations, HOSTILE)
     Trust(locations).give()
     other = tmp_path / "project" / "vendored"
@@ -112,12 +110,12 @@ def test_trust_is_for_one_folder_and_can_be_taken_back(locations: Locations, tmp
     assert not Trust(locations).given
 
 
-def test_a_folder_that_asks_for_nothing_needs_no_trust(locations: Locations) -> None:
+def test_folder_without_requests_needs_no_trust(locations: Locations) -> None:
     ask_for(locations, {"permissions": {"deny": ["Bash(rm *)"]}})
     assert Trust(locations).given and Trust(locations).requests == ()
 
 
-def test_what_is_withheld_is_told(locations: Locations) -> None:
+def test_withheld_requests_are_reported(locations: Locations) -> None:
     ask_for(locations, {"env": {"A": "1"}})
     (problem,) = load_settings(locations, trusted=False).problems
     assert "not trusted" in problem and "environment variable A" in problem
@@ -132,7 +130,7 @@ async def always(questions: Sequence[Question]) -> Answers:
     return Answers({question.id: Approve(scope="always") for question in questions})
 
 
-async def test_always_is_kept_in_the_local_settings_and_does_not_cost_the_trust(locations: Locations) -> None:
+async def test_always_is_saved_in_local_settings_and_keeps_trust(locations: Locations) -> None:
     outcome = await executor_of(locations).run("bash", {"command": "make -v"}, turn=Turn(ask=always))
     assert not isinstance(outcome, Interrupted)
     kept = json.loads(locations.local_settings.read_text())
@@ -141,14 +139,14 @@ async def test_always_is_kept_in_the_local_settings_and_does_not_cost_the_trust(
     assert not isinstance(await executor_of(locations).run("bash", {"command": "make -v"}), Interrupted)
 
 
-async def test_always_in_a_folder_that_is_not_trusted_is_not_written_down(locations: Locations) -> None:
+async def test_always_is_not_saved_in_an_untrusted_folder(locations: Locations) -> None:
     ask_for(locations, HOSTILE)
     outcome = await executor_of(locations).run("bash", {"command": "touch a"}, turn=Turn(ask=always))
     assert isinstance(outcome, Completed)
     assert not locations.local_settings.exists() and not Trust(locations).given
 
 
-async def test_hooks_of_a_trusted_folder_run_and_of_another_do_not(locations: Locations) -> None:
+async def test_hooks_run_only_in_a_trusted_folder(locations: Locations) -> None:
     ask_for(locations, {"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     from callwright.app.conversation import Conversation
 
@@ -160,7 +158,7 @@ async def test_hooks_of_a_trusted_folder_run_and_of_another_do_not(locations: Lo
         assert (locations.cwd / "started").exists() is trusted
 
 
-def test_instructions_are_read_from_the_root_to_the_working_folder(locations: Locations) -> None:
+def test_instructions_are_read_from_root_to_working_folder(locations: Locations) -> None:
     (locations.project / ".git").mkdir()
     inner = locations.project / "a" / "b"
     inner.mkdir(parents=True)
@@ -174,14 +172,14 @@ def test_instructions_are_read_from_the_root_to_the_working_folder(locations: Lo
     assert places_found == sorted(places_found)
 
 
-def test_instructions_that_lead_out_of_the_repository_are_not_read(locations: Locations, tmp_path: Path) -> None:
+def test_instructions_linked_outside_are_not_read(locations: Locations, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hunter2")
     (locations.project / "AGENTS.md").symlink_to(secret)
     assert "hunter2" not in instructions_for(locations)
 
 
-def test_instructions_bring_along_texts_of_the_repository_and_no_others(locations: Locations, tmp_path: Path) -> None:
+def test_instructions_import_only_files_of_the_repository(locations: Locations, tmp_path: Path) -> None:
     (tmp_path / "outside.md").write_text("hunter2")
     (locations.project / ".env").write_text("hunter3")
     (locations.project / "link.md").symlink_to(tmp_path / "outside.md")
@@ -198,7 +196,7 @@ def test_long_instructions_are_cut(locations: Locations) -> None:
     assert len(instructions_for(locations)) < 40_000
 
 
-def test_what_skills_ask_for_is_trusted_with_the_folder(locations: Locations) -> None:
+def test_trust_covers_the_requests_of_skills(locations: Locations) -> None:
     skill = locations.project / ".callwright" / "skills" / "make" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     asks = "---\nname: make\ndescription: Makes.\nallowed-tools: {0}\nmodel: anthropic:small\n---\nMake it.\n"

@@ -47,11 +47,11 @@ def test_a_workload_without_a_figure_shows_a_dash() -> None:
     assert row(report({"ours": FIGURES}), "ours", 1)[4] == "–"
 
 
-def test_a_package_too_slow_for_a_thousand_calls_is_called_serial() -> None:
+def test_slow_package_is_called_serial() -> None:
     assert row(report({"ours": FIGURES}), "ours", 3)[1:] == ["56 (4)", "100 (41)", "5019 (3)", "serial"]
 
 
-def test_a_package_that_could_not_be_measured_is_named_with_the_reason() -> None:
+def test_unmeasured_package_is_listed_with_the_reason() -> None:
     text = report(
         {"ours": {**FIGURES, "failed": {"import": "OSError: no"}}, "lost": "could not be installed: no such wheel"}
     )
@@ -60,18 +60,18 @@ def test_a_package_that_could_not_be_measured_is_named_with_the_reason() -> None
     assert "Not measured" not in report({"ours": FIGURES})
 
 
-def test_what_a_tool_said_stays_in_its_cell() -> None:
+def test_tool_text_stays_in_its_cell() -> None:
     said = row(report({"ours": FIGURES}), "ours", 4)[1]
     assert said.startswith("told: Error: kaboom \\| xxx")
     assert len(said) <= 90
 
 
-def test_columns_line_up_in_a_terminal() -> None:
+def test_columns_are_aligned() -> None:
     lines = table(["a", "bbb"], [["cccc", "d"]]).splitlines()
     assert lines == ["| a    | bbb |", "|------|-----|", "| cccc | d   |"]
 
 
-def test_writing_the_page_exchanges_only_the_figures_between_its_markers() -> None:
+def test_write_replaces_only_figures_between_markers() -> None:
     page = "before\n<!-- figures: a -->\nold\n<!-- end of figures: a -->\nafter"
     once = replaced(page, "a", "new")
     assert "old" not in once
@@ -82,7 +82,7 @@ def test_writing_the_page_exchanges_only_the_figures_between_its_markers() -> No
         replaced("no markers", "a", "new")
 
 
-def test_the_page_has_a_place_for_every_table() -> None:
+def test_page_has_markers_for_every_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for name in TABLES:
         assert "new figures" in replaced(page, name, "new figures")
@@ -94,14 +94,14 @@ def test_every_package_has_an_adapter() -> None:
 
 
 @pytest.mark.peers
-def test_a_package_that_does_not_exist_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLWRIGHT_BENCH_HOME", str(tmp_path))
     with pytest.raises(CannotInstall, match="nothing-of-this-name"):
         environment("nothing", ["nothing-of-this-name-anywhere>=1"])
 
 
 @pytest.mark.peers
-def test_our_own_column_is_complete(tmp_path: Path) -> None:
+def test_own_column_is_complete(tmp_path: Path) -> None:
     result = tmp_path / "ours.json"
     command = [sys.executable, "-m", "benchmarks.peers.harness", "ours", str(result)]
     subprocess.run(command, cwd=ROOT, check=True, timeout=110)

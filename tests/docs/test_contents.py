@@ -16,13 +16,13 @@ def links(page: Path) -> set[Path]:
     return {(page.parent / link).resolve() for link in found if not re.match(r"\w+:", link)}
 
 
-def test_the_contents_list_every_page() -> None:
+def test_contents_list_every_page() -> None:
     missing = {page for page in PAGES if page.is_relative_to(CONTENTS.parent)} - links(CONTENTS) - {CONTENTS}
     assert not missing, "list them in docs/README.md, under the kind of page they are"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_links_to_is_there(page: Path) -> None:
+def test_links_of_a_page_exist(page: Path) -> None:
     assert {link for link in links(page) if not link.exists()} == set()
 
 

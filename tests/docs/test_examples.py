@@ -21,7 +21,7 @@ def test_every_example_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_it_should(name: str) -> None:
+def test_example_prints_the_expected_text(name: str) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

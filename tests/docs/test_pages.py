@@ -18,13 +18,13 @@ PAGES = [
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": f"docs_{page.stem}"})
 
 
-def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_readme_example_prints_its_comments(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
@@ -35,7 +35,7 @@ def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.Capt
     assert said in second
 
 
-def test_the_reference_says_what_the_code_says() -> None:
+def test_reference_matches_the_code() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "reference"), run_name="reference")
     written = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert written == script["page"](), "run scripts/reference"

@@ -35,20 +35,20 @@ def lines(picture: str) -> list[str]:
     return ["".join(span.text or "" for span in text) for text in texts]
 
 
-def test_every_picture_is_on_a_page_and_every_page_has_one() -> None:
+def test_every_page_has_pictures_and_none_is_unused() -> None:
     named = [[step.name for step in steps(page) if isinstance(step, Picture)] for page in PAGES]
     assert all(named) and len(PAGES) == 6
     assert sorted(name for names in named for name in names) == [picture.name for picture in ALL]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_page_says_what_to_type_what_is_seen_what_happened_and_what_comes_next(page: Path) -> None:
+def test_every_start_page_has_the_four_sections(page: Path) -> None:
     assert re.findall("^## .*", page.read_text(encoding="utf-8"), re.MULTILINE) == PARTS
     assert any(isinstance(step, Enter) for step in steps(page))
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
-def test_a_picture_says_what_is_in_it_and_needs_nothing_from_outside(file: Path) -> None:
+def test_picture_has_a_description_and_no_external_parts(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     assert root.findtext(f"{SVG}title") and root.findtext(f"{SVG}desc")
@@ -60,13 +60,13 @@ def test_a_picture_says_what_is_in_it_and_needs_nothing_from_outside(file: Path)
 
 
 @given(st.lists(st.text(st.characters(categories=("L", "N", "P", "S", "Zs"), codec="utf-8"), max_size=30), max_size=5))
-def test_the_text_of_a_picture_is_the_text_of_the_screen(rows: list[str]) -> None:
+def test_picture_text_equals_screen_text(rows: list[str]) -> None:
     screen = "\n".join(rows)
     shown = [line for line in (plain(row) for row in parse_rows(screen)) if line]
     assert [line for line in map(str.rstrip, lines(draw(*parse_rows(screen)))) if line] == shown
 
 
-def test_colours_and_styles_are_read_from_the_codes() -> None:
+def test_colours_and_styles_are_parsed() -> None:
     text = "\x1b[1;31mred\x1b[22m thin\x1b[0m \x1b[38;5;208mo\x1b[48;2;1;2;3mx\x1b[39;49m\x1b[7m!\n\x1b[27;92mg"
     first, second = parse_rows(text)
     styles = {cell.text: cell.style for cell in (*first, *second)}
@@ -76,24 +76,24 @@ def test_colours_and_styles_are_read_from_the_codes() -> None:
     assert styles["g"] == Style("bright-green")
 
 
-def test_a_wide_character_takes_two_columns_and_a_mark_none() -> None:
+def test_wide_characters_take_two_columns() -> None:
     (row,) = parse_rows("a字e\u0301b")
     assert [cell.text for cell in row] == ["a", "字", "e\u0301", "b"]
     places = [(span.get("x"), span.get("textLength"), span.text) for span in spans(draw(row))]
     assert places == [("18", "8.4", "a"), ("26.4", "16.8", "字"), ("43.2", "16.8", "e\u0301b")]
 
 
-def test_what_looks_like_markup_is_text() -> None:
+def test_markup_in_text_is_escaped() -> None:
     assert lines(draw(*parse_rows("a <b> & c"))) == ["a <b> & c"]
 
 
-def test_only_what_is_coloured_has_a_look() -> None:
+def test_only_coloured_text_has_a_style() -> None:
     row: Sequence[Cell] = parse_rows("plain \x1b[2;32mfaint\x1b[0m")[0]
     first, second = spans(draw(tuple(row)))
     assert first.get("class") is None and second.get("class") == "d green"
 
 
-def test_names_that_differ_every_time_are_the_same_in_every_picture() -> None:
+def test_varying_names_are_normalised() -> None:
     home = "/tmp/abcd1234"
     assert len(home) == len(HOME)
     shown = mask_names(f"in {home}/x and callwright-demo-12ab_9zz/y", home)

@@ -20,7 +20,7 @@ from callwright.providers.clients import close_provider
 from callwright.providers.resolve import provider_for
 
 _CONTEXT_TOKENS = 16_384
-_servers: list[object] = []
+_running_servers: list[object] = []
 """Keeps servers alive: one that is garbage collected stops, and unloads its model."""
 
 
@@ -51,7 +51,7 @@ def _start_server(path: Path) -> str:
             server = library.Server(parameters)
     except Exception as error:
         raise UsageError(f"--model local:{path}: cannot load the model: {error}") from error
-    _servers.append(server)
+    _running_servers.append(server)
     return str(server.listening_address)
 
 

@@ -16,14 +16,14 @@ from callwright.policy.modes import ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.system.paths import Workspace
-from callwright.system.sandbox.sandbox import Wish
+from callwright.system.sandbox.sandbox import SandboxMode
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
 
 Hidden = Callable[[Path], bool]
 
 
-def shell_tool(workspace: Workspace, sandbox: Wish) -> Bash:
+def shell_tool(workspace: Workspace, sandbox: SandboxMode) -> Bash:
     """Return the bash tool with the sandbox that was asked for."""
     return Bash(workspace, sandbox=sandbox, protected=(".git/hooks", ".git/config", ".callwright"))
 

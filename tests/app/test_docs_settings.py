@@ -1,4 +1,4 @@
-"""The settings on the documentation pages are settings."""
+"""Settings and hook events on the documentation pages match the code."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
 
 @pytest.mark.parametrize("page", ["settings", "hooks"])
-def test_the_settings_on_a_page_are_valid_and_every_key_is_known(page: str) -> None:
+def test_settings_in_the_docs_are_valid(page: str) -> None:
     blocks = re.findall(r"```json\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
     settings = [block for block in blocks if re.match(r'\{\s*"(model|hooks|permissions)"', block)]
     assert settings
@@ -20,7 +20,7 @@ def test_the_settings_on_a_page_are_valid_and_every_key_is_known(page: str) -> N
         assert parse_layer("user", page, block).problems == ()
 
 
-def test_the_page_on_hooks_names_every_event_and_says_which_never_happen() -> None:
+def test_hooks_page_lists_every_event() -> None:
     served, _, never = (PAGES / "hooks.md").read_text(encoding="utf-8").partition("events that cannot happen here")
     table = served.partition("## Events")[2]
     assert [event for event in EVENTS if f"`{event}`" not in table] == []

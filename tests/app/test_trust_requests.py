@@ -1,4 +1,4 @@
-"""What a person is shown before they trust a folder: all of what its files would do, not the harmless half."""
+"""What `callwright trust` shows: everything the files of a folder would do."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ LOADED = {"command": "npx", "args": ["docs"], "env": {"NODE_OPTIONS": "--require
     ],
     ids=["two-faced", "loaded"],
 )
-def test_a_server_is_shown_with_all_it_would_start_reach_and_send(
+def test_server_request_shows_command_url_and_headers(
     tmp_path: Path, entry: dict[str, object], words: tuple[str, ...]
 ) -> None:
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"time": entry}}))
@@ -35,7 +35,7 @@ def test_a_server_is_shown_with_all_it_would_start_reach_and_send(
     assert all(word in wish for word in words), wish
 
 
-def test_a_variable_is_shown_with_its_value(tmp_path: Path) -> None:
+def test_environment_request_shows_the_value(tmp_path: Path) -> None:
     (tmp_path / ".callwright").mkdir()
     (tmp_path / ".callwright" / "settings.json").write_text(json.dumps({"env": {"PATH": "./bin:/usr/bin"}}))
     assert Trust(Locations.of(tmp_path, home=tmp_path / "home")).requests == (
@@ -44,7 +44,7 @@ def test_a_variable_is_shown_with_its_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "stdio", "http"])
-def test_what_is_listed_for_a_server_is_what_would_be_used(kind: str | None) -> None:
+def test_server_request_matches_what_would_be_used(kind: str | None) -> None:
     entry = TWO_FACED if kind is None else {**TWO_FACED, "type": kind}
     (server,) = servers_of({"mcpServers": {"time": entry}}, environment={"GITHUB_TOKEN": "x"}).servers
     shown = ServerEntry("time", "project", Path(".mcp.json"), entry).target

@@ -1,4 +1,4 @@
-"""Sessions as hooks read them: whole where it counts, cheap where calls are many."""
+"""Session transcripts for hooks."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said
 
 
-async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None:
+async def test_transcript_is_written_and_appended(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "sessions.db") as store:
         written = TranscriptFiles(store)
         file = Path(await written("../odd id", whole=True))
@@ -23,5 +23,5 @@ async def test_what_is_on_record_is_written_and_added_to(tmp_path: Path) -> None
         assert Path(await written("../odd id", whole=True)).read_text() == ""
 
 
-async def test_nothing_is_written_where_no_record_is_kept() -> None:
+async def test_no_transcript_without_a_durable_store() -> None:
     assert await TranscriptFiles(MemoryStore())("s", whole=True) == ""

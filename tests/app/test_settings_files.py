@@ -1,4 +1,4 @@
-"""Settings that are no ordinary files: a repository can hold links to anything, and is read before it is trusted."""
+"""Settings that are not regular files: a repository is read before it is trusted and may contain any link."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/tty", "/dev/stdin"])
-def test_a_link_to_a_device_is_refused_and_not_read_to_its_end(file: Path, device: str) -> None:
+def test_settings_linked_to_a_device_are_rejected(file: Path, device: str) -> None:
     if device == "/dev/stdin":  # whatever it leads to in a test run, a pipe is what it would wait for
         os.mkfifo(file)
     else:
@@ -25,7 +25,7 @@ def test_a_link_to_a_device_is_refused_and_not_read_to_its_end(file: Path, devic
         read_layer("project", file)
 
 
-def test_a_file_without_end_is_refused(file: Path) -> None:
+def test_oversized_settings_file_is_rejected(file: Path) -> None:
     with file.open("wb") as stream:
         stream.truncate(1 << 40)
     with pytest.raises(UsageError, match="more than 1048576 bytes"):
@@ -33,7 +33,7 @@ def test_a_file_without_end_is_refused(file: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", [300, 900, 100_000])
-def test_however_deep_settings_are_nested_they_are_complained_about_or_read(file: Path, depth: int) -> None:
+def test_deeply_nested_settings_load_or_fail_cleanly(file: Path, depth: int) -> None:
     file.write_text('{"x": ' + "[" * depth + "]" * depth + "}")
     try:
         layer = read_layer("project", file)
@@ -43,7 +43,7 @@ def test_however_deep_settings_are_nested_they_are_complained_about_or_read(file
         assert layer is not None and "x" in layer.content
 
 
-def test_links_that_lead_to_settings_or_in_a_circle_or_nowhere(file: Path, tmp_path: Path) -> None:
+def test_settings_links_load_or_fail_cleanly(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     file.symlink_to(other)
     assert read_layer("project", file) is None
