@@ -1,4 +1,4 @@
-"""`@file` in a prompt: what goes along, what does not, and what is said about it."""
+"""Attachments: `@file` in a prompt, what is attached, and the notices about the rest."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from callwright.cli.attachments import Mention, find_mentions
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 
-def said(machine: Any, session: str) -> list[dict[str, Any]]:
+def prompt_parts(machine: Any, session: str) -> list[dict[str, Any]]:
     """The parts of the first prompt of a session."""
     content: Any = json.loads(machine("sessions", "export", session).out.splitlines()[0])["content"]
     return [{"text": content}] if isinstance(content, str) else content
@@ -51,7 +51,7 @@ def test_text_images_and_folders_are_attached(machine: Any) -> None:
     (machine.project / "sub" / "inner.txt").touch()
     ended = machine("-p", "see @a.txt @p.png @sub", machine.says("ok"), "--session-id", "s1")
     assert (ended.code, ended.err) == (0, "")
-    prompt, text, opening, picture, closing, listing = said(machine, "s1")
+    prompt, text, opening, picture, closing, listing = prompt_parts(machine, "s1")
     assert prompt["text"] == "see @a.txt @p.png @sub"
     assert text["text"] == '<file path="a.txt">\n1\talpha\n</file>'
     assert opening["text"].startswith("<file") and picture["media_type"] == "image/png" and "</file>" in closing["text"]
@@ -63,7 +63,7 @@ def test_text_images_and_folders_are_attached(machine: Any) -> None:
 def test_missing_file_is_noted_and_prompt_is_sent(machine: Any) -> None:
     ended = machine("-p", "see @nope.txt", machine.says("ok"), "--session-id", "s1")
     assert (ended.code, ended.out) == (0, "ok\n") and "@nope.txt: no such file" in ended.err
-    assert said(machine, "s1") == [{"text": "see @nope.txt"}]
+    assert prompt_parts(machine, "s1") == [{"text": "see @nope.txt"}]
 
 
 def test_denied_file_is_not_attached(machine: Any) -> None:
@@ -72,7 +72,7 @@ def test_denied_file_is_not_attached(machine: Any) -> None:
     rule = ("--disallowedTools", "Read(secret.txt)")
     ended = machine("-p", "see @secret.txt @a.txt", machine.says("ok"), "--session-id", "s1", *rule)
     assert ended.code == 3 and "@secret.txt is not attached" in ended.err
-    parts = json.dumps(said(machine, "s1"))
+    parts = json.dumps(prompt_parts(machine, "s1"))
     assert "hunter2" not in parts and "alpha" in parts and "error=" in parts
 
 
@@ -81,7 +81,7 @@ def test_file_that_needs_approval_is_not_attached(machine: Any) -> None:
     asked = json.dumps({"permissions": {"ask": ["Read(a.txt)"]}})
     ended = machine("-p", "see @a.txt", machine.says("ok"), "--session-id", "s1", "--settings", asked)
     assert ended.code == 0 and "@a.txt is not attached: reading it needs an approval" in ended.err
-    assert "alpha" not in json.dumps(said(machine, "s1"))
+    assert "alpha" not in json.dumps(prompt_parts(machine, "s1"))
 
 
 def test_attached_file_counts_as_read(machine: Any) -> None:
@@ -94,7 +94,7 @@ def test_attached_file_counts_as_read(machine: Any) -> None:
 def test_long_attachment_is_clipped_like_read(machine: Any) -> None:
     (machine.project / "long.txt").write_text("".join(f"line {number}\n" for number in range(10_000)))
     machine("-p", "see @long.txt", machine.says("ok"), "--session-id", "s1")
-    attached = said(machine, "s1")[1]["text"]
+    attached = prompt_parts(machine, "s1")[1]["text"]
     assert "continue with offset=2001" in attached and len(attached) < 60_000
 
 
@@ -102,8 +102,8 @@ def test_piped_text_names_no_files(machine: Any) -> None:
     (machine.project / "a.txt").write_text("alpha")
     ended = machine("-p", "summarise", machine.says("ok"), "--session-id", "s1", stdin="see @a.txt and @nope.txt")
     assert (ended.code, ended.err) == (0, "")
-    heard = json.dumps(said(machine, "s1"))
-    assert "@nope.txt" in heard and "alpha" not in heard
+    sent = json.dumps(prompt_parts(machine, "s1"))
+    assert "@nope.txt" in sent and "alpha" not in sent
 
 
 def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
@@ -113,6 +113,6 @@ def test_text_piped_into_a_skill_names_no_files(machine: Any) -> None:
     for name in ("typed", "piped"):
         (machine.project / f"{name}.txt").write_text(f"content of {name}")
     machine("-p", "/review @typed.txt", machine.says("ok"), "--session-id", "s1", stdin="a diff with @piped.txt in it")
-    heard = json.dumps(said(machine, "s1"))
-    assert "a diff with @piped.txt in it" in heard and "content of typed" in heard
-    assert "content of piped" not in heard
+    sent = json.dumps(prompt_parts(machine, "s1"))
+    assert "a diff with @piped.txt in it" in sent and "content of typed" in sent
+    assert "content of piped" not in sent

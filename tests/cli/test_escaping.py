@@ -1,4 +1,4 @@
-"""What a repository's files say reaches a terminal as text: it neither colours, moves nor copies anything there."""
+"""Control characters from a repository's files reach the terminal escaped."""
 
 import json
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a new user does with nothing but the README, from end to end."""
+"""The README's tasks from end to end: servers, skills, rules, local models."""
 
 import json
 import sys
@@ -31,8 +31,8 @@ def test_mcp_tool_is_asked_about_and_used(machine: Any, calls: Call, servers: di
         *("-p", "--resume", "s1", "--answers", "allow", machine.says("it said hello"), *options),
         *("--output-format", "stream-json"),
     )
-    told = [line for line in done.lines if line["type"] == "user"]
-    assert done.code == 0 and "hello" in told[0]["message"]["content"][0]["content"]
+    results = [line for line in done.lines if line["type"] == "user"]
+    assert done.code == 0 and "hello" in results[0]["message"]["content"][0]["content"]
 
 
 def test_project_servers_start_only_when_trusted(machine: Any, servers: dict[str, Any], tmp_path: Path) -> None:

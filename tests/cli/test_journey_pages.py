@@ -1,4 +1,4 @@
-"""A new user follows the pages of docs/start, as they stand, in a real terminal, and sees what their pictures show."""
+"""The pages of docs/start, run as written in a real terminal; the screens must equal their pictures."""
 
 import json
 import os
@@ -22,7 +22,7 @@ Follow: TypeAlias = Callable[..., Played]
 
 @pytest.fixture
 def follow() -> Iterator[Follow]:
-    """Do what a page says; its pictures must be what is seen on the way."""
+    """Run a page and compare its pictures with the screens."""
     with ExitStack() as pages:
 
         def follow(name: str, programs: Path = Path(sys.executable).parent) -> Played:
@@ -40,7 +40,7 @@ def follow() -> Iterator[Follow]:
 
 def test_demo_page(follow: Follow) -> None:
     (seen,) = follow("install-and-demo").shown
-    assert "deletes /tmp/callwright-demo-" in seen.text and "on disk: test_words.py, words.py" in seen.text
+    assert "deletes /tmp/callwright-demo-" in seen.text and "files: test_words.py, words.py" in seen.text
 
 
 def test_edit_page_writes_only_after_approval(follow: Follow) -> None:
@@ -61,7 +61,7 @@ def test_resume_page_continues_the_session(follow: Follow) -> None:
 
 def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     if find_spec("mcp") is None:
-        pytest.skip("the package mcp is not installed, so there is no server to add")
+        pytest.skip("the package mcp is not installed")
     seen = follow("add-an-mcp-server")
     settings = json.loads((seen.home / "shop" / ".callwright" / "settings.local.json").read_text())
     assert settings["mcpServers"]["shop"]["args"] == ["server.py"]
@@ -89,7 +89,7 @@ def test_block_page_names_rule_file_and_line(follow: Follow) -> None:
 def test_fresh_install_follows_the_pages(tmp_path: Path, follow: Follow) -> None:
     clone = _clone(tmp_path / "callwright")
     command = re.findall(r"```\n(python3 -m venv .*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
-    assert "on disk: test_words.py, words.py" in _run(command, clone)
+    assert "files: test_words.py, words.py" in _run(command, clone)
     for name in ("install-and-demo", "add-an-mcp-server"):
         (installing,) = re.findall(r"```sh\n(.*?)```", (START / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
         _run(installing, tmp_path)
@@ -97,7 +97,7 @@ def test_fresh_install_follows_the_pages(tmp_path: Path, follow: Follow) -> None
 
 
 def _clone(target: Path) -> Path:
-    """What a clone of the repository has, as it is now."""
+    """Copy the files of a clone in their current state."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git clone, so the list of files is unknown")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -109,7 +109,7 @@ def _clone(target: Path) -> Path:
 
 
 def _run(script: str, folder: Path) -> str:
-    """Run a script as a user of this home folder would, with this machine's settings for pip."""
+    """Run a script with this home folder and this machine's pip settings."""
     settings = os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
     outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     environment = {**outside, "HOME": str(folder if folder.name != "callwright" else folder.parent)}
