@@ -1,4 +1,4 @@
-"""The runtime's own table: one call, wide turns, definitions, payloads, import."""
+"""The runtime table: one call, wide turns, definitions, payloads, import."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from benchmarks.measure import cpu_seconds, ratio, start_seconds, table
 from callwright import Completed, Effect, Executor, Limits, Registry, ToolCall, tool
+from callwright.core.events import Event
 from callwright.hooks import Hook, PendingCall
 from callwright.policy import AllowEverything, ByMode
 from callwright.tool.function import FunctionTool
@@ -46,8 +47,12 @@ def snore() -> str:
     return "rested"
 
 
-class Watch(Hook):
-    """A hook that really looks at every call, before and after."""
+def ignore(event: Event) -> None:
+    """Observe nothing."""
+
+
+class InspectingHook(Hook):
+    """A hook that is asked before and after every call, unlike a plain `Hook`."""
 
     def before(self, pending: PendingCall) -> None:
         return None
@@ -59,7 +64,8 @@ class Watch(Hook):
 async def calls() -> list[Row]:
     plain = Executor(Registry(weather(Limits(seconds=math.inf))), AllowEverything())
     full = Executor(Registry(weather(Limits())), ByMode("default"), hooks=[Hook()])
-    watched = Executor(Registry(weather(Limits())), ByMode("default"), hooks=[Watch()])
+    hooked = Executor(Registry(weather(Limits())), ByMode("default"), hooks=[InspectingHook()])
+    observed = Executor(Registry(weather(Limits())), ByMode("default"), observe=ignore)
 
     async def floor() -> object:
         return await bare(**json.loads(TEXT))
@@ -68,7 +74,8 @@ async def calls() -> list[Row]:
     for name, executor, owed in (
         ("one call, nothing attached", plain, 1.5),
         ("one call, hook, mode policy, deadline, statistics", full, 2.5),
-        ("the same with a hook that looks before and after", watched, math.inf),
+        ("the same with a hook that inspects before and after", hooked, math.inf),
+        ("the same with an observer", observed, math.inf),
     ):
         assert isinstance(await executor.run("weather", TEXT), Completed)
         times, microseconds = await ratio(lambda executor=executor: executor.run("weather", TEXT), floor)
@@ -158,7 +165,7 @@ def starting() -> list[Row]:
         "from callwright import Effect, Executor, Registry, tool\n"
         "@tool(effect=Effect.READ)\n"
         "async def greet(name: str) -> str:\n"
-        "    'Greet somebody.'\n"
+        "    'Greet a person.'\n"
         "    return name\n"
         "asyncio.run(Executor(Registry(greet)).run('greet', '{\"name\": \"Ada\"}'))\n"
     )
