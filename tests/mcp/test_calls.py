@@ -1,4 +1,4 @@
-"""Calling a server's tools like our own."""
+"""Calling a server's tools like local ones."""
 
 import asyncio
 import json
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from tests.mcp.conftest import OpenRough, World
 
 
-async def test_a_servers_tool_is_called_like_one_of_ours(rough: "World"):
+async def test_server_tool_is_called_like_local_tool(rough: "World"):
     outcome = await rough.run("echo", {"text": "hello"})
     assert isinstance(outcome, Completed)
     assert outcome.text == "hello"
 
 
-async def test_arguments_are_checked_before_the_server_is_asked(rough: "World"):
+async def test_arguments_are_validated_before_sending(rough: "World"):
     outcome = await rough.run("echo", {"text": 5})
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "invalid_input"
     assert not outcome.started
 
 
-async def test_answers_find_their_calls_whatever_order_they_come_in(rough: "World"):
+async def test_responses_match_calls_in_any_order(rough: "World"):
     seconds = [0.04, 0.02, 0.0, 0.03, 0.01]
     outcomes = await asyncio.gather(*(rough.run("wait", {"seconds": s}) for s in seconds))
     assert [outcome.text for outcome in outcomes if isinstance(outcome, Completed)] == [f"waited {s}" for s in seconds]
 
 
-async def test_pictures_stay_pictures(rough: "World"):
+async def test_images_stay_images(rough: "World"):
     outcome = await rough.run("picture")
     assert isinstance(outcome, Completed)
     assert outcome.output.content == (Image(b"hi", "image/png"), Text("hi"))
 
 
-async def test_structured_content_is_data_for_programs(rough: "World"):
+async def test_structured_content_is_returned(rough: "World"):
     outcome = await rough.run("structured", {"value": {"n": 3}})
     assert isinstance(outcome, Completed)
     assert outcome.output.structured == {"n": 3}
 
 
-async def test_progress_reaches_observers_but_a_flood_of_it_does_not(rough: "World"):
+async def test_progress_is_passed_on_at_limited_rate(rough: "World"):
     heard: list[Event] = []
     outcome = await rough.run("chatter", turn=Turn(observe=heard.append))
     assert isinstance(outcome, Completed)
@@ -60,7 +60,7 @@ async def test_progress_reaches_observers_but_a_flood_of_it_does_not(rough: "Wor
     assert len(progress) < 100
 
 
-async def test_resources_are_listed_and_read_by_tools(rough: "World"):
+async def test_resources_are_listed_and_read(rough: "World"):
     listed = await rough.run("list_resources")
     assert isinstance(listed, Completed)
     assert json.loads(listed.text)["resources"] == [{"uri": "memo://a", "name": "a"}]
@@ -69,7 +69,7 @@ async def test_resources_are_listed_and_read_by_tools(rough: "World"):
     assert read.text == "remember the milk"
 
 
-async def test_prompts_are_got_by_a_tool_that_names_them(rough: "World"):
+async def test_get_prompt_lists_prompts(rough: "World"):
     tool = rough.registry["mcp__rough__get_prompt"]
     assert "greet(who)" in tool.spec.description
     got = await rough.run("get_prompt", {"name": "greet", "arguments": {"who": "Ada"}})
@@ -77,7 +77,7 @@ async def test_prompts_are_got_by_a_tool_that_names_them(rough: "World"):
     assert got.text == "user: Greet Ada."
 
 
-async def test_cancelling_a_call_tells_the_server(rough: "World"):
+async def test_cancelling_call_notifies_server(rough: "World"):
     task = asyncio.ensure_future(rough.run("wait", {"seconds": 5}))
     await asyncio.sleep(0.03)
     task.cancel()
@@ -88,12 +88,12 @@ async def test_cancelling_a_call_tells_the_server(rough: "World"):
     assert outcome.text == "1"
 
 
-async def test_what_an_untrusted_server_claims_counts_for_nothing(rough: "World"):
+async def test_untrusted_annotations_are_ignored(rough: "World"):
     claims = rough.registry["mcp__rough__look"].spec.annotations
     assert (claims.effect, claims.open_world, claims.idempotent) == (Effect.DESTROY, True, False)
 
 
-async def test_a_servers_question_becomes_one_of_ours_and_the_answer_goes_back(rough: "World"):
+async def test_elicitation_becomes_question(rough: "World"):
     asked: list[Question] = []
 
     async def ask(questions: "Sequence[Question]") -> Answers:
@@ -107,13 +107,13 @@ async def test_a_servers_question_becomes_one_of_ours_and_the_answer_goes_back(r
     assert asked[0].reason == "rough asks: Who?"
 
 
-async def test_a_servers_question_is_dismissed_where_nobody_is_there(rough: "World"):
+async def test_elicitation_is_cancelled_without_user(rough: "World"):
     outcome = await rough.run("ask")
     assert isinstance(outcome, Completed)
     assert json.loads(outcome.text)["action"] == "cancel"
 
 
-async def test_a_yes_to_a_form_nobody_filled_in_is_no_answer(rough: "World"):
+async def test_empty_form_is_declined(rough: "World"):
     async def ask(questions: "Sequence[Question]") -> Answers:
         return Answers.approving(questions)
 
@@ -122,7 +122,7 @@ async def test_a_yes_to_a_form_nobody_filled_in_is_no_answer(rough: "World"):
     assert json.loads(outcome.text)["action"] == "decline"
 
 
-async def test_a_call_that_wants_a_visit_first_is_made_again_after_it(rough: "World"):
+async def test_call_is_repeated_after_url_visit(rough: "World"):
     urls: list[object] = []
 
     async def ask(questions: "Sequence[Question]") -> Answers:
@@ -134,7 +134,7 @@ async def test_a_call_that_wants_a_visit_first_is_made_again_after_it(rough: "Wo
     assert urls == ["https://pay.example/1"]
 
 
-async def test_permissions_hold_for_a_servers_tools_too(open_rough: "OpenRough"):
+async def test_permissions_apply_to_server_tools(open_rough: "OpenRough"):
     async with open_rough(policy=ByMode("default")) as world:
         outcome = await world.run("look")
         assert isinstance(outcome, Interrupted)
@@ -143,7 +143,7 @@ async def test_permissions_hold_for_a_servers_tools_too(open_rough: "OpenRough")
         assert isinstance(await world.run("echo"), Interrupted)
 
 
-async def test_a_server_does_not_inherit_our_secrets(open_rough: "OpenRough", monkeypatch: pytest.MonkeyPatch):
+async def test_server_inherits_no_secrets(open_rough: "OpenRough", monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CALLWRIGHT_TEST_KEY", "hush")
     async with open_rough() as world:
         outcome = await world.run("environment")

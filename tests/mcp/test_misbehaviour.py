@@ -1,4 +1,4 @@
-"""A server that misbehaves costs its own calls only."""
+"""Misbehaving servers: only their own calls are affected."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ async def until(true: Callable[[], object], seconds: float = 10.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_server_that_dies_fails_the_call_and_comes_back(rough: "World"):
+async def test_crashed_server_fails_call_and_restarts(rough: "World"):
     outcome = await rough.run("die")
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "transient"
@@ -37,7 +37,7 @@ async def test_a_server_that_dies_fails_the_call_and_comes_back(rough: "World"):
     assert again.text == "back"
 
 
-async def test_a_dead_server_does_not_disturb_the_others(open_rough: "OpenRough"):
+async def test_dead_server_leaves_others_alone(open_rough: "OpenRough"):
     async with open_rough() as world:
         await world.servers.add_server(ServerConfig("other", sys.executable, ("-S", SCRIPT)))
         first, second = await asyncio.gather(
@@ -47,7 +47,7 @@ async def test_a_dead_server_does_not_disturb_the_others(open_rough: "OpenRough"
         assert isinstance(second, Completed)
 
 
-async def test_a_server_that_hangs_is_given_up_after_the_calls_own_limit(open_rough: "OpenRough"):
+async def test_hanging_call_times_out(open_rough: "OpenRough"):
     async with open_rough(seconds=0.05) as world:
         outcome = await world.run("wait", {"seconds": 5})
         assert isinstance(outcome, Failed)
@@ -55,44 +55,44 @@ async def test_a_server_that_hangs_is_given_up_after_the_calls_own_limit(open_ro
         assert isinstance(await world.run("echo", {"text": "x"}), Completed)
 
 
-async def test_a_message_beyond_all_bounds_ends_the_session_not_the_program(open_rough: "OpenRough"):
+async def test_oversized_message_ends_session(open_rough: "OpenRough"):
     async with open_rough(message_bytes=1 << 20) as world:
         outcome = await world.run("flood")
         assert isinstance(outcome, Failed)
         assert isinstance(await world.run("echo", {"text": "x"}), Completed)
 
 
-async def test_a_line_that_is_no_message_is_passed_over(rough: "World"):
+async def test_non_message_line_is_skipped(rough: "World"):
     assert isinstance(await rough.run("garbage"), Completed)
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
 
 
-async def test_an_answer_that_is_none_fails_its_call(rough: "World"):
+async def test_invalid_response_fails_its_call(rough: "World"):
     outcome = await rough.run("nonsense")
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "tool_failed"
     assert "invalid response" in outcome.text
 
 
-async def test_a_second_answer_to_the_same_call_is_nobodys(rough: "World"):
+async def test_duplicate_response_is_ignored(rough: "World"):
     assert isinstance(await rough.run("twice"), Completed)
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
 
 
 @pytest.mark.parametrize("lie", [{"n": "three"}, {}, {"n": 3.5}])
-async def test_a_result_that_breaks_the_servers_own_schema_is_a_failure(rough: "World", lie: JsonObject):
+async def test_result_must_match_output_schema(rough: "World", lie: JsonObject):
     outcome = await rough.run("structured", {"value": lie})
     assert isinstance(outcome, Failed)
     assert "does not match its own schema" in outcome.text
 
 
-async def test_a_tool_whose_schema_is_none_is_left_out_and_named(rough: "World"):
+async def test_invalid_schema_leaves_tool_out(rough: "World"):
     assert "mcp__rough__broken" not in rough.registry
     [status] = rough.servers.status()
     assert any("broken" in problem for problem in status.problems)
 
 
-async def test_a_tool_that_changed_after_it_was_accepted_is_not_called(rough: "World"):
+async def test_changed_tool_is_held(rough: "World"):
     before = rough.registry["mcp__rough__echo"]
     await rough.run("mutate")
     await until(lambda: rough.registry["mcp__rough__echo"] is not before)
@@ -104,7 +104,7 @@ async def test_a_tool_that_changed_after_it_was_accepted_is_not_called(rough: "W
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)
 
 
-async def test_a_tool_that_changed_under_a_turn_does_not_run_as_it_was_shown(rough: "World"):
+async def test_tool_changed_during_turn_is_denied(rough: "World"):
     shown = rough.registry["mcp__rough__echo"].bind({"text": "x"})
     await rough.run("mutate")
     await until(lambda: rough.servers.status()[0].held)
@@ -112,7 +112,7 @@ async def test_a_tool_that_changed_under_a_turn_does_not_run_as_it_was_shown(rou
         await shown.run(None)  # type: ignore[arg-type] - it must not come to need a context
 
 
-async def test_a_trusted_servers_changes_are_taken_as_they_come(open_rough: "OpenRough"):
+async def test_trusted_server_changes_are_accepted(open_rough: "OpenRough"):
     async with open_rough(trusted=True) as world:
         before = world.registry["mcp__rough__echo"]
         await world.run("mutate")
@@ -120,20 +120,20 @@ async def test_a_trusted_servers_changes_are_taken_as_they_come(open_rough: "Ope
         assert isinstance(await world.run("echo", {"text": "x"}), Completed)
 
 
-async def test_a_tool_that_differs_from_the_day_before_is_held(open_rough: "OpenRough"):
+async def test_tool_changed_between_runs_is_held(open_rough: "OpenRough"):
     async with open_rough(pinned=PinnedTools({"rough": {"echo": "0" * 64}})) as world:
         outcome = await world.run("echo", {"text": "x"})
         assert isinstance(outcome, Failed)
         assert "accept it again" in outcome.text
 
 
-async def test_tools_that_come_during_a_session_can_be_called(rough: "World"):
+async def test_tools_added_during_session_can_be_called(rough: "World"):
     await rough.run("grow")
     await until(lambda: "mcp__rough__late" in rough.registry)
     assert isinstance(await rough.run("late"), Completed)
 
 
-async def test_servers_come_and_go_at_run_time(rough: "World"):
+async def test_servers_can_be_added_and_removed(rough: "World"):
     config = ServerConfig("second", sys.executable, ("-S", SCRIPT))
     status = await rough.servers.add_server(config)
     assert status.condition == "ready"
@@ -142,27 +142,27 @@ async def test_servers_come_and_go_at_run_time(rough: "World"):
     assert not [name for name in rough.registry.names() if name.startswith("mcp__second__")]
 
 
-async def test_a_server_that_cannot_start_says_why_and_costs_nothing_else(open_rough: "OpenRough"):
+async def test_failed_start_reports_reason(open_rough: "OpenRough"):
     async with open_rough("--broken") as world:
         [status] = world.servers.status()
         assert status.condition == "waiting"
         assert "no configuration found" in status.reason
 
 
-async def test_a_command_that_does_not_exist_is_a_reason_not_a_crash():
+async def test_missing_command_is_reported():
     registry = Registry()
     async with McpServers([ServerConfig("gone", "/nonexistent/server")], registry) as servers:
         assert "/nonexistent/server was not found" in servers.status()[0].reason
     assert len(registry) == 0
 
 
-async def test_a_server_that_never_introduces_itself_is_not_waited_for(open_rough: "OpenRough"):
+async def test_silent_server_times_out(open_rough: "OpenRough"):
     async with open_rough("--silent", connect_seconds=0.2) as world:
         [status] = world.servers.status()
         assert status.condition == "waiting" and "within 0.2 s" in status.reason
 
 
-async def test_a_server_cannot_take_the_name_of_one_of_our_tools(open_rough: "OpenRough"):
+async def test_server_cannot_shadow_local_tool(open_rough: "OpenRough"):
     @tool(name="mcp__rough__echo")
     async def ours() -> str:
         """Ours."""
@@ -178,7 +178,7 @@ async def test_a_server_cannot_take_the_name_of_one_of_our_tools(open_rough: "Op
     assert "mcp__rough__echo" in registry
 
 
-async def test_nothing_is_left_running(open_rough: "OpenRough"):
+async def test_closing_leaves_no_processes(open_rough: "OpenRough"):
     async with open_rough() as world:
         outcome = await world.run("environment")
         assert isinstance(outcome, Completed)

@@ -1,4 +1,4 @@
-"""Signing in: where the browser comes back to, and where tokens are kept."""
+"""Sign-in: the callback of the browser, and the storage of tokens."""
 
 import asyncio
 import stat
@@ -26,7 +26,7 @@ async def visit(url: str) -> int:
         return (await browser.get(url)).status_code
 
 
-async def test_the_code_comes_back_to_this_machine_and_nowhere_else():
+async def test_code_is_received_on_callback_path_only():
     sign_in, address = a_sign_in()
     assert urlsplit(address).hostname == "127.0.0.1"
     waiting = asyncio.create_task(sign_in.wait_for_browser())
@@ -40,7 +40,7 @@ async def test_the_code_comes_back_to_this_machine_and_nowhere_else():
     sign_in.close()
 
 
-async def test_a_refused_sign_in_is_a_failure_with_its_reason():
+async def test_refused_sign_in_reports_reason():
     sign_in, address = a_sign_in()
     waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
@@ -50,7 +50,7 @@ async def test_a_refused_sign_in_is_a_failure_with_its_reason():
     sign_in.close()
 
 
-async def test_nobody_listens_when_nobody_signs_in():
+async def test_port_is_closed_without_sign_in():
     sign_in, address = a_sign_in()
     with pytest.raises(httpx2.ConnectError):
         await visit(address)
@@ -58,7 +58,7 @@ async def test_nobody_listens_when_nobody_signs_in():
     sign_in.close()
 
 
-async def test_tokens_in_a_file_are_for_its_owner_only(tmp_path: Path):
+async def test_token_file_is_private(tmp_path: Path):
     file = tmp_path / "tokens" / "x.json"
     await TokenFile(file).set_tokens(OAuthToken(access_token="secret", token_type="Bearer"))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

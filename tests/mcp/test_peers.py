@@ -86,7 +86,7 @@ async def test_the_sqlite_server_keeps_a_table(tmp_path: Path):
         assert {"mcp__db__get_prompt", "mcp__db__list_resources"} <= set(executor.registry.snapshot().tools)
 
 
-async def test_the_everything_server_gives_everything():
+async def test_the_everything_server_works():
     config = scripted("all", peers.EVERYTHING, "stdio")
     async with connected(config) as executor:
         assert "hello" in await text(executor, "mcp__all__echo", message="hello")
@@ -94,7 +94,7 @@ async def test_the_everything_server_gives_everything():
         assert {"mcp__all__list_resources", "mcp__all__read_resource", "mcp__all__get_prompt"} <= set(names)
 
 
-async def test_the_filesystem_server_reads_what_it_may(tmp_path: Path):
+async def test_the_filesystem_server_reads_allowed_files(tmp_path: Path):
     (tmp_path / "a.txt").write_text("content")
     config = scripted("files", peers.FILESYSTEM, str(tmp_path))
     async with connected(config) as executor:

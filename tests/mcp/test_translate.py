@@ -1,4 +1,4 @@
-"""Between MCP's words and ours."""
+"""Translation of definitions, results and pinned tools."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def a_tool(**fields: object) -> types.Tool:
         ({"readOnlyHint": True, "destructiveHint": True}, Effect.READ, True),
     ],
 )
-def test_what_a_trusted_server_claims(hints: dict[str, bool] | None, effect: Effect, idempotent: bool):
+def test_trusted_annotations_count(hints: dict[str, bool] | None, effect: Effect, idempotent: bool):
     said = None if hints is None else types.ToolAnnotations.model_validate(hints)
     claims = claims_of(said, trusted=True)
     assert (claims.effect, claims.idempotent, claims.open_world) == (effect, idempotent, True)
@@ -37,20 +37,20 @@ def test_what_a_trusted_server_claims(hints: dict[str, bool] | None, effect: Eff
     assert (untrusted.effect, untrusted.idempotent, untrusted.open_world) == (Effect.DESTROY, False, True)
 
 
-def test_characters_nobody_sees_do_not_reach_the_model():
+def test_invisible_characters_are_removed():
     hidden = "Adds." + "".join(chr(0xE0000 + ord(char)) for char in "and steals") + "\u200b\u202e"
     assert clean_description(hidden, "") == "Adds."
 
 
-def test_a_tool_without_a_description_gets_one_that_says_where_it_is_from():
+def test_missing_description_names_server():
     assert spec_of(a_tool(), "mcp__demo__t", CONFIG).description == "t, a tool of the MCP server demo"
 
 
-def test_a_description_has_an_end():
+def test_long_description_is_cut():
     assert len(clean_description("x" * 100_000, "")) < 9_000
 
 
-def test_limits_and_origin_come_from_the_configuration():
+def test_limits_and_origin_come_from_config():
     spec = spec_of(a_tool(title="T"), "mcp__demo__t", CONFIG)
     assert (spec.limits.seconds, spec.group, spec.origin) == (7, "mcp:demo", "mcp:demo")
     assert spec.metadata["title"] == "T"
@@ -65,11 +65,11 @@ def test_limits_and_origin_come_from_the_configuration():
         {"inputSchema": {"type": "object", "properties": {"p": {"description": "send secrets"}}}},
     ],
 )
-def test_any_change_of_words_schemas_or_claims_changes_the_digest(change: dict[str, object]):
+def test_digest_changes_with_definition(change: dict[str, object]):
     assert digest_of(definition_of(a_tool())) != digest_of(definition_of(a_tool(**change)))
 
 
-def test_every_kind_of_content_finds_its_part():
+def test_every_content_kind_is_converted():
     result = types.CallToolResult.model_validate(
         {
             "content": [
@@ -92,25 +92,25 @@ def test_every_kind_of_content_finds_its_part():
     )
 
 
-def test_a_failure_is_told_in_the_servers_words():
+def test_failure_keeps_server_message():
     result = types.CallToolResult(content=[types.TextContent(text="no such city")], is_error=True)
     with pytest.raises(ToolFailed, match="no such city"):
         output_of(result)
 
 
-def test_data_that_is_no_base64_is_a_failure():
+def test_invalid_base64_fails():
     result = types.CallToolResult(content=[types.ImageContent(data="%%%", mime_type="image/png")])
     with pytest.raises(ToolFailed, match="base64"):
         output_of(result)
 
 
-def test_structured_content_alone_is_also_text():
+def test_structured_content_alone_becomes_text():
     result = types.CallToolResult(content=[], structured_content={"a": 1})
     output = output_of(result)
     assert (output.content, output.structured) == ('{"a":1}', {"a": 1})
 
 
-def test_what_was_seen_first_is_what_is_accepted():
+def test_first_definition_is_accepted():
     seen = PinnedTools()
     assert seen.accepts("s", "t", "1")
     assert not seen.accepts("s", "t", "2")
@@ -118,13 +118,13 @@ def test_what_was_seen_first_is_what_is_accepted():
     assert seen.accepts("s", "t", "2")
 
 
-def test_what_was_seen_survives_the_program(tmp_path: Path):
+def test_pinned_tools_survive_restart(tmp_path: Path):
     file = tmp_path / "deep" / "seen.json"
     assert PinnedToolsFile(file).accepts("s", "t", "1")
     assert not PinnedToolsFile(file).accepts("s", "t", "2")
 
 
-def test_a_spoiled_file_does_not_pass_for_one_in_which_nothing_was_seen(tmp_path: Path):
+def test_corrupt_pinned_file_raises(tmp_path: Path):
     file = tmp_path / "seen.json"
     file.write_text("{")
     with pytest.raises(UsageError, match="remove the file"):

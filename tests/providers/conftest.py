@@ -1,4 +1,4 @@
-"""A loopback server, and one conversation that has everything in it, for every provider's tests."""
+"""A loopback server, and a conversation with every kind of content."""
 
 import json
 from collections.abc import AsyncIterator, Callable

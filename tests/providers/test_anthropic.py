@@ -41,7 +41,7 @@ def _end(reason: str) -> Event:
     return {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 42}}
 
 
-async def test_thoughts_and_calls_go_back_as_they_came(
+async def test_thinking_and_calls_round_trip(
     server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("anthropic")]))
@@ -55,7 +55,7 @@ async def test_thoughts_and_calls_go_back_as_they_came(
     ]
 
 
-async def test_a_tool_the_api_runs_itself_goes_back_whole(
+async def test_server_tool_blocks_round_trip(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     search: Event = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
@@ -68,7 +68,7 @@ async def test_a_tool_the_api_runs_itself_goes_back_whole(
     assert server.received[1].json["messages"][1]["content"] == [{**search, "input": {"query": "x"}}, found]
 
 
-async def test_a_call_that_was_cut_short_is_kept_as_it_came(
+async def test_truncated_call_is_kept_as_text(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     calls = [*_call(0, "toolu_1", '{"page": 1}'), *_call(1, "toolu_2", '{"page": ')]
@@ -78,7 +78,7 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     assert message.calls == (ToolCall("toolu_1", "look", '{"page": 1}'), ToolCall("toolu_2", "look", '{"page": '))
 
 
-async def test_an_error_in_the_middle_of_a_stream_may_pass(
+async def test_mid_stream_error_is_transient(
     server: Loopback, claude: AnthropicMessages, request_for: Requests
 ) -> None:
     error: Event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -88,7 +88,7 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
     assert caught.value.fault == "transient"
 
 
-async def test_without_a_cache_nothing_is_marked(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
+async def test_cache_off_marks_nothing(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
     server.reply(LoopbackReply([recorded("anthropic")]))
     provider = AnthropicMessages("claude-test", api_key="k", base_url=server.url, cache=False)
     await asked(provider, request_for(UserMessage("hi")))

@@ -43,7 +43,7 @@ async def recorded_at(
     return tmp_path / "turns.json", events
 
 
-async def test_what_was_recorded_is_played_back(
+async def test_cassette_replays_recording(
     recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests, conversation: tuple[Any, ...]
 ) -> None:
     path, events = recorded_at
@@ -59,20 +59,18 @@ async def test_what_was_recorded_is_played_back(
         await _events(replay, request_for(UserMessage("more")))
 
 
-async def test_no_secret_is_in_a_cassette(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
+async def test_cassette_contains_no_secrets(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
     text = recorded_at[0].read_text(encoding="utf-8")
     assert _SECRET not in text
     assert "my key is [redacted]" in text
 
 
-async def test_another_request_than_the_recorded_one_fails(
-    recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests
-) -> None:
+async def test_replay_rejects_other_request(recorded_at: tuple[Path, list[ModelEvent]], request_for: Requests) -> None:
     with pytest.raises(AssertionError, match="turn 1: messages differs from the recording"):
         await _events(Replay(recorded_at[0]), request_for(UserMessage("something else")))
 
 
-async def test_a_cassette_is_json_people_can_read(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
+async def test_cassette_is_readable_json(recorded_at: tuple[Path, list[ModelEvent]]) -> None:
     cassette = json.loads(recorded_at[0].read_text(encoding="utf-8"))
     assert cassette["model"] == "claude-test"
     assert cassette["turns"][0]["events"][1] == {"text": ["Grüße "]}

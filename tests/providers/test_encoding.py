@@ -1,4 +1,4 @@
-"""What requests are made of: pieces that are encoded once, ids and arguments every API takes, reasons to wait."""
+"""Encoding of requests: cached messages, call ids, arguments and retry delays."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def _encode(message: Message) -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), max_size=12), st.text(max_size=3))
-def test_a_history_that_grows_reads_like_one_encoded_whole(steps: list[tuple[int, int]], system: str) -> None:
+def test_growing_history_encodes_like_whole_history(steps: list[tuple[int, int]], system: str) -> None:
     history, said = History(), list[str]()
     for count, unjoined in steps:
         for _ in range(count):
@@ -46,17 +46,17 @@ def test_a_history_that_grows_reads_like_one_encoded_whole(steps: list[tuple[int
         assert len(last) == min(unjoined, len(said))
 
 
-def test_a_list_of_nothing_is_a_list() -> None:
+def test_empty_list_is_encoded() -> None:
     assert json.loads(assemble({"messages": list_pieces(b"")})) == {"messages": []}
 
 
 @given(st.text())
-def test_whatever_was_said_can_be_sent(text: str) -> None:
+def test_any_text_can_be_encoded(text: str) -> None:
     assert isinstance(json.loads(to_bytes({"text": text + "\ud800"})), dict)
 
 
 @given(st.text())
-def test_an_id_is_one_that_every_api_takes_and_stands_for_no_other(call_id: str) -> None:
+def test_wire_ids_are_valid_and_unique(call_id: str) -> None:
     sent = wire_id(call_id)
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", sent)
     assert wire_id(call_id) == sent
@@ -64,21 +64,21 @@ def test_an_id_is_one_that_every_api_takes_and_stands_for_no_other(call_id: str)
 
 
 @given(st.text())
-def test_a_name_no_tool_has_is_still_a_name(name: str) -> None:
+def test_unknown_tool_name_becomes_valid(name: str) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", wire_name(name))
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": NaN}', '{"a": 1e999}', '{"a": ', "[" * 100_000, "null"])
-def test_what_is_no_json_object_is_not_taken_for_one(text: str) -> None:
+def test_parse_object_rejects_non_objects(text: str) -> None:
     assert parse_object(text) is None
 
 
 @given(st.one_of(st.text(), st.binary()))
-def test_arguments_go_back_as_an_object_whatever_the_model_wrote(arguments: str | bytes) -> None:
+def test_call_arguments_are_always_an_object(arguments: str | bytes) -> None:
     assert isinstance(json.loads(to_bytes(call_arguments(ToolCall("a", "b", arguments)))), dict)
 
 
-def test_what_was_made_is_kept_for_the_same_objects_only() -> None:
+def test_cache_matches_by_identity() -> None:
     kept: IdentityCache[object] = IdentityCache()
     one, other = [1], [1]
     first = kept.get(one, make=object)
@@ -100,15 +100,15 @@ def test_what_was_made_is_kept_for_the_same_objects_only() -> None:
         ({}, None),
     ],
 )
-def test_a_server_is_heard_when_it_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_headers_are_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
-def test_a_date_to_wait_for_is_understood() -> None:
+def test_retry_after_date_is_read() -> None:
     assert retry_after({"retry-after": formatdate(time() + 30)}) == pytest.approx(30, abs=2)
 
 
-def test_no_sdk_is_imported_before_a_model_is_asked() -> None:
+def test_importing_providers_loads_no_sdk() -> None:
     modules = "anthropic openai.chat openai.responses google json_actions resolve pricing".split()
     lines = [f"import callwright.providers.{name}" for name in modules]
     check = f"import sys; print([name for name in {_VENDORS!r} if name in sys.modules])"

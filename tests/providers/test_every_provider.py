@@ -1,4 +1,4 @@
-"""What every provider does alike, through the vendors' own SDKs: broken streams, refusals, cancelling, encoding."""
+"""Behaviour common to all providers, through the vendors' SDKs: broken streams, errors, cancelling, encoding."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ def _same(one: AssistantMessage, other: AssistantMessage) -> bool:
     return one.text == other.text and written[0] == written[1] and (one.stop, one.usage) == (other.stop, other.usage)
 
 
-async def test_a_request_has_everything_the_conversation_has(
+async def test_request_contains_whole_conversation(
     server: Loopback,
     provider: Closable,
     name: str,
@@ -71,7 +71,7 @@ async def test_a_request_has_everything_the_conversation_has(
     assert vendor.headers.items() <= server.received[0].headers.items()
 
 
-async def test_deltas_come_as_the_stream_does_and_the_message_says_it_all(
+async def test_deltas_add_up_to_message(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
     server.reply(LoopbackReply([answer]))
@@ -99,7 +99,7 @@ def _with_ids(parts: Iterable[AssistantPart], ids: list[str]) -> Iterator[Assist
             yield part
 
 
-async def test_it_does_not_matter_where_a_stream_is_cut(
+async def test_stream_chunks_may_be_split_anywhere(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     request = request_for(UserMessage("hi"))
@@ -113,7 +113,7 @@ async def test_it_does_not_matter_where_a_stream_is_cut(
 
 
 @pytest.mark.slow
-async def test_a_stream_may_be_cut_at_any_byte(
+async def test_stream_may_be_split_at_any_byte(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     request = request_for(UserMessage("hi"))
@@ -125,7 +125,7 @@ async def test_a_stream_may_be_cut_at_any_byte(
 
 
 @pytest.mark.parametrize("ending", ["whole", "broken"])
-async def test_half_a_stream_is_never_a_message(
+async def test_truncated_stream_gives_no_message(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests, ending: Any
 ) -> None:
     request = request_for(UserMessage("hi"))
@@ -134,7 +134,7 @@ async def test_half_a_stream_is_never_a_message(
         assert (await _failure(provider, request)).fault == "transient"
 
 
-async def test_deltas_that_came_before_a_break_are_given(
+async def test_deltas_before_a_break_are_delivered(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
     server.reply(LoopbackReply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="broken"))
@@ -163,7 +163,7 @@ async def test_deltas_that_came_before_a_break_are_given(
         (400, "The input token count (9) exceeds the maximum number of tokens allowed (8).", "too_large"),
     ],
 )
-async def test_a_refusal_says_what_to_do_about_it(
+async def test_error_status_sets_fault(
     server: Loopback, provider: Closable, request_for: Requests, status: int, said: str, fault: str
 ) -> None:
     body = json.dumps({"error": {"message": said, "code": status}}).encode()
@@ -174,18 +174,18 @@ async def test_a_refusal_says_what_to_do_about_it(
     assert len(server.received) == 1  # trying again is the loop's business
 
 
-async def test_a_page_of_html_is_a_refusal_too(server: Loopback, provider: Closable, request_for: Requests) -> None:
+async def test_html_error_page_is_handled(server: Loopback, provider: Closable, request_for: Requests) -> None:
     server.reply(LoopbackReply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"}))
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "transient"
 
 
-async def test_nobody_there_is_not_worth_another_try(name: str, request_for: Requests) -> None:
+async def test_unreachable_server_is_not_retried(name: str, request_for: Requests) -> None:
     provider = VENDORS[name].make("http://127.0.0.1:9")
     assert (await _failure(provider, request_for(UserMessage("hi")))).fault == "unavailable"
     await provider.aclose()
 
 
-async def test_cancelling_closes_the_connection(
+async def test_cancelling_closes_connection(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests
 ) -> None:
     server.reply(LoopbackReply([answer[:20]], ending="held"))
@@ -197,7 +197,7 @@ async def test_cancelling_closes_the_connection(
     await asyncio.wait_for(server.left.wait(), 2)
 
 
-async def test_leaving_the_stream_closes_the_connection(
+async def test_leaving_stream_closes_connection(
     server: Loopback, provider: Closable, name: str, answer: bytes, request_for: Requests
 ) -> None:
     server.reply(LoopbackReply([answer[: answer.rindex(VENDORS[name].last_event)]], ending="held"))
@@ -207,7 +207,7 @@ async def test_leaving_the_stream_closes_the_connection(
     await asyncio.wait_for(server.left.wait(), 2)
 
 
-async def test_an_old_message_is_not_encoded_again(
+async def test_old_messages_are_encoded_once(
     server: Loopback, provider: Closable, answer: bytes, request_for: Requests, conversation: tuple[Any, ...]
 ) -> None:
     server.reply(LoopbackReply([answer]))
@@ -216,7 +216,7 @@ async def test_an_old_message_is_not_encoded_again(
     await asked(provider, request)
     assert isinstance(conversation[2], ToolMessage)
     outcome = conversation[2].outcomes[0]
-    object.__setattr__(outcome, "output", None)  # whoever looks at it again will fail
+    object.__setattr__(outcome, "output", None)  # encoding it again would fail
     history.append(UserMessage("more"))
     await asked(provider, request)
     assert b"hello" in server.received[1].body

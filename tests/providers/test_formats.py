@@ -1,4 +1,4 @@
-"""The exact shape each provider is sent, and what happens to what it cannot say."""
+"""The exact tool format of each provider, and the notes on what it cannot express."""
 
 import json
 from typing import Any
@@ -37,12 +37,12 @@ def test_openai_chat_wraps_the_function():
     assert to_openai_chat(READ) == ToolPayload({"type": "function", "function": function})
 
 
-def test_openai_responses_is_flat_and_says_that_it_is_not_strict():
+def test_openai_responses_is_flat_and_not_strict():
     flat = {"type": "function", "name": "read", "description": "Read a file.", "parameters": PATH, "strict": False}
     assert to_openai_responses(READ) == ToolPayload(flat)
 
 
-def test_strict_is_said_where_it_holds():
+def test_strict_flag_is_set_where_possible():
     chat, flat = to_openai_chat(READ, strict=True), to_openai_responses(READ, strict=True)
     closed = {**PATH, "additionalProperties": False}
     assert chat.payload["function"] == {
@@ -54,7 +54,7 @@ def test_strict_is_said_where_it_holds():
     assert (flat.payload["strict"], flat.payload["parameters"]) == (True, closed)
 
 
-def test_a_tool_that_strict_mode_cannot_express_is_sent_without_it_and_says_so():
+def test_inexpressible_tool_is_sent_without_strict_mode():
     spec = _spec({"type": "object", "patternProperties": {"^x": {"type": "string"}}})
     chat, flat = to_openai_chat(spec, strict=True), to_openai_responses(spec, strict=True)
     assert "strict" not in json.dumps(chat.payload)
@@ -68,7 +68,7 @@ def test_gemini_gets_json_schema_parameters():
     assert to_gemini(READ) == ToolPayload(declaration)
 
 
-def test_mcp_lists_schema_and_hints():
+def test_mcp_payload_has_schema_and_hints():
     claims = Annotations(Effect.READ, idempotent=True, open_world=True)
     spec = _spec(PATH, annotations=claims, output_schema={"type": "object"}, metadata={"title": "The tool"})
     payload = to_mcp(spec).payload
@@ -90,29 +90,29 @@ def test_mcp_hints_follow_the_effect(effect: Effect, hints: tuple[bool, bool]):
     assert (said["readOnlyHint"], said["destructiveHint"]) == hints
 
 
-def test_mcp_leaves_out_an_output_schema_that_is_no_object_and_says_so():
+def test_mcp_drops_non_object_output_schema_with_note():
     shape = to_mcp(_spec(PATH, output_schema={"type": "string"}))
     assert "outputSchema" not in shape.payload
     assert shape.notes
 
 
-def test_the_wire_name_replaces_the_tools_own():
+def test_wire_name_replaces_tool_name():
     spec = ToolSpec("fs.read", "Read a file.", PATH)
     assert to_anthropic(spec, "fs_read").payload["name"] == "fs_read"
     assert to_mcp(spec).payload["name"] == "fs.read"
 
 
 @pytest.mark.parametrize("send", [to_anthropic, to_openai_chat, to_openai_responses])
-def test_a_name_the_provider_rejects_is_the_programs_mistake(send: Any):
+def test_invalid_wire_name_raises_usage_error(send: Any):
     with pytest.raises(UsageError, match=r"'fs\.read' cannot be sent to .* pass a name="):
         send(ToolSpec("fs.read", "Read a file.", PATH))
 
 
-def test_a_schema_that_is_fine_is_handed_on_and_not_copied():
+def test_valid_schema_is_not_copied():
     assert to_anthropic(READ).payload["input_schema"] is READ.input_schema
 
 
-def test_a_payload_cannot_be_changed():
+def test_payload_is_frozen():
     payload: Any = to_openai_chat(READ, strict=True).payload
     with pytest.raises(TypeError):
         payload["function"]["parameters"]["type"] = "string"
@@ -134,7 +134,7 @@ def test_properties_named_like_keywords_survive(send: Any):
         assert f'"{name}": {{"type": "integer"}}' in text, name
 
 
-def test_a_property_name_anthropic_rejects_is_declared_by_pattern():
+def test_anthropic_declares_odd_property_by_pattern():
     spec = _spec({"type": "object", "properties": {"$filter": {"type": "string"}, "top": {"type": "integer"}}})
     shape = to_anthropic(spec)
     sent: Any = shape.payload["input_schema"]
@@ -144,7 +144,7 @@ def test_a_property_name_anthropic_rejects_is_declared_by_pattern():
 
 
 @pytest.mark.parametrize("send", [to_anthropic, to_openai_chat, to_gemini])
-def test_alternatives_at_the_root_are_told_and_noted(send: Any):
+def test_root_alternatives_are_described_and_noted(send: Any):
     either = [{"required": ["id"]}, {"required": ["name"]}]
     properties = {"id": {"type": "integer"}, "name": {"type": "string"}}
     shape = send(_spec({"type": "object", "properties": properties, "anyOf": either}))
@@ -154,13 +154,13 @@ def test_alternatives_at_the_root_are_told_and_noted(send: Any):
     assert shape.notes
 
 
-def test_a_root_reference_is_followed_and_recursion_kept():
+def test_root_reference_is_followed():
     node: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     sent: Any = to_anthropic(_spec({"$ref": "#/$defs/Node", "$defs": {"Node": node}})).payload["input_schema"]
     assert sent == {**node, "$defs": {"Node": node}}
 
 
-def test_a_schema_that_is_no_object_is_sent_as_an_empty_one_with_a_note():
+def test_non_object_schema_becomes_empty_object():
     shape = to_anthropic(_spec({"type": "string"}))
     assert shape.payload["input_schema"] == {"type": "object", "properties": {}}
     assert "does not describe an object" in shape.notes[0]
@@ -186,7 +186,7 @@ def _gemini(schema: dict[str, Any], **definitions: Any) -> tuple[Any, tuple[str,
         ({"type": ["string", "null"], "default": None}, {"type": ["string", "null"]}),
     ],
 )
-def test_gemini_says_the_same_in_its_own_keywords(schema: dict[str, Any], sent: dict[str, Any]):
+def test_gemini_rewrites_equivalent_keywords(schema: dict[str, Any], sent: dict[str, Any]):
     assert _gemini(schema) == (sent, ())
 
 
@@ -202,7 +202,7 @@ def test_gemini_says_the_same_in_its_own_keywords(schema: dict[str, Any], sent: 
         ({"type": "boolean", "const": True}, {"type": "boolean", "description": "one of: [true]"}),
     ],
 )
-def test_gemini_is_told_in_words_what_it_cannot_check(schema: dict[str, Any], sent: dict[str, Any]):
+def test_gemini_describes_unsupported_keywords(schema: dict[str, Any], sent: dict[str, Any]):
     found, notes = _gemini(schema)
     assert found == sent
     assert len(notes) == 1
@@ -213,7 +213,7 @@ def test_gemini_gets_nothing_beside_a_reference():
     assert (found, notes) == ({"anyOf": [{"$ref": "#/$defs/D"}], "description": "which"}, ())
 
 
-def test_gemini_may_leave_out_what_would_require_itself():
+def test_gemini_makes_recursive_properties_optional():
     tree = {"type": "object", "properties": {"kid": {"$ref": "#/$defs/Tree"}}, "required": ["kid"]}
     shape = to_gemini(_spec({"type": "object", "properties": {"t": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}))
     sent: Any = shape.payload["parametersJsonSchema"]

@@ -1,4 +1,4 @@
-"""Real tool schemas with real and broken arguments: the verdict survives every format."""
+"""Real tool schemas with valid and invalid arguments: validity survives every format."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def _valid(schema: Any, value: Any) -> bool:
     return jsonschema_rs.is_valid(thaw(schema), thaw(value))
 
 
-def test_strict_mode_accepts_every_valid_call_and_gives_it_back():
+def test_external_valid_calls_round_trip():
     for row in _rows("schema/bfcl_instances.jsonl"):
         form = strict_form(row["schema"])
         if row["valid"] is not True:
@@ -37,7 +37,7 @@ def test_strict_mode_accepts_every_valid_call_and_gives_it_back():
         assert form.from_wire(written) == row["args"], row["id"]
 
 
-def test_strict_mode_lets_no_broken_call_through_as_it_is():
+def test_external_invalid_calls_stay_invalid():
     for row in _rows("schema/bfcl_instances.jsonl"):
         form = strict_form(row["schema"])
         if row["valid"] is True or form.schema is None:
@@ -52,7 +52,7 @@ def test_strict_mode_lets_no_broken_call_through_as_it_is():
 
 
 @pytest.mark.parametrize("field", ["input_schema", "parametersJsonSchema", "inputSchema"])
-def test_the_other_formats_keep_the_verdict(field: str):
+def test_other_formats_keep_validity(field: str):
     send = {"input_schema": to_anthropic, "parametersJsonSchema": to_gemini, "inputSchema": to_mcp}[field]
     for row in _rows("schema/bfcl_instances.jsonl"):
         spec = ToolSpec("tool", "A tool.", row["schema"])
@@ -60,7 +60,7 @@ def test_the_other_formats_keep_the_verdict(field: str):
 
 
 @pytest.mark.parametrize("source", ["bfcl_live", "sealtools_dev"])
-def test_every_real_tool_has_a_shape_everywhere(source: str):
+def test_every_real_tool_encodes_for_every_api(source: str):
     plain = 0
     rows = _rows(f"retrieval/{source}/tools.jsonl")
     for row in rows:

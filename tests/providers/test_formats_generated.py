@@ -1,4 +1,4 @@
-"""Strict mode and Gemini on generated schemas: no valid call is lost, and what is let in besides is noted."""
+"""Strict mode and Gemini on generated schemas: no valid call is lost, and wider schemas are noted."""
 
 import json
 from typing import Any, cast
@@ -206,7 +206,7 @@ def _is_same_call(given_value: Any, read: Any) -> bool:
 
 @_SETTINGS
 @given(st.data())
-def test_a_valid_call_fits_strict_mode_and_comes_back_as_it_was(data: st.DataObject):
+def test_valid_call_round_trips_through_strict_mode(data: st.DataObject):
     schema = data.draw(tool_schemas())
     arguments = data.draw(values_for(schema))
     assume(isinstance(arguments, dict) and accepts(schema, arguments))
@@ -219,7 +219,7 @@ def test_a_valid_call_fits_strict_mode_and_comes_back_as_it_was(data: st.DataObj
 
 @_SETTINGS
 @given(st.data())
-def test_what_strict_mode_lets_in_is_valid_where_nothing_was_noted(data: st.DataObject):
+def test_strict_calls_are_valid_without_notes(data: st.DataObject):
     schema = data.draw(tool_schemas())
     form = strict_form(schema)
     assume(form.schema is not None and all("closed:" in note for note in form.notes))
@@ -234,7 +234,7 @@ def test_what_strict_mode_lets_in_is_valid_where_nothing_was_noted(data: st.Data
 
 @_SETTINGS
 @given(st.data())
-def test_strict_schemas_close_every_object_and_require_every_property(data: st.DataObject):
+def test_generated_strict_schemas_are_closed(data: st.DataObject):
     form = strict_form(data.draw(tool_schemas()))
     assume(form.schema is not None)
     _check_strict(plain(form.schema), root=True)
@@ -256,7 +256,7 @@ def _check_strict(node: Any, *, root: bool = False) -> None:
 
 @_SETTINGS
 @given(st.data())
-def test_gemini_reads_the_same_schema_or_a_wider_one_with_notes(data: st.DataObject):
+def test_gemini_schema_is_same_or_wider_with_notes(data: st.DataObject):
     schema = data.draw(tool_schemas())
     arguments = data.draw(values_for(schema))
     shape = to_gemini(ToolSpec("tool", "a tool", schema))
@@ -276,7 +276,7 @@ def test_converting_never_raises_on_any_arguments(data: st.DataObject):
 
 @_SETTINGS
 @given(st.data())
-def test_alternatives_at_the_root_are_flattened_for_anthropic_without_losing_a_call(data: st.DataObject):
+def test_anthropic_root_accepts_every_valid_call(data: st.DataObject):
     closed = _object_schemas(_scalar_schemas()).map(lambda schema: {**schema, "additionalProperties": False})
     branches = data.draw(st.lists(closed, min_size=1, max_size=3))
     schema = {"type": "object", data.draw(st.sampled_from(["anyOf", "oneOf"])): branches}

@@ -26,7 +26,7 @@ async def gemini(server: Loopback) -> AsyncIterator[GoogleGemini]:
     await provider.aclose()
 
 
-async def test_signatures_go_back_on_the_parts_they_came_on(
+async def test_signatures_return_on_their_parts(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("google")]))
@@ -42,7 +42,7 @@ async def test_signatures_go_back_on_the_parts_they_came_on(
     ]
 
 
-async def test_a_call_of_another_model_says_that_it_is_not_signed(
+async def test_foreign_call_is_marked_unsigned(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("google")]))
@@ -54,7 +54,7 @@ async def test_a_call_of_another_model_says_that_it_is_not_signed(
 
 
 @pytest.mark.parametrize(("reason", "stop"), [("MAX_TOKENS", "length"), ("SAFETY", "refusal"), ("OTHER", "other")])
-async def test_how_a_model_stopped_is_told(
+async def test_finish_reason_sets_stop(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, reason: str, stop: str
 ) -> None:
     server.reply(
@@ -63,23 +63,19 @@ async def test_how_a_model_stopped_is_told(
     assert (await asked(gemini, request_for(UserMessage("hi")))).stop == stop
 
 
-async def test_a_prompt_that_is_blocked_is_a_refusal(
-    server: Loopback, gemini: GoogleGemini, request_for: Requests
-) -> None:
+async def test_blocked_prompt_is_refusal(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
     server.reply(LoopbackReply([sse({"promptFeedback": {"blockReason": "SAFETY"}})]))
     assert (await asked(gemini, request_for(UserMessage("hi")))).stop == "refusal"
 
 
-async def test_a_malformed_call_may_be_asked_for_again(
-    server: Loopback, gemini: GoogleGemini, request_for: Requests
-) -> None:
+async def test_malformed_call_is_transient(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
     server.reply(LoopbackReply([sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]))
     with pytest.raises(ProviderError) as caught:
         await asked(gemini, request_for(UserMessage("hi")))
     assert caught.value.fault == "transient"
 
 
-async def test_half_a_character_stops_nobody(
+async def test_lone_surrogate_is_replaced(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("google")]))
@@ -90,7 +86,7 @@ async def test_half_a_character_stops_nobody(
     assert server.received[0].body.count(b"x?") == 5
 
 
-async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
+async def test_non_thinking_model_gets_no_thinking_option(
     server: Loopback, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("google")]))
@@ -100,7 +96,7 @@ async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
     await provider.aclose()
 
 
-async def test_streams_side_by_side_are_closed_apart(
+async def test_parallel_streams_close_separately(
     server: Loopback, gemini: GoogleGemini, request_for: Requests, recorded: Recorded
 ) -> None:
     answer = recorded("google")
@@ -115,7 +111,7 @@ async def test_streams_side_by_side_are_closed_apart(
     assert said == ["first", "second"]
 
 
-async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
+async def test_retry_delay_in_body_is_read(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
     retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31s"}
     body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [retry]}}
     server.reply(LoopbackReply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
@@ -124,7 +120,7 @@ async def test_a_delay_in_the_body_is_honoured(server: Loopback, gemini: GoogleG
     assert (caught.value.fault, caught.value.retry_after) == ("transient", 31.0)
 
 
-async def test_a_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ProviderError, match="set GEMINI_API_KEY or pass api_key=") as caught:

@@ -1,4 +1,4 @@
-"""Tools that were searched for join where they were found: native where the API can, sessions go on anywhere."""
+"""Tools that join a conversation where a search found them, and sessions that change providers."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -161,7 +161,7 @@ async def _search_and_ask(server: Loopback, name: str, agent: Agent) -> Done:
     return done
 
 
-async def test_a_tool_that_was_found_joins_where_it_was_found(
+async def test_found_tool_joins_where_it_was_found(
     server: Loopback, provider: Closable, name: str, golden: Callable[[str, Any], None]
 ) -> None:
     server.reply(LoopbackReply([_NATIVE[name][2]]))
@@ -169,7 +169,7 @@ async def test_a_tool_that_was_found_joins_where_it_was_found(
     golden(f"{name}_late_tools", server.received[0].json)
 
 
-async def test_nothing_that_was_cached_changes_while_a_model_searches_and_calls_what_it_found(
+async def test_search_and_call_keep_cached_prefix(
     server: Loopback, provider: Closable, name: str, agent_of: Callable[..., Agent], runs: list[str]
 ) -> None:
     agent = agent_of(provider)
@@ -180,10 +180,10 @@ async def test_nothing_that_was_cached_changes_while_a_model_searches_and_calls_
     assert len(_sent_from_the_start(first)) == 2
     for shorter, longer in ((first, second), (second, third)):
         assert _conversation(longer)[: len(_conversation(shorter))] == _conversation(shorter)
-    assert b"action_" not in server.received[2].body  # what nobody searched for is never sent
+    assert b"action_" not in server.received[2].body  # tools that no search found are never sent
 
 
-async def test_a_session_goes_on_after_a_restart_with_what_it_had_found(
+async def test_resumed_session_keeps_found_tools(
     server: Loopback, provider: Closable, name: str, agent_of: Callable[..., Agent]
 ) -> None:
     await _search_and_ask(server, name, agent_of(provider))
@@ -195,7 +195,7 @@ async def test_a_session_goes_on_after_a_restart_with_what_it_had_found(
     assert _conversation(after)[: len(_conversation(before))] == _conversation(before)
 
 
-async def test_a_session_goes_on_with_any_other_provider(
+async def test_session_continues_with_other_provider(
     server: Loopback, provider: Closable, name: str, agent_of: Callable[..., Agent]
 ) -> None:
     await _search_and_ask(server, name, agent_of(provider))
@@ -215,7 +215,7 @@ async def test_a_session_goes_on_with_any_other_provider(
         await other.aclose()
 
 
-async def test_a_tool_that_was_found_is_judged_like_any_other(
+async def test_found_tool_is_judged_by_policies(
     server: Loopback, provider: Closable, name: str, agent_of: Callable[..., Agent], runs: list[str]
 ) -> None:
     class NoForecasts(Policy):
@@ -229,9 +229,7 @@ async def test_a_tool_that_was_found_is_judged_like_any_other(
     assert "no forecasts" in server.received[-1].body.decode()
 
 
-async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(
-    server: Loopback, provider: Closable, name: str
-) -> None:
+async def test_compacted_search_shows_tool_from_start(server: Loopback, provider: Closable, name: str) -> None:
     server.reply(LoopbackReply([_NATIVE[name][2]]))
     history = History([UserMessage("summary"), *_STORY[3:]])
     await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
@@ -240,7 +238,7 @@ async def test_a_tool_whose_search_was_summarised_is_shown_from_the_start(
     assert "namespace" not in server.received[0].body.decode()
 
 
-async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider: Closable, name: str) -> None:
+async def test_removed_tool_is_not_referenced(server: Loopback, provider: Closable, name: str) -> None:
     server.reply(LoopbackReply([_NATIVE[name][2]]))
     history = History(_STORY)
     for tools in ((_SEARCH, _FORECAST, _TIDES), (_SEARCH, _TIDES), (_SEARCH,)):
@@ -250,7 +248,7 @@ async def test_a_tool_that_is_gone_is_not_referred_to(server: Loopback, provider
     assert all("these tools: …" in body for body in bodies)
 
 
-async def test_a_definition_that_changed_is_told_anew(server: Loopback) -> None:
+async def test_changed_definition_is_sent_again(server: Loopback) -> None:
     provider, history = _openai(server.url), History(_STORY)
     server.reply(LoopbackReply([_OPENAI_ENDS]))
     changed = ToolSpec("weather.forecast", "In Fahrenheit from now on.", _CITY, deferred=True)
@@ -261,7 +259,7 @@ async def test_a_definition_that_changed_is_told_anew(server: Loopback) -> None:
     await provider.aclose()
 
 
-async def test_there_is_always_a_tool_from_the_start(server: Loopback, provider: Closable, name: str) -> None:
+async def test_one_tool_is_always_sent_from_start(server: Loopback, provider: Closable, name: str) -> None:
     server.reply(LoopbackReply([_NATIVE[name][2]]))
     await asked(provider, ModelRequest(History(_STORY), tools=(_FORECAST,), wire_names=_WIRE))
     assert len(_sent_from_the_start(server.received[0].json)) == 1
@@ -280,14 +278,14 @@ async def test_there_is_always_a_tool_from_the_start(server: Loopback, provider:
         ("claude-3-7-sonnet-latest", False),
     ],
 )
-def test_a_model_that_can_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch, model: str, able: bool) -> None:
+def test_late_tool_models_are_known_by_name(monkeypatch: pytest.MonkeyPatch, model: str, able: bool) -> None:
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
     assert AnthropicMessages(model).late_tools is able
     assert AnthropicMessages(model, base_url="http://127.0.0.1:9").late_tools is False
     assert AnthropicMessages(model, base_url="http://127.0.0.1:9", late_tools=True).late_tools is True
 
 
-def test_a_proxy_is_not_believed_to_be_able(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_tools_are_off_behind_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert OpenAIResponses("gpt-5.4").late_tools is True
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
@@ -296,14 +294,14 @@ def test_a_proxy_is_not_believed_to_be_able(monkeypatch: pytest.MonkeyPatch) -> 
     assert AnthropicMessages("claude-sonnet-5").late_tools is False
 
 
-async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopback) -> None:
+async def test_messages_before_search_are_encoded_once(server: Loopback) -> None:
     first = UserMessage("Will it rain in Rome?")
     provider, history = _claude(server.url), History([first])
     server.reply(LoopbackReply([_CLAUDE_ENDS]))
     await asked(provider, ModelRequest(history, tools=(_SEARCH,), wire_names=_WIRE))
     for message in _STORY[1:]:
         history.append(message)
-    object.__setattr__(first, "content", None)  # whoever looks at it again will fail
+    object.__setattr__(first, "content", None)  # encoding it again would fail
     await asked(provider, ModelRequest(history, tools=(_SEARCH, _FORECAST), wire_names=_WIRE))
     assert b"Will it rain" in server.received[1].body
     await provider.aclose()
@@ -316,7 +314,7 @@ async def test_what_was_said_before_a_search_is_not_encoded_again(server: Loopba
         ("tool_search", ToolSpec("weather.forecast", "Weather.", _CITY)),  # shown from the start
     ],
 )
-async def test_only_a_search_has_tools_join_and_only_deferred_ones(
+async def test_only_searched_deferred_tools_join(
     server: Loopback, provider: Closable, name: str, caller: str, spec: ToolSpec
 ) -> None:
     server.reply(LoopbackReply([_NATIVE[name][2]]))

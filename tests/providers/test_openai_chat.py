@@ -1,4 +1,4 @@
-"""Chat Completions through OpenAI's own SDK: the standard, and what servers make of it."""
+"""Chat Completions through OpenAI's SDK: the standard, and deviations of servers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ def _call(text: object, **fields: object) -> Delta:
     return {"tool_calls": [{**fields, "function": {"name": "look", "arguments": text}}]}
 
 
-async def test_thoughts_behind_calls_go_back_under_their_own_name(
+async def test_reasoning_returns_under_its_field_name(
     server: Loopback, chat: OpenAIChat, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_chat")]))
@@ -57,7 +57,7 @@ async def test_thoughts_behind_calls_go_back_under_their_own_name(
         [_call({"page": 1}, index=0, id="a"), _call({"page": 2}, index=1, id="b")],  # objects instead of text
     ],
 )
-async def test_servers_that_bend_the_standard_are_understood(
+async def test_nonstandard_servers_are_read(
     server: Loopback, chat: OpenAIChat, request_for: Requests, deltas: list[Delta]
 ) -> None:
     server.reply(LoopbackReply([_sse(*deltas)]))
@@ -67,23 +67,19 @@ async def test_servers_that_bend_the_standard_are_understood(
     assert message.stop == "calls"
 
 
-async def test_a_call_that_was_cut_short_is_kept_as_it_came(
-    server: Loopback, chat: OpenAIChat, request_for: Requests
-) -> None:
+async def test_truncated_call_is_kept_as_text(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(LoopbackReply([_sse(_call('{"page": ', index=0, id="a"), reason="length")]))
     message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.calls) == ("length", (ToolCall("a", "look", '{"page": '),))
 
 
-async def test_a_refusal_is_text_and_a_stop(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_refusal_is_text_with_refusal_stop(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(LoopbackReply([_sse({"refusal": "I cannot "}, {"refusal": "do that"})]))
     message = await asked(chat, request_for(UserMessage("hi")))
     assert (message.stop, message.text) == ("refusal", "I cannot do that")
 
 
-async def test_an_error_in_the_middle_of_a_stream_may_pass(
-    server: Loopback, chat: OpenAIChat, request_for: Requests
-) -> None:
+async def test_mid_stream_error_is_transient(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(
         LoopbackReply([b'data: {"choices":[]}\n\ndata: {"error":{"message":"the engine died","code":500}}\n\n'])
     )
@@ -92,7 +88,7 @@ async def test_an_error_in_the_middle_of_a_stream_may_pass(
     assert caught.value.fault == "transient"
 
 
-async def test_an_empty_purse_is_not_waited_for(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_insufficient_quota_is_not_retried(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     server.reply(LoopbackReply([json.dumps(body).encode()], 429, {"content-type": "application/json"}))
     with pytest.raises(ProviderError) as caught:
@@ -100,7 +96,7 @@ async def test_an_empty_purse_is_not_waited_for(server: Loopback, chat: OpenAICh
     assert caught.value.fault == "auth"
 
 
-async def test_strict_mode_is_undone_on_the_way_back_and_redone_on_the_way_out(server: Loopback) -> None:
+async def test_strict_arguments_convert_both_ways(server: Loopback) -> None:
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
@@ -119,7 +115,7 @@ async def test_strict_mode_is_undone_on_the_way_back_and_redone_on_the_way_out(s
     await provider.aclose()
 
 
-async def test_a_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ProviderError, match="set OPENAI_API_KEY or pass api_key=") as caught:
         await asked(OpenAIChat("gpt-test"), request_for(UserMessage("hi")))

@@ -22,7 +22,7 @@ async def openai(server: Loopback) -> AsyncIterator[OpenAIResponses]:
     await provider.aclose()
 
 
-async def test_thoughts_phases_and_calls_go_back_as_they_came(
+async def test_reasoning_phases_and_calls_round_trip(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_responses")]))
@@ -36,7 +36,7 @@ async def test_thoughts_phases_and_calls_go_back_as_they_came(
 
 
 @pytest.mark.parametrize("closed", [True, False])
-async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_wants(
+async def test_answer_is_enforced_if_schema_is_strict(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded, closed: bool
 ) -> None:
     schema: Event = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -48,7 +48,7 @@ async def test_an_answer_is_enforced_where_its_schema_says_all_that_strict_mode_
     assert (sent["strict"], sent["schema"]) == (closed, schema)
 
 
-async def test_a_thought_that_led_to_nothing_is_not_sent(
+async def test_trailing_reasoning_is_not_sent(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_responses")]))
@@ -56,9 +56,7 @@ async def test_a_thought_that_led_to_nothing_is_not_sent(
     assert b"rs_1" not in server.received[0].body
 
 
-async def test_a_call_that_was_cut_short_is_kept_as_it_came(
-    server: Loopback, openai: OpenAIResponses, request_for: Requests
-) -> None:
+async def test_truncated_call_is_kept_as_text(server: Loopback, openai: OpenAIResponses, request_for: Requests) -> None:
     call = {"type": "function_call", "call_id": "a", "name": "look", "arguments": ""}
     ended: Event = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}
     events: list[Event] = [
@@ -75,7 +73,7 @@ async def test_a_call_that_was_cut_short_is_kept_as_it_came(
     ("code", "fault"),
     [("server_error", "transient"), ("rate_limit_exceeded", "transient"), ("invalid_prompt", "invalid")],
 )
-async def test_a_response_that_failed_says_what_to_do_about_it(
+async def test_failed_response_sets_fault(
     server: Loopback, openai: OpenAIResponses, request_for: Requests, code: str, fault: str
 ) -> None:
     failed = {"status": "failed", "error": {"code": code, "message": "it went wrong"}}
@@ -85,7 +83,7 @@ async def test_a_response_that_failed_says_what_to_do_about_it(
     assert caught.value.fault == fault
 
 
-async def test_a_model_that_does_not_think_is_not_asked_for_thoughts(
+async def test_non_thinking_model_gets_no_thinking_option(
     server: Loopback, request_for: Requests, recorded: Recorded
 ) -> None:
     server.reply(LoopbackReply([recorded("openai_responses")]))

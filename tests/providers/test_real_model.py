@@ -43,7 +43,7 @@ def address() -> Iterator[str]:
     del server
 
 
-async def test_a_small_model_talks_and_calls_a_tool(address: str) -> None:
+async def test_small_model_answers_and_calls_tool(address: str) -> None:
     provider = provider_for(address)
     talk = [event async for event in provider.stream(ModelRequest([UserMessage("Say hello.")], max_tokens=6))]
     assert isinstance(talk[0], TextDelta)

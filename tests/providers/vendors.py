@@ -1,4 +1,4 @@
-"""The four vendors side by side: how each provider is made, what it is sent with, and what its recorded answer says."""
+"""The four providers under test: how each is created, and what its recorded response contains."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping

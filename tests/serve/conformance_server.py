@@ -116,7 +116,7 @@ async def tool_with_progress(context: ToolContext) -> str:
 
 
 async def elicited(context: ToolContext, message: str, fields: dict[str, Any], *required: str) -> str:
-    """Ask whoever is behind the client."""
+    """Ask the user of the client."""
     schema = {"type": "object", "properties": fields, "required": list(required)}
     form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
     result = await ask_person(form, context, "mcp__self__answer")
@@ -143,7 +143,7 @@ async def elicitation_enums(context: ToolContext) -> str:
 
 
 async def told(context: ToolContext, key: str, message: str, field: str, kind: str = "string") -> Any:
-    """What somebody answers to a question with one field."""
+    """Return the answer to a question with one field."""
     schema = {"type": "object", "properties": {field: {"type": kind}}, "required": [field]}
     form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
     result = await ask_person(form, context, "mcp__self__answer", key=key)

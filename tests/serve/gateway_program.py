@@ -1,4 +1,4 @@
-"""A program that serves a few tools: over its pipes, or with --http on an address it prints, to who says sesame."""
+"""A program that serves a few tools over its pipes, or with --http on a printed address with the token sesame."""
 
 import asyncio
 import sys

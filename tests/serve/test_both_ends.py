@@ -1,4 +1,4 @@
-"""Our client and our server at the two ends of HTTP: a gateway in front of a gateway."""
+"""Our client and our server together over HTTP: a gateway in front of a gateway."""
 
 import asyncio
 import json
@@ -31,14 +31,14 @@ async def client_of(desk: "Desk", token: str = "sesame") -> AsyncGenerator[tuple
         yield Executor(registry, AllowEverything()), servers
 
 
-async def test_a_tool_behind_two_executors_answers_like_one_behind_one(desk: "Desk"):
+async def test_tool_through_gateway_behaves_like_local(desk: "Desk"):
     async with client_of(desk) as (executor, _):
         outcome = await executor.run("mcp__desk__add", {"a": 2, "b": 3})
         assert isinstance(outcome, Completed)
         assert outcome.output.structured == {"sum": 5}
 
 
-async def test_an_approval_is_asked_for_at_the_far_end(desk: "Desk"):
+async def test_approval_is_asked_at_far_client(desk: "Desk"):
     asked: list[str] = []
 
     async def ask(questions: Sequence[Question]) -> Answers:
@@ -55,7 +55,7 @@ async def test_an_approval_is_asked_for_at_the_far_end(desk: "Desk"):
         assert isinstance(refused, Failed)
 
 
-async def test_tools_that_come_later_reach_the_far_end(desk: "Desk", open_desk: "OpenDesk"):
+async def test_new_tools_reach_far_client(desk: "Desk", open_desk: "OpenDesk"):
     async with client_of(desk) as (executor, _):
         desk.registry.remove("picture")
         async with asyncio.timeout(30):
@@ -71,7 +71,7 @@ class Sesame(httpx2.Auth):
         yield request
 
 
-async def test_a_program_that_signs_its_requests_itself_needs_nobody_to_sign_in(desk: "Desk"):
+async def test_custom_auth_needs_no_sign_in(desk: "Desk"):
     registry = Registry()
     config = ServerConfig("desk", url=desk.url, connect_seconds=10)
     async with McpServers([config], registry, auth=lambda _: Sesame()) as servers:
@@ -79,14 +79,14 @@ async def test_a_program_that_signs_its_requests_itself_needs_nobody_to_sign_in(
         assert "mcp__desk__add" in registry
 
 
-async def test_a_door_that_stays_closed_is_a_reason_not_a_crash(desk: "Desk"):
+async def test_rejected_credentials_are_reported(desk: "Desk"):
     async with client_of(desk, "wrong") as (executor, servers):
         [status] = servers.status()
         assert status.condition == "waiting"
         assert len(executor.registry.snapshot()) == 0
 
 
-async def test_an_address_where_nobody_is_costs_nothing_else():
+async def test_unreachable_server_is_reported():
     registry = Registry()
     config = ServerConfig("gone", url="http://127.0.0.1:9/mcp", connect_seconds=5)
     async with McpServers([config], registry) as servers:
@@ -102,7 +102,7 @@ def configuration(tmp_path: Path) -> Path:
     return file
 
 
-async def test_one_command_is_a_gateway(configuration: Path):
+async def test_serve_command_is_a_gateway(configuration: Path):
     program = "from callwright.cli.commands.serve import run; import sys; sys.exit(run(sys.argv[1:]))"
     arguments = ("-c", program, "--config", str(configuration), "--allow", "mcp__desk__add", "--mode", "dontAsk")
     registry = Registry()

@@ -1,4 +1,4 @@
-"""The official conformance suite against our server and our client. What fails is listed with the reason."""
+"""The official conformance suite against our server and our client, with the known failures and their reasons."""
 
 import asyncio
 import os

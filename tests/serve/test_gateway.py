@@ -1,4 +1,4 @@
-"""What MCP clients get of our tools, over HTTP on loopback, in both eras of the protocol."""
+"""The gateway over HTTP on loopback, in both generations of the protocol."""
 
 import asyncio
 from functools import partial
@@ -23,7 +23,7 @@ def said(result: types.CallToolResult) -> str:
 
 
 @ERAS
-async def test_a_client_lists_and_calls_our_tools(desk: "Desk", mode: str):
+async def test_client_lists_and_calls_tools(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         listed = {found.name: found for found in (await client.list_tools()).tools}
         assert listed["add"].annotations is not None
@@ -34,20 +34,20 @@ async def test_a_client_lists_and_calls_our_tools(desk: "Desk", mode: str):
 
 
 @ERAS
-async def test_bad_arguments_are_a_result_the_model_can_read(desk: "Desk", mode: str):
+async def test_bad_arguments_return_error_result(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         result = await client.call_tool("add", {"a": "two", "b": 3})
         assert result.is_error
         assert said(result).startswith("invalid arguments: a")
 
 
-async def test_an_unknown_tool_is_an_error_of_the_protocol(desk: "Desk"):
+async def test_unknown_tool_is_protocol_error(desk: "Desk"):
     async with desk.client() as client:
         with pytest.raises(MCPError, match="did you mean add"):
             await client.call_tool("ad", {})
 
 
-async def test_pictures_reach_the_client(desk: "Desk"):
+async def test_images_reach_client(desk: "Desk"):
     async with desk.client() as client:
         result = await client.call_tool("picture", {})
         assert isinstance(result.content[0], types.ImageContent)
@@ -55,7 +55,7 @@ async def test_pictures_reach_the_client(desk: "Desk"):
 
 
 @ERAS
-async def test_progress_reaches_the_client_before_the_result(desk: "Desk", mode: str):
+async def test_progress_arrives_before_result(desk: "Desk", mode: str):
     heard: list[tuple[float, float | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -67,7 +67,7 @@ async def test_progress_reaches_the_client_before_the_result(desk: "Desk", mode:
 
 
 @ERAS
-async def test_a_client_that_gives_up_stops_the_tool(desk: "Desk", mode: str):
+async def test_client_cancellation_stops_tool(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         task = asyncio.ensure_future(client.call_tool("forever", {}))
         async with asyncio.timeout(30):
@@ -82,7 +82,7 @@ async def test_a_client_that_gives_up_stops_the_tool(desk: "Desk", mode: str):
 
 
 @ERAS
-async def test_what_needs_approval_is_asked_through_the_client(desk: "Desk", mode: str):
+async def test_approval_is_asked_through_client(desk: "Desk", mode: str):
     async with desk.client(mode, action="accept", content={"decision": "yes"}) as client:
         result = await client.call_tool("save", {"text": "it"})
     assert said(result) == "saved it"
@@ -94,7 +94,7 @@ async def test_what_needs_approval_is_asked_through_the_client(desk: "Desk", mod
 @pytest.mark.parametrize(
     ("action", "content"), [("accept", {"decision": "no"}), ("accept", {}), ("decline", None), ("cancel", None)]
 )
-async def test_anything_but_a_yes_is_a_no(desk: "Desk", mode: str, action: Any, content: dict[str, Any] | None):
+async def test_anything_but_yes_declines(desk: "Desk", mode: str, action: Any, content: dict[str, Any] | None):
     async with desk.client(mode, action=action, content=content) as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
@@ -102,14 +102,14 @@ async def test_anything_but_a_yes_is_a_no(desk: "Desk", mode: str, action: Any, 
 
 
 @ERAS
-async def test_a_client_that_cannot_ask_gets_a_denial_that_says_what_to_do(desk: "Desk", mode: str):
+async def test_client_without_elicitation_is_denied(desk: "Desk", mode: str):
     async with desk.client(mode) as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
     assert "cannot ask the user" in said(result)
 
 
-async def test_a_yes_counts_for_the_call_it_was_given_for_and_once(desk: "Desk"):
+async def test_approval_is_valid_once_for_its_call(desk: "Desk"):
     async with desk.client(action="accept", content={"decision": "yes"}) as client:
         asked = await client.session.call_tool("save", {"text": "it"}, allow_input_required=True)
         assert isinstance(asked, types.InputRequiredResult)
@@ -134,7 +134,7 @@ def many(number: int) -> Any:
     return report
 
 
-async def test_of_thousands_of_tools_a_client_sees_the_search_and_the_pinned_ones(open_desk: "OpenDesk"):
+async def test_many_tools_list_search_and_pinned_only(open_desk: "OpenDesk"):
     tools = [many(number) for number in range(2000)]
     async with (
         open_desk(*tools, listing=ListingOptions(budget_tokens=2000, pinned=("report_7",))) as desk,
@@ -149,7 +149,7 @@ async def test_of_thousands_of_tools_a_client_sees_the_search_and_the_pinned_one
         assert said(await client.call_tool(hidden, {})).startswith("branch")
 
 
-async def test_what_one_client_finds_is_not_in_the_list_of_another(open_desk: "OpenDesk"):
+async def test_found_tools_are_per_client(open_desk: "OpenDesk"):
     def called(name: str) -> dict[str, Any]:
         return {"client_info": types.Implementation(name=name, version="1")}
 
@@ -167,7 +167,7 @@ async def test_what_one_client_finds_is_not_in_the_list_of_another(open_desk: "O
 
 
 @ERAS
-async def test_a_client_hears_of_tools_that_come_later(desk: "Desk", mode: str):
+async def test_client_is_notified_of_new_tools(desk: "Desk", mode: str):
     told = asyncio.Event()
 
     async def hear(message: object) -> None:

@@ -1,4 +1,4 @@
-"""Skills through the gateway: prompts for people, a tool for models, commands behind the policies."""
+"""Skills through the gateway: prompts for users, a tool for models, commands judged by policies."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Path:
 async def opened(project: Path, mode: str, answer: str | None = None) -> AsyncGenerator[Client, None]:
     """A client of a gateway in this process; with an answer it can be asked."""
     registry = Registry(*coding_tools(project))
-    skills = Skills(project, home=project.parent / "nobody")
+    skills = Skills(project, home=project.parent / "no-home")
     gateway = Gateway(registry, Executor(registry, ByMode("default")), skills=skills)
 
     async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -67,7 +67,7 @@ def text_of(result: types.GetPromptResult) -> str:
 
 
 @ERAS
-async def test_skills_are_prompts_for_people(project: Path, mode: str):
+async def test_skills_are_offered_as_prompts(project: Path, mode: str):
     async with opened(project, mode) as client:
         listed = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         assert set(listed) == {"brew-tea", "look-around", "quiet"}
@@ -80,13 +80,13 @@ async def test_skills_are_prompts_for_people(project: Path, mode: str):
             await client.get_prompt("hidden")
 
 
-async def test_a_skill_that_is_written_later_is_a_prompt_at_once(project: Path):
+async def test_new_skill_becomes_prompt_at_once(project: Path):
     async with opened(project, "auto") as client:
         write_skill(project, BREW.replace("brew-tea", "brew-coffee"))
         assert "brew-coffee" in {prompt.name for prompt in (await client.list_prompts()).prompts}
 
 
-async def test_models_have_the_tool_skill_which_tells_what_there_is(project: Path):
+async def test_skill_tool_lists_skills(project: Path):
     async with opened(project, "auto") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         about = tools["skill"].description or ""
@@ -99,7 +99,7 @@ async def test_models_have_the_tool_skill_which_tells_what_there_is(project: Pat
 
 @ERAS
 @pytest.mark.parametrize(("answer", "ran"), [("yes", True), ("no", False), (None, False)])
-async def test_what_a_prompt_wants_to_run_is_asked_about(project: Path, mode: str, answer: str | None, ran: bool):
+async def test_prompt_commands_need_approval(project: Path, mode: str, answer: str | None, ran: bool):
     async with opened(project, mode, answer) as client:
         said = text_of(await client.get_prompt("look-around", {"first": "a b", "second": "$(reboot)"}))
     assert said.startswith("a b and $(reboot): ")
@@ -107,13 +107,13 @@ async def test_what_a_prompt_wants_to_run_is_asked_about(project: Path, mode: st
     assert ran or "[not run:" in said
 
 
-async def test_arguments_that_make_no_sense_are_refused(project: Path):
+async def test_invalid_arguments_are_rejected(project: Path):
     async with opened(project, "auto") as client:
         with pytest.raises(MCPError, match="NUL"):
             await client.get_prompt("brew-tea", {"arguments": "\0"})
 
 
-async def test_without_skills_there_are_no_prompts():
+async def test_no_skills_means_no_prompts():
     registry = Registry()
     gateway = Gateway(registry, Executor(registry))
     async with gateway.running(), Client(gateway.server) as client:
@@ -137,7 +137,7 @@ async def command(project: Path, *arguments: str) -> AsyncGenerator[tuple[Client
     said += (await asyncio.to_thread(log.read_text)).splitlines()
 
 
-async def test_the_command_shows_skills_tools_and_prompts(project: Path):
+async def test_serve_command_offers_tools_and_prompts(project: Path):
     async with command(project) as (client, _):
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert {"read", "bash", "skill"} <= names and not names & {"enter_plan", "exit_plan"}
@@ -145,7 +145,7 @@ async def test_the_command_shows_skills_tools_and_prompts(project: Path):
         assert text_of(await client.get_prompt("brew-tea", {"arguments": "two"})) == "Boil water for two."
 
 
-async def test_the_command_gives_a_strangers_folder_nothing_it_asks_for(project: Path):
+async def test_serve_command_ignores_untrusted_folder(project: Path):
     mark = project / "pwned"
     folder = project / ".callwright"
     asks: dict[str, Any] = {
@@ -163,7 +163,7 @@ async def test_the_command_gives_a_strangers_folder_nothing_it_asks_for(project:
     assert any("not trusted" in line for line in said)
 
 
-async def test_only_what_is_wanted_is_offered(project: Path):
+async def test_only_option_limits_tools(project: Path):
     async with command(project, "--only", "read", "--only", "gr*") as (client, _):
         assert {tool.name for tool in (await client.list_tools()).tools} == {"read", "grep"}
         assert client.server_capabilities.prompts is None

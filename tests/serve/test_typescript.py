@@ -61,7 +61,7 @@ async def used(sdk: str, era: str, answer: str, way: str) -> Any:
 
 @CLIENTS
 @WAYS
-async def test_a_typescript_client_has_everything_the_gateway_offers(sdk: str, era: str, way: str):
+async def test_typescript_client_can_use_gateway(sdk: str, era: str, way: str):
     report = await used(sdk, era, "yes", way)
     assert report["before"] == ["add", "count", "forever", "grow", "read_input", "save", "think"]
     assert report["sum"]["structuredContent"] == {"sum": 5}
@@ -78,7 +78,7 @@ async def test_a_typescript_client_has_everything_the_gateway_offers(sdk: str, e
 
 @CLIENTS
 @pytest.mark.parametrize(("answer", "why"), [("none", "cannot ask the user"), ("no", "")])
-async def test_what_nobody_agrees_to_does_not_happen(sdk: str, era: str, answer: str, why: str):
+async def test_unapproved_call_does_not_run(sdk: str, era: str, answer: str, why: str):
     report = await used(sdk, era, answer, "pipes")
     assert report["saved"]["isError"] and why in report["saved"]["content"][0]["text"]
     assert len(report["asked"]) == (answer == "no")

@@ -3,7 +3,8 @@
 Both kinds of traffic share the pipe. Responses to our ids are taken out before the SDK sees the line; everything else
 (handshake, listings, notifications) goes to the SDK.
 
-Kept because it pays: GAIN
+Kept because it pays: through the gateway a call takes 1.3 times a direct one with both fast paths and 1.8 times without
+them (medians of six alternating runs of `python -m benchmarks gateway` on a busy machine; at most 1.25 is owed idle).
 """
 
 import asyncio
@@ -19,7 +20,7 @@ OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the ids of the SDK, and still a 32-bit integer
 
 
-class FastPath:
+class PipeFastPath:
     """Pending requests over one pipe."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:

@@ -22,7 +22,7 @@ from callwright.tool.base import Tool, identify
 _RUNTIME_TOOLS = ("answer", "get_prompt", "list_resources", "read_resource", "sign_in")
 
 
-class ToolRegistry(Protocol):
+class MutableRegistry(Protocol):
     """Where the tools are added: a `Registry`."""
 
     def add(self, tool: Tool) -> object: ...
@@ -72,7 +72,7 @@ class McpServers:
     def __init__(
         self,
         servers: Iterable[ServerConfig],
-        into: ToolRegistry,
+        into: MutableRegistry,
         *,
         pinned: PinnedTools | None = None,
         tokens: Callable[[ServerConfig], TokenStorage] | None = None,
@@ -146,7 +146,7 @@ class _ServerTools:
 
     connection: Connection
 
-    def __init__(self, config: ServerConfig, name: str, registry: ToolRegistry, pinned: PinnedTools) -> None:
+    def __init__(self, config: ServerConfig, name: str, registry: MutableRegistry, pinned: PinnedTools) -> None:
         self._config = config
         self._name = name
         self._registry = registry

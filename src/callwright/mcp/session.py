@@ -15,7 +15,7 @@ from mcp.client.auth import TokenStorage
 
 from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.fast_path import FastPath
+from callwright.mcp.fast_path import PipeFastPath
 from callwright.mcp.http import http_transport
 from callwright.mcp.oauth import SignIn
 from callwright.mcp.pinned_tools import digest_of
@@ -180,7 +180,7 @@ class ServerLink:
         return self._sign_in.url if self._sign_in is not None else ""
 
     @property
-    def fast_path(self) -> FastPath | None:
+    def fast_path(self) -> PipeFastPath | None:
         """The fast path for calls, which only pipes have."""
         return self._process.fast_path if self._process is not None else None
 

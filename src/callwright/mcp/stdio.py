@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from pydantic_core import from_json
 
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.fast_path import FastPath
+from callwright.mcp.fast_path import PipeFastPath
 
 _PER_SECOND = 2_000
 _BURST = 10_000
@@ -202,7 +202,7 @@ class ServerProcess:
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self.lost: asyncio.Event = asyncio.Event()
-        self.fast_path: FastPath | None = None
+        self.fast_path: PipeFastPath | None = None
         self._stderr_tail = bytearray()
         self._reader: LineReader | None = None
         self._code: int | None = None
@@ -216,7 +216,7 @@ class ServerProcess:
         process = await self._start()
         collecting = asyncio.create_task(self._collect_stderr(process))
         assert process.stdout is not None and process.stdin is not None
-        self.fast_path = FastPath(process.stdin)
+        self.fast_path = PipeFastPath(process.stdin)
         self._reader = LineReader(process.stdout, self._offer)
         self.lost = self._reader.ended
         try:

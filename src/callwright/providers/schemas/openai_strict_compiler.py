@@ -47,7 +47,7 @@ from callwright.providers.schemas.openai_strict_read import (
     SchemaReader,
     Subschema,
     ambiguous,
-    closed_object,
+    make_closed_object,
     nullable,
 )
 
@@ -291,7 +291,7 @@ class StrictCompiler:
             self._reader.note(path, "'propertyNames' is checked at call time")
         key = self._compile_required(names or {"type": "string"}, f"{path}{{name}}")
         value = self._compile_required(more, f"{path}{{}}")
-        member = closed_object({"key": key.schema, "value": value.schema})
+        member = make_closed_object({"key": key.schema, "value": value.schema})
         sizes = {"minItems": "minProperties", "maxItems": "maxProperties"}
         bounds = {ours: schema[theirs] for ours, theirs in sizes.items() if theirs in schema}
         return {"type": "array", "items": member, **bounds}, PairsCodec(key.codec, value.codec)
@@ -317,7 +317,7 @@ class StrictCompiler:
             self._reader.note(path, "closed: properties that are not declared cannot be sent")
         if more is None or more is False:
             sized = self._note_size_limits(place)
-            strict = sized.with_description(closed_object(written))
+            strict = sized.with_description(make_closed_object(written))
             return Part(strict, ObjectCodec(tuple(fields)), frozenset(("object",)))
         return self._open(self._note_size_limits(place), more, written, fields)
 
@@ -325,7 +325,7 @@ class StrictCompiler:
         name = pick_unused_name("additional_properties", written)
         pairs, codec = self._pairs({}, more, place.path)
         pairs = {**pairs, "description": "further properties, as a list of keys and values"}
-        strict = place.with_description(closed_object({**written, name: pairs}))
+        strict = place.with_description(make_closed_object({**written, name: pairs}))
         return Part(strict, ObjectCodec(tuple(fields), codec, name), frozenset(("object",)))
 
     def _field(self, name: str, value: Json, path: str, *, required: bool) -> tuple[Schema, FieldCodec]:
@@ -341,4 +341,6 @@ class StrictCompiler:
         text = part.schema.get("description")
         described = {"description": add_facts(text, ["null to leave it out, else an object holding the value"])}
         inner = {key: value for key, value in part.schema.items() if key != "description"}
-        return {"anyOf": [closed_object({"value": inner}), NULL], **described}, FieldCodec(name, part.codec, absence)
+        return {"anyOf": [make_closed_object({"value": inner}), NULL], **described}, FieldCodec(
+            name, part.codec, absence
+        )

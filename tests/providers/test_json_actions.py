@@ -1,4 +1,4 @@
-"""Tools as one JSON action, through a server that knows no tools."""
+"""Tool calls as JSON actions, through a server without tool calling."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -52,7 +52,7 @@ async def _ask(provider: Provider, request: ModelRequest) -> AssistantMessage:
     return last.message
 
 
-async def test_an_action_is_a_call(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_action_becomes_call(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"tool": "fs.read", "arguments": {"path": "a"}}'))
     delta, done = await _events(SchemaActions(chat), request_for(UserMessage("hi")))
     assert isinstance(done, MessageDone)
@@ -61,7 +61,7 @@ async def test_an_action_is_a_call(server: Loopback, chat: OpenAIChat, request_f
     assert delta == CallDelta(call.id, "fs.read", '{"path":"a"}')
 
 
-async def test_an_answer_is_text(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_answer_becomes_text(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": "four"}'))
     delta, done = await _events(SchemaActions(chat), request_for(UserMessage("hi")))
     assert delta == TextDelta("four")
@@ -69,7 +69,7 @@ async def test_an_answer_is_text(server: Loopback, chat: OpenAIChat, request_for
     assert (done.message.text, done.message.stop) == ("four", "end")
 
 
-async def test_an_answer_with_a_shape_is_its_json(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_structured_answer_stays_json(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": {"sum": 4}}'))
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}}
     message = await _ask(SchemaActions(chat), request_for(UserMessage("hi"), output_schema=schema))
@@ -77,15 +77,13 @@ async def test_an_answer_with_a_shape_is_its_json(server: Loopback, chat: OpenAI
 
 
 @pytest.mark.parametrize("text", ["just words", '{"tool": 3}', '{"tool": "look", "argu', "[]"])
-async def test_what_is_no_action_stays_as_it_was_written(
-    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str
-) -> None:
+async def test_non_action_stays_text(server: Loopback, chat: OpenAIChat, request_for: Requests, text: str) -> None:
     server.reply(_says(text, "length"))
     message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
     assert (message.text, message.calls, message.stop) == (text, (), "length")
 
 
-async def test_the_server_sees_words_and_a_schema_and_no_tools(
+async def test_request_has_prompt_and_schema_but_no_tools(
     server: Loopback, chat: OpenAIChat, request_for: Requests, golden: Callable[[str, Any], None]
 ) -> None:
     server.reply(_says('{"answer": "done"}'))
@@ -101,18 +99,18 @@ async def test_the_server_sees_words_and_a_schema_and_no_tools(
     golden("schema_mode", server.received[0].json)
 
 
-async def test_an_old_message_is_not_encoded_again(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_old_messages_are_encoded_once(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(_says('{"answer": "done"}'))
     history = History([UserMessage("hi")])
     provider = SchemaActions(chat)
     await _ask(provider, request_for(messages=history))
-    object.__setattr__(history[0], "content", None)  # whoever looks at it again will say so
+    object.__setattr__(history[0], "content", None)  # encoding it again would fail
     history.append(UserMessage("more"))
     await _ask(provider, request_for(messages=history))
     assert [each["content"] for each in server.received[1].json["messages"][1:]] == ["hi", "more"]
 
 
-async def test_without_tools_nothing_is_rewritten(server: Loopback, chat: OpenAIChat) -> None:
+async def test_request_without_tools_is_unchanged(server: Loopback, chat: OpenAIChat) -> None:
     server.reply(_says('{"answer": "x"}'))
     message = await _ask(SchemaActions(chat), ModelRequest([UserMessage("hi")]))
     assert message.text == '{"answer": "x"}'
@@ -126,7 +124,7 @@ async def test_without_tools_nothing_is_rewritten(server: Loopback, chat: OpenAI
         (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
     ],
 )
-async def test_a_server_that_cannot_call_tools_is_found_out_once(
+async def test_missing_tool_support_is_detected_once(
     server: Loopback, chat: OpenAIChat, request_for: Requests, status: int, said: str
 ) -> None:
     refusal = LoopbackReply([json.dumps({"error": {"message": said}}).encode()], status, _PLAIN)
@@ -137,14 +135,14 @@ async def test_a_server_that_cannot_call_tools_is_found_out_once(
     assert ["tools" in each.json for each in server.received] == [True, False, False]
 
 
-async def test_another_refusal_is_passed_on(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
+async def test_other_errors_are_passed_on(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(LoopbackReply([b'{"error": {"message": "temperature must be positive"}}'], 400, _PLAIN))
     with pytest.raises(ProviderError, match="temperature"):
         await _ask(AdaptiveTools(chat), request_for(UserMessage("hi")))
 
 
 @pytest.mark.parametrize(("template", "able"), [("{{ messages }}", False), ("{% if tools %}", True)])
-async def test_a_server_that_would_forget_the_tools_is_asked_first(
+async def test_llama_cpp_template_is_checked_first(
     server: Loopback, chat: OpenAIChat, request_for: Requests, template: str, able: bool
 ) -> None:
     server.reply(
@@ -155,15 +153,13 @@ async def test_a_server_that_would_forget_the_tools_is_asked_first(
     assert ("tools" in server.received[1].json) is able
 
 
-async def test_a_server_that_cannot_be_asked_is_trusted(
-    server: Loopback, chat: OpenAIChat, request_for: Requests
-) -> None:
+async def test_unknown_server_keeps_native_tools(server: Loopback, chat: OpenAIChat, request_for: Requests) -> None:
     server.reply(LoopbackReply([b"not found"], 404, {"content-type": "text/plain"}), _says("x"))
     await _ask(AdaptiveTools(chat, chat.calls_tools), request_for(UserMessage("hi")))
     assert "tools" in server.received[1].json
 
 
-def test_a_schema_that_refers_to_itself_is_still_understood_as_a_part() -> None:
+def test_recursive_schema_can_be_embedded() -> None:
     tree = {
         "type": "object",
         "properties": {"tree": {"$ref": "#/$defs/Tree"}, "self": {"$ref": "#"}},

@@ -1,4 +1,4 @@
-"""A member put into JSON text or taken out, and nothing else touched."""
+"""Setting and removing a member of a JSON text without changing anything else."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ LAYOUTS = st.sampled_from([None, 0, 1, 2, 4, "\t"])
 
 
 @given(OBJECTS, LAYOUTS, KEYS, VALUES)
-def test_a_member_is_set_and_the_order_kept(content: dict[str, Any], layout: Any, key: str, value: Any):
+def test_set_member_keeps_order(content: dict[str, Any], layout: Any, key: str, value: Any):
     text = json.dumps(content, indent=layout)
     expected = {**content, key: value}
     found = json.loads(with_member(text, (key,), value))
@@ -29,7 +29,7 @@ def test_a_member_is_set_and_the_order_kept(content: dict[str, Any], layout: Any
 
 
 @given(OBJECTS, LAYOUTS, KEYS)
-def test_a_member_is_taken_out_and_the_order_kept(content: dict[str, Any], layout: Any, key: str):
+def test_remove_member_keeps_order(content: dict[str, Any], layout: Any, key: str):
     found = json.loads(without_member(json.dumps(content, indent=layout), (key,)))
     expected = {name: value for name, value in content.items() if name != key}
     assert found == expected
@@ -37,13 +37,13 @@ def test_a_member_is_taken_out_and_the_order_kept(content: dict[str, Any], layou
 
 
 @given(OBJECTS, LAYOUTS, VALUES)
-def test_what_is_put_in_and_taken_out_again_leaves_the_text_as_it_was(content: dict[str, Any], layout: Any, value: Any):
+def test_set_then_remove_restores_text(content: dict[str, Any], layout: Any, value: Any):
     text = json.dumps({"before": 1, **content}, indent=layout)
     assert without_member(with_member(text, ("new",), value), ("new",)) == text
 
 
 @given(OBJECTS, LAYOUTS, VALUES)
-def test_the_objects_that_lead_to_a_member_are_made(content: dict[str, Any], layout: Any, value: Any):
+def test_missing_parent_objects_are_created(content: dict[str, Any], layout: Any, value: Any):
     content = {key: inner for key, inner in content.items() if key != "mcpServers"}
     made = json.loads(with_member(json.dumps(content, indent=layout), ("mcpServers", "x"), value))
     assert made == {**content, "mcpServers": {"x": value}}
@@ -60,7 +60,7 @@ TEXT = """{
 """
 
 
-def test_everything_else_keeps_its_spaces_and_spelling():
+def test_other_text_is_unchanged():
     added = with_member(TEXT, ("mcpServers", "two"), {"command": "c", "args": ["d", "e"]})
     assert added == TEXT.replace(
         '["b"]}\n',
@@ -69,12 +69,12 @@ def test_everything_else_keeps_its_spaces_and_spelling():
     assert without_member(added, ("mcpServers", "two")) == TEXT
 
 
-def test_of_a_key_written_twice_the_one_that_counts_is_set_and_both_are_taken_out():
+def test_duplicate_keys_set_last_and_remove_all():
     assert with_member('{"a": 1, "a": 2}', ("a",), 3) == '{"a": 1, "a": 3}'
     assert json.loads(without_member('{"a": 1, "b": 0, "a": 2}', ("a",))) == {"b": 0}
 
 
-def test_a_path_through_something_that_is_no_object_is_refused():
+def test_path_through_non_object_is_rejected():
     with pytest.raises(UsageError, match="by hand"):
         with_member('{"mcpServers": []}', ("mcpServers", "x"), {})
     assert without_member('{"mcpServers": []}', ("mcpServers", "x")) == '{"mcpServers": []}'

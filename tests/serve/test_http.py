@@ -1,4 +1,4 @@
-"""Who is let in over HTTP."""
+"""Access control over HTTP: tokens, origins and host names."""
 
 from typing import TYPE_CHECKING
 
@@ -32,30 +32,30 @@ async def knock(desk: "Desk", **headers: str) -> int:
 
 
 @pytest.mark.parametrize("given", ["", "Bearer wrong", "sesame", "Basic sesame", "bearer sesame", "Bearer sesame2"])
-async def test_nobody_gets_in_without_the_token(desk: "Desk", given: str):
+async def test_request_without_token_is_rejected(desk: "Desk", given: str):
     headers = {"Authorization": given} if given else {}
     assert await knock(desk, **headers) == 401
 
 
-async def test_the_token_opens_the_door(desk: "Desk"):
+async def test_request_with_token_is_accepted(desk: "Desk"):
     assert await knock(desk, Authorization="Bearer sesame") == 200
 
 
-async def test_web_pages_from_elsewhere_do_not_get_in(desk: "Desk"):
+async def test_foreign_origin_is_rejected(desk: "Desk"):
     assert await knock(desk, Authorization="Bearer sesame", Origin="https://evil.example") == 403
 
 
-async def test_a_name_that_was_rebound_to_this_machine_does_not_get_in(desk: "Desk"):
+async def test_rebound_host_name_is_rejected(desk: "Desk"):
     assert await knock(desk, Authorization="Bearer sesame", Host="evil.example:80") == 421
 
 
-def test_serving_to_others_needs_a_token():
+def test_public_host_needs_token():
     with pytest.raises(UsageError, match="token"):
         HttpOptions(host="0.0.0.0", token="")
     assert HttpOptions(host="0.0.0.0").token
 
 
-def test_by_default_only_this_machine_is_served():
+def test_default_host_is_loopback():
     assert is_loopback(HttpOptions().host)
 
 
@@ -63,9 +63,9 @@ def test_by_default_only_this_machine_is_served():
     ("host", "here"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.8.9.1", True), ("0.0.0.0", False), ("host", False)],
 )
-def test_loopback_is_told_by_address_not_by_guess(host: str, here: bool):
+def test_loopback_is_decided_by_address(host: str, here: bool):
     assert is_loopback(host) is here
 
 
-def test_a_token_is_not_shown_by_accident():
+def test_token_is_not_in_repr():
     assert "sesame" not in repr(HttpOptions(token="sesame"))

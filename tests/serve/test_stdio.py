@@ -1,4 +1,4 @@
-"""The gateway over pipes, where calls take the short way, with the official SDK's client at the other end."""
+"""The gateway over pipes with the fast path, with the official SDK's client at the other end."""
 
 import asyncio
 import sys
@@ -38,7 +38,7 @@ def said(result: types.CallToolResult) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_pipes_everything_holds_that_holds_over_http(mode: str, tmp_path: Path):
+async def test_pipes_behave_like_http(mode: str, tmp_path: Path):
     heard: list[float] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -63,7 +63,7 @@ async def test_over_pipes_everything_holds_that_holds_over_http(mode: str, tmp_p
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_pipes_a_client_that_cannot_ask_is_denied(mode: str, tmp_path: Path):
+async def test_pipe_client_without_elicitation_is_denied(mode: str, tmp_path: Path):
     async with served(mode, tmp_path / "log") as client:
         result = await client.call_tool("save", {"text": "it"})
     assert result.is_error
@@ -71,7 +71,7 @@ async def test_over_pipes_a_client_that_cannot_ask_is_denied(mode: str, tmp_path
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_pipes_a_client_hears_of_tools_that_come_later(mode: str, tmp_path: Path):
+async def test_pipe_client_is_notified_of_new_tools(mode: str, tmp_path: Path):
     told = asyncio.Event()
 
     async def hear(message: object) -> None:
@@ -91,7 +91,7 @@ async def test_over_pipes_a_client_hears_of_tools_that_come_later(mode: str, tmp
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_pipes_a_tool_borrows_the_clients_model_and_writes_into_its_log(mode: str, tmp_path: Path):
+async def test_pipe_client_supports_sampling_and_log(mode: str, tmp_path: Path):
     heard: list[object] = []
 
     async def lend(

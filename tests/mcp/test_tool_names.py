@@ -1,4 +1,4 @@
-"""Names under which no server can pass its tool off as another's."""
+"""Tool names: no server can use the name of another server's tool."""
 
 import re
 
@@ -15,7 +15,7 @@ def test_plain_names_stay_as_they_are():
     assert tool_names("github", ["create_issue"]) == {"create_issue": "mcp__github__create_issue"}
 
 
-def test_two_servers_cannot_be_told_to_mean_the_same_tool():
+def test_servers_cannot_share_a_tool_name():
     servers = server_names(["a", "a__b", "a_"])
     one = tool_names(servers["a"], ["b__c", "_b"])
     two = tool_names(servers["a__b"], ["c"])
@@ -24,7 +24,7 @@ def test_two_servers_cannot_be_told_to_mean_the_same_tool():
     assert len(set(full)) == len(full)
 
 
-def test_tools_that_differ_in_case_only_do_not_share_a_rule():
+def test_names_differing_in_case_stay_distinct():
     given_names = tool_names("a", ["Delete", "delete", "list"])
     folded = [name.casefold() for name in given_names.values()]
     assert len(set(folded)) == 3
@@ -32,7 +32,7 @@ def test_tools_that_differ_in_case_only_do_not_share_a_rule():
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=8), st.lists(words, max_size=5), max_size=5))
-def test_whatever_servers_and_tools_are_called_no_two_tools_share_a_name(catalogue: dict[str, list[str]]):
+def test_generated_tool_names_are_unique(catalogue: dict[str, list[str]]):
     servers = server_names(catalogue)
     full = [name for server, tools in catalogue.items() for name in tool_names(servers[server], tools).values()]
     assert len({name.casefold() for name in full}) == len(full)
@@ -42,6 +42,6 @@ def test_whatever_servers_and_tools_are_called_no_two_tools_share_a_name(catalog
 
 
 @given(st.sets(st.text(min_size=1, max_size=200), max_size=6))
-def test_where_a_servers_name_ends_can_always_be_told(names: set[str]):
+def test_server_name_end_is_unambiguous(names: set[str]):
     for name in server_names(names).values():
         assert re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name)

@@ -1,4 +1,4 @@
-"""Tools that want something of the client that called them: its log, its model, its folders."""
+"""Tools that use the client that called them: its log, its model, its roots."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -69,13 +69,13 @@ async def opened(mode: str, **callbacks: Any) -> AsyncGenerator[Client, None]:
 
 
 @ERAS
-async def test_a_tool_borrows_the_clients_model_and_learns_its_folders(mode: str):
+async def test_tool_can_sample_and_list_roots(mode: str):
     async with opened(mode, sampling_callback=lend, list_roots_callback=show) as used:
         assert "theirs" in str((await used.call_tool("think", {})).content)
         assert "file:///work/project" in str((await used.call_tool("folders", {})).content)
 
 
-async def test_a_client_that_has_no_model_to_lend_is_told_what_it_lacks():
+async def test_missing_client_capability_is_named():
     async with opened("auto") as used:
         with pytest.raises(MCPError, match="needs a client with sampling") as caught:
             await used.call_tool("think", {})
@@ -86,7 +86,7 @@ async def test_a_client_that_has_no_model_to_lend_is_told_what_it_lacks():
 
 
 @ERAS
-async def test_a_tool_writes_into_the_log_of_a_client_that_wants_it(mode: str):
+async def test_tool_logs_to_client_that_requests_it(mode: str):
     heard: list[types.LoggingMessageNotificationParams] = []
 
     async def hear(params: types.LoggingMessageNotificationParams) -> None:
@@ -105,7 +105,7 @@ async def test_a_tool_writes_into_the_log_of_a_client_that_wants_it(mode: str):
     assert [(said.level, said.data, said.logger) for said in heard] == [("warning", {"what": "happened"}, "talker")]
 
 
-async def test_a_client_that_says_nothing_about_logging_hears_nothing():
+async def test_client_without_log_level_gets_no_log():
     heard: list[object] = []
 
     async def hear(params: object) -> None:
@@ -117,7 +117,7 @@ async def test_a_client_that_says_nothing_about_logging_hears_nothing():
     assert heard == []
 
 
-async def test_where_no_client_called_there_is_none():
+async def test_calling_client_is_none_without_client():
     registry = Registry(alone)
     outcome = await Executor(registry, ByMode("default")).run("alone", {})
     assert isinstance(outcome, Completed) and outcome.text == "true"

@@ -1,4 +1,4 @@
-"""OpenAI's strict mode by example: what the schema becomes, and how arguments travel."""
+"""OpenAI's strict mode by example: the strict schema and the conversion of arguments."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def _roundtrip(form: StrictForm, arguments: dict[str, Any]) -> Any:
     return written
 
 
-def test_every_object_is_closed_and_every_property_required():
+def test_objects_are_closed_and_fully_required():
     form = strict_form({"type": "object", "properties": {"a": INTEGER, "b": {"type": "string"}}, "required": ["a"]})
     assert form.schema == {
         "type": "object",
@@ -40,26 +40,26 @@ def test_every_object_is_closed_and_every_property_required():
     assert form.notes == ("arguments: closed: properties that are not declared cannot be sent",)
 
 
-def test_null_stands_for_what_is_left_out():
+def test_null_means_left_out():
     form = _form(INTEGER, required=False)
     assert _roundtrip(form, {}) == {"x": None}
     assert _roundtrip(form, {"x": 5}) == {"x": 5}
 
 
-def test_a_null_the_tool_allows_is_kept():
+def test_allowed_null_is_kept():
     assert _roundtrip(_form({"type": ["integer", "null"]}), {"x": None}) == {"x": None}
     items = _form({"type": "array", "items": {"type": ["integer", "null"]}}, required=False)
     assert _roundtrip(items, {"x": [1, None]}) == {"x": [1, None]}
 
 
-def test_a_null_that_is_the_default_stays_plain():
+def test_default_null_is_not_wrapped():
     form = _form({"type": ["integer", "null"], "default": None}, required=False)
     assert _sent(form) == {"type": ["integer", "null"]}
     assert form.to_wire({}) == {"x": None}
     assert _roundtrip(form, {"x": None}) == {"x": None}
 
 
-def test_null_and_left_out_are_told_apart_where_they_differ():
+def test_null_and_absence_stay_distinct():
     form = _form({"type": ["string", "null"]}, required=False)
     assert _roundtrip(form, {}) == {"x": None}
     assert _roundtrip(form, {"x": None}) == {"x": {"value": None}}
@@ -67,21 +67,21 @@ def test_null_and_left_out_are_told_apart_where_they_differ():
     assert form.notes == ()
 
 
-def test_a_map_becomes_a_list_of_pairs():
+def test_map_becomes_list_of_pairs():
     form = _form({"type": "object", "additionalProperties": INTEGER, "maxProperties": 2})
     assert _roundtrip(form, {"x": {"a": 1, "b": 2}}) == {"x": [{"key": "a", "value": 1}, {"key": "b", "value": 2}]}
     assert _sent(form)["maxItems"] == 2
     assert form.notes == ()
 
 
-def test_a_free_form_value_becomes_json_text():
+def test_free_form_value_becomes_json_text():
     for schema in ({}, True, {"type": "object"}, {"type": "object", "additionalProperties": True}):
         assert _roundtrip(_form(schema), {"x": {"a": [1, None]}}) == {"x": '{"a":[1,null]}'}
     assert _roundtrip(_form({"type": "array"}), {"x": [1, "b"]}) == {"x": '[1,"b"]'}
     assert _form({}).from_wire({"x": "just words"}) == {"x": "just words"}
 
 
-def test_further_properties_travel_in_a_list_of_their_own():
+def test_additional_properties_become_pairs():
     form = strict_form(
         {"type": "object", "properties": {"additional_properties": INTEGER}, "additionalProperties": INTEGER}
     )
@@ -102,7 +102,7 @@ def test_further_properties_travel_in_a_list_of_their_own():
         ({"type": "integer", "not": {"const": 3}}, 'not: {"const":3}'),
     ],
 )
-def test_what_strict_mode_cannot_check_is_told_and_noted(schema: dict[str, Any], said: str):
+def test_unsupported_keywords_move_to_description(schema: dict[str, Any], said: str):
     form = _form({**schema, "description": "D."})
     assert _sent(form)["description"] == f"D. ({said})"
     assert len(form.notes) == 1
@@ -118,17 +118,17 @@ def test_what_strict_mode_cannot_check_is_told_and_noted(schema: dict[str, Any],
         {"anyOf": [{"type": "string"}, INTEGER]},
     ],
 )
-def test_what_strict_mode_knows_is_kept(schema: dict[str, Any]):
+def test_supported_keywords_are_kept(schema: dict[str, Any]):
     form = _form(schema)
     assert (_sent(form), form.notes) == (schema, ())
 
 
-def test_a_default_is_told_and_a_title_is_not():
+def test_default_is_described_and_title_dropped():
     form = _form({"type": "string", "default": "b", "title": "X"}, required=False)
     assert _sent(form) == {"type": ["string", "null"], "description": 'default: "b"'}
 
 
-def test_const_and_mixed_enums_get_their_types():
+def test_const_and_mixed_enums_get_types():
     assert _sent(_form({"const": "a"})) == {"type": "string", "enum": ["a"]}
     assert _sent(_form({"enum": ["a", None]})) == {"type": ["string", "null"], "enum": ["a", None]}
     assert _sent(_form({"enum": ["a", 1]})) == {
@@ -136,7 +136,7 @@ def test_const_and_mixed_enums_get_their_types():
     }
 
 
-def test_one_of_becomes_any_of_and_says_so_unless_the_branches_exclude_each_other():
+def test_one_of_becomes_any_of_with_note_if_ambiguous():
     def tagged(name: str) -> dict[str, Any]:
         properties = {"kind": {"const": name}}
         return {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
@@ -145,7 +145,7 @@ def test_one_of_becomes_any_of_and_says_so_unless_the_branches_exclude_each_othe
     assert "'oneOf' is sent as anyOf" in _form({"oneOf": [{"minimum": 1}, {"maximum": 5}], "type": "integer"}).notes[0]
 
 
-def test_branches_are_read_by_what_fits_them():
+def test_union_reads_first_fitting_branch():
     mapped = {"type": "object", "additionalProperties": INTEGER}
     first = {"type": "object", "properties": {"m": mapped}, "required": ["m"], "additionalProperties": False}
     second = {"type": "object", "properties": {"m": INTEGER, "n": INTEGER}, "additionalProperties": False}
@@ -154,7 +154,7 @@ def test_branches_are_read_by_what_fits_them():
     assert _roundtrip(form, {"x": {"n": 2}}) == {"x": {"m": None, "n": 2}}
 
 
-def test_alternatives_that_would_look_alike_are_sent_as_text():
+def test_ambiguous_alternatives_become_json_text():
     form = _form({"anyOf": [{"type": "object", "additionalProperties": INTEGER}, {"type": "array", "items": INTEGER}]})
     for value in ({}, [], {"a": 1}, [1]):
         _roundtrip(form, {"x": value})
@@ -173,12 +173,12 @@ def test_recursive_definitions_stay_references():
     assert _roundtrip(form, {"x": {"kids": [{}, {"kids": []}]}}) == {"x": {"kids": [{"kids": None}, {"kids": []}]}}
 
 
-def test_a_description_beside_a_reference_moves_around_it():
+def test_description_beside_reference_is_kept():
     form = _form({"$ref": "#/$defs/D", "description": "which"}, D={"type": "string"})
     assert _sent(form) == {"anyOf": [{"$ref": "#/$defs/D"}], "description": "which"}
 
 
-def test_a_tuple_keeps_its_length_and_says_that_order_is_not_checked():
+def test_tuple_keeps_length_and_notes_order():
     pair = {"type": "array", "prefixItems": [INTEGER, {"type": "string"}], "minItems": 2, "maxItems": 2}
     form = _form(pair)
     assert _sent(form)["items"] == {"anyOf": [INTEGER, {"type": "string"}]}
@@ -187,7 +187,7 @@ def test_a_tuple_keeps_its_length_and_says_that_order_is_not_checked():
     assert "order" in form.notes[0]
 
 
-def test_a_property_nothing_fits_is_left_out_of_the_schema():
+def test_impossible_property_is_left_out():
     form = _form({"type": "boolean", "enum": ["yes"]}, required=False)
     assert form.schema is not None
     assert form.schema["properties"] == {}
@@ -206,7 +206,7 @@ def test_a_property_nothing_fits_is_left_out_of_the_schema():
         ({"type": "dict"}, "unknown type 'dict'"),
     ],
 )
-def test_what_would_lose_calls_is_refused_with_the_reason(schema: dict[str, Any], reason: str):
+def test_lossy_schema_is_not_strict(schema: dict[str, Any], reason: str):
     form = _form(schema)
     assert form.schema is None
     assert reason in form.notes[0]
@@ -232,19 +232,19 @@ def _nested(levels: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_schema_beyond_the_limits_is_sent_plain(within: Any, beyond: Any, reason: str):
+def test_schema_beyond_limits_is_not_strict(within: Any, beyond: Any, reason: str):
     assert _form(within).schema is not None
     form = _form(beyond)
     assert form.schema is None
     assert reason in form.notes[0]
 
 
-def test_too_many_properties_are_sent_plain():
+def test_too_many_properties_are_not_strict():
     many = {f"p{n}": INTEGER for n in range(5_001)}
     assert "5001 properties" in strict_form({"type": "object", "properties": many}).notes[0]
 
 
-def test_a_call_that_does_not_fit_is_passed_on_for_the_tool_to_name():
+def test_invalid_call_is_passed_on_unchanged():
     schema = {"type": "object", "properties": {"n": INTEGER, "m": {"type": "object", "additionalProperties": INTEGER}}}
     form = strict_form({**schema, "required": ["n"]})
     assert form.from_wire({"n": "five", "m": None}) == {"n": "five"}
@@ -261,7 +261,7 @@ def test_arguments_nested_too_deeply_are_passed_on():
     assert form.from_wire({"x": deep})["x"] is deep
 
 
-def test_numbers_beyond_any_float_do_not_break_the_reading():
+def test_huge_integers_are_read():
     form = _form({"type": "number", "multipleOf": 0.5})
     assert form.from_wire({"x": 10**400}) == {"x": 10**400}
 
