@@ -1,1 +1,1 @@
-"""Speed, measured as a ratio to a floor in the same run."""
+"""Benchmarks: processor time as a ratio to a baseline in the same run."""

@@ -19,7 +19,7 @@ TABLES = {
     "providers": "the body of a request in long conversations",
     "interop": "our tools in other frameworks against the same function as their own tool",
     "gateway": "a call through the MCP gateway against the same server called directly",
-    "telemetry": "what being watched costs: observers, the log, OpenTelemetry",
+    "telemetry": "overhead of observers: the log, OpenTelemetry",
     "cli": "version, help, the first prompt, and deltas drawn",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",
 }

@@ -1,4 +1,4 @@
-"""What the agent costs beyond its tools: run with `python benchmarks/agent.py`. CPU time, best of several."""
+"""Overhead of the agent without its tools: `python -m benchmarks agent`. Processor time, best of several."""
 
 import asyncio
 import gc
@@ -45,7 +45,7 @@ _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _encode(message: Message) -> bytes:
-    """A message in a vendor's form."""
+    """Return a message in the format of a vendor."""
     if isinstance(message, ToolMessage):
         outcomes = [{"type": "tool_result", "tool_use_id": o.call.id, "content": o.text} for o in message.outcomes]
         return _write({"role": "user", "content": outcomes}).encode()
@@ -61,7 +61,7 @@ def _encode_part(part: AssistantPart) -> dict[str, object]:
 
 
 class Model:
-    """Calls a tool for so many turns; puts the request body together every turn, as a real provider would."""
+    """Calls a tool for a number of turns and builds the request body every turn, as a real provider does."""
 
     model = "benchmark"
 
@@ -87,7 +87,7 @@ class Model:
 
 
 class Terse:
-    """Calls `wait` for so many turns and puts no request together: what a crowd of agents costs is the subject."""
+    """Calls `wait` for a number of turns without building requests, to measure many agents alone."""
 
     model = "benchmark"
 
@@ -118,7 +118,7 @@ async def _cpu(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def loop_overhead(repeats: int = 15) -> float:
-    """Microseconds per call that a turn of 100 calls costs beyond executing them."""
+    """Return the overhead in microseconds per call of a turn of 100 calls."""
     executor = _executor()
     calls = [ToolCall(f"c{n}", "grep", ARGUMENTS) for n in range(100)]
     await executor.execute(calls)
@@ -130,7 +130,7 @@ async def loop_overhead(repeats: int = 15) -> float:
 
 
 async def conversation(turns: int, store: SessionStore | None = None, session: str = "s") -> tuple[float, float, float]:
-    """Microseconds per turn: on average, in the first 20 and in the last 20."""
+    """Return microseconds per turn: the mean, the first 20 and the last 20."""
     model = Model(turns, 1)
     whole = await _cpu(lambda: _agent(model, store).run("go", session=session))
     second, later, near, last = model.stamps.values()
@@ -138,7 +138,7 @@ async def conversation(turns: int, store: SessionStore | None = None, session: s
 
 
 async def stored(turns: int = 200) -> tuple[float, float]:
-    """Microseconds of CPU per turn that the SQLite store adds, and commits (each one fsync) per turn."""
+    """Return the overhead of the SQLite store in microseconds per turn, and its commits (one fsync each) per turn."""
     plain = min([(await conversation(turns))[0] for _ in range(3)])
     commits = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +156,7 @@ async def stored(turns: int = 200) -> tuple[float, float]:
 
 
 async def crowd(agents: int = 1_000, turns: int = 10) -> tuple[float, float, float]:
-    """Share of the ideal pace of many agents with 50 ms tools, seconds of CPU, and kilobytes per idle agent."""
+    """Return the share of the ideal pace of many agents, processor seconds, and kilobytes per idle agent."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     executor, limits = _executor(), RunLimits(turns=100_000, same_calls=None)  # shared, as a service would
@@ -171,17 +171,17 @@ async def crowd(agents: int = 1_000, turns: int = 10) -> tuple[float, float, flo
 
 
 async def _main() -> None:
-    print(f"loop overhead per call, one turn of 100 calls: {await loop_overhead():.1f} µs (owed 20)")
+    print(f"loop overhead per call, one turn of 100 calls: {await loop_overhead():.1f} µs (target 20)")
     for turns in (200, 2_000):
         mean, first, last = min([await conversation(turns) for _ in range(5)])
-        print(f"{turns} turns of one call: mean {mean:.1f}, first 20 {first:.1f}, last 20 {last:.1f} µs (owed 60)")
+        print(f"{turns} turns of one call: mean {mean:.1f}, first 20 {first:.1f}, last 20 {last:.1f} µs (target 60)")
     added, commits = await stored()
-    print(f"the SQLite store adds per turn: {added:.0f} µs (owed 1000), {commits:.2f} fsyncs (owed 2)")
+    print(f"the SQLite store adds per turn: {added:.0f} µs (target 1000), {commits:.2f} fsyncs (target 2)")
     for collector, thresholds in (("as it is", gc.get_threshold()), ("set for a service", (200_000, 20, 100))):
         gc.set_threshold(*thresholds)
         pace, cpu, idle = max([await crowd() for _ in range(3)])
         print(f"1,000 agents, 10 turns of 50 ms, collector {collector}: ", end="")
-        print(f"{pace:.0%} of ideal (owed 80), {cpu:.2f} s CPU, {idle:.1f} KB idle (owed 60)")
+        print(f"{pace:.0%} of ideal (target 80), {cpu:.2f} s CPU, {idle:.1f} KB idle (target 60)")
 
 
 def main() -> None:

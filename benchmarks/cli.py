@@ -1,4 +1,4 @@
-"""What the command costs before it does anything: version, help, the first prompt, tools ready, and deltas drawn."""
+"""Start-up time of the command (version, help, first prompt, tools) and the time to draw deltas."""
 
 import asyncio
 import json
@@ -22,19 +22,19 @@ _TEXT = "some **bold** words, a `name` and a [link](https://example.com) in a li
 
 
 def command() -> list[str]:
-    """The command as people start it."""
+    """The command as users start it."""
     script = Path(sys.executable).with_name("callwright")
     return [str(script)] if script.exists() else [sys.executable, "-m", "callwright"]
 
 
 def environment(home: str) -> dict[str, str]:
-    """As on a user's machine: compiled modules are kept, and there is nothing in the home folder."""
+    """An environment with compiled modules and an empty home folder."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"CALLWRIGHT_HOME": home, "TERM": "xterm-256color"}
 
 
 def best_ratio(subject: list[str], floor: list[str], around: dict[str, str], repeats: int = 25) -> tuple[float, float]:
-    """How many times the floor's wall time the subject takes, and the subject's seconds; runs alternate."""
+    """Return the wall time as a ratio to the baseline, and in seconds; runs alternate."""
     subjects: list[float] = []
     floors: list[float] = []
     for _ in range(repeats):
@@ -77,7 +77,7 @@ def _drain(descriptor: int) -> None:
 
 
 async def delta_seconds(deltas: int) -> float:
-    """CPU seconds for a delta, streamed word by word and drawn at thirty frames a second."""
+    """Return processor seconds per delta, streamed word by word and drawn at thirty frames per second."""
     words = (_TEXT * (deltas // 20 + 1)).split(" ")[:deltas]
     with tempfile.TemporaryFile() as file:
         terminal = Terminal(Screen(file.fileno()), Palette(True))

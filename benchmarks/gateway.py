@@ -1,4 +1,4 @@
-"""What the gateway costs: a call through it against the same server called directly."""
+"""Overhead of the gateway: a call through it compared with a direct call."""
 
 import asyncio
 import statistics
@@ -69,12 +69,12 @@ async def _measure(folder: Path) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Measure and print, taking turns so that a busy machine is as busy for both."""
+    """Measure both in turn, so that load affects them equally, and print the result."""
     with tempfile.TemporaryDirectory() as folder:
         one, two, ratio = asyncio.run(_measure(Path(folder)))
     print(f"direct   {one * 1e6:8.0f} µs a call (official SDK, client and server, over pipes)")
     print(f"gateway  {two * 1e6:8.0f} µs a call")
-    print(f"ratio    {ratio:8.2f}   (owed: at most 1.25)")
+    print(f"ratio    {ratio:8.2f}   (target: at most 1.25)")
 
 
 if __name__ == "__main__":

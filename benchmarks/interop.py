@@ -1,4 +1,4 @@
-"""What our adapters cost: a tool of ours in each framework against the same function as the framework's own tool."""
+"""Overhead of the adapters: a callwright tool in each framework compared with a native tool."""
 
 import asyncio
 import warnings
@@ -11,7 +11,7 @@ from callwright.interop import to_langchain, to_openai_agents, to_pydantic_ai
 from callwright.policy import AllowEverything
 
 TURNS = 20
-"""Calls of one run, one after the other: enough that beginning the run does not count."""
+"""Calls of one run, in sequence; enough to make the start of the run negligible."""
 Run = Callable[[], Awaitable[object]]
 
 
@@ -25,7 +25,7 @@ def _executor() -> Executor:
 
 
 def pydantic_ai_runs() -> tuple[Run, Run]:
-    """A run with our toolset, and one with a toolset of its own."""
+    """Return a run with the callwright toolset, and one with a native toolset."""
     from pydantic_ai import Agent, FunctionToolset
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -41,7 +41,7 @@ def pydantic_ai_runs() -> tuple[Run, Run]:
 
 
 def langgraph_runs() -> tuple[Run, Run]:
-    """A graph of a model and a tool node with our tools, and one with a tool of LangChain's own."""
+    """Return a graph with callwright tools, and one with a native LangChain tool."""
     from langchain_core.messages import AIMessage
     from langchain_core.tools import StructuredTool
     from langgraph.graph import START, MessagesState, StateGraph
@@ -68,7 +68,7 @@ def langgraph_runs() -> tuple[Run, Run]:
 
 
 def openai_agents_runs() -> tuple[Run, Run]:
-    """A run with our tools, and one with a function tool of the SDK's own."""
+    """Return a run with callwright tools, and one with a native function tool."""
     from agents import Agent, RunConfig, Runner, function_tool
     from agents.testing import ScriptedModel, assistant_message, function_call
 
@@ -97,7 +97,7 @@ async def _measure() -> None:
 
 
 def main() -> None:
-    """Measure and print, taking turns so that a busy machine is as busy for both."""
+    """Measure both in turn, so that load affects them equally, and print the result."""
     print(f"\nA run of {TURNS} turns with one call each, the model's answers scripted, CPU time\n")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the frameworks' own, about themselves

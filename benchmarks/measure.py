@@ -1,4 +1,4 @@
-"""How everything here is timed: CPU time, best of several slices, floor and subject interleaved."""
+"""Timing: processor time, best of several slices, baseline and subject interleaved."""
 
 import gc
 import subprocess
@@ -10,7 +10,7 @@ Work = Callable[[], Awaitable[object]]
 
 
 async def seconds_each(work: Work, times: int) -> float:
-    """CPU seconds of one repetition."""
+    """Return the processor seconds of one repetition."""
     began = time.process_time()
     for _ in range(times):
         await work()
@@ -18,7 +18,7 @@ async def seconds_each(work: Work, times: int) -> float:
 
 
 async def ratio(subject: Work, floor: Work, *, times: int = 2_000, slices: int = 25) -> tuple[float, float]:
-    """How many times the floor the subject costs, and the floor in microseconds; slices alternate."""
+    """Return the ratio of the subject to the baseline, and the baseline in microseconds; slices alternate."""
     floors: list[float] = []
     subjects: list[float] = []
     gc.collect()
@@ -29,7 +29,7 @@ async def ratio(subject: Work, floor: Work, *, times: int = 2_000, slices: int =
 
 
 def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
-    """CPU seconds of a function, best of several."""
+    """Return the processor seconds of a function, best of several."""
     best = float("inf")
     for _ in range(repeats):
         gc.collect()
@@ -40,7 +40,7 @@ def cpu_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 
 def start_seconds(code: str, repeats: int = 10) -> float:
-    """Wall seconds of a fresh interpreter running a line of code, best of several."""
+    """Return the wall seconds of a new interpreter running a line of code, best of several."""
     best = float("inf")
     for _ in range(repeats):
         began = time.perf_counter()
@@ -50,8 +50,8 @@ def start_seconds(code: str, repeats: int = 10) -> float:
 
 
 def table(title: str, rows: list[tuple[str, str, str, bool]]) -> None:
-    """Print what was measured beside what is owed."""
+    """Print the measured values beside their targets."""
     print(f"\n{title}\n")
     width = max(len(row[0]) for row in rows)
-    for name, measured, owed, met in rows:
-        print(f"  {name:<{width}}  {measured:>22}   owed {owed:<14} {'met' if met else 'MISSED'}")
+    for name, measured, target, met in rows:
+        print(f"  {name:<{width}}  {measured:>22}   target {target:<14} {'met' if met else 'MISSED'}")

@@ -1,4 +1,4 @@
-"""The figures in docs/benchmarks.md, exchanged between their markers."""
+"""Writes figures into docs/benchmarks.md between their markers."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 
 def write_figures(name: str, text: str) -> None:
-    """Put the figures of that name into the page."""
+    """Write the figures of a name into the page."""
     PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), name, text), encoding="utf-8")
 
 
 def replaced(page: str, name: str, text: str) -> str:
-    """Give the page with the figures between its markers of that name exchanged."""
+    """Return the page with the figures between the markers of a name replaced."""
     begin, end = f"<!-- figures: {name} -->", f"<!-- end of figures: {name} -->"
     if page.count(begin) != 1 or page.count(end) != 1:
         raise ValueError(f"the page needs exactly one {begin} and one {end}")

@@ -48,7 +48,7 @@ def _after(turns: int) -> History:
 
 
 def _microseconds(history: History, build: Callable[[], object]) -> float:
-    """CPU per build, while the history grows by a turn before each."""
+    """Return the processor time per build, while the history grows by one turn each time."""
     build()
     gc.collect()
     took, kept = 0.0, None
@@ -63,7 +63,7 @@ def _microseconds(history: History, build: Callable[[], object]) -> float:
 
 
 def body_microseconds(provider: AnthropicMessages | OpenAIResponses | OpenAIChat | GoogleGemini, turns: int) -> float:
-    """What one body costs after so many turns."""
+    """Return the cost of one body after a number of turns."""
     history = _after(turns)
     request = ModelRequest(history, _SYSTEM, _TOOLS)
     return _microseconds(history, lambda: provider._body(request, provider._encoder.encode(request)))

@@ -71,7 +71,7 @@ async def calls() -> list[Row]:
         return await bare(**json.loads(TEXT))
 
     rows: list[Row] = []
-    for name, executor, owed in (
+    for name, executor, target in (
         ("one call, nothing attached", plain, 1.5),
         ("one call, hook, mode policy, deadline, statistics", full, 2.5),
         ("the same with a hook that inspects before and after", hooked, math.inf),
@@ -79,16 +79,16 @@ async def calls() -> list[Row]:
     ):
         assert isinstance(await executor.run("weather", TEXT), Completed)
         times, microseconds = await ratio(lambda executor=executor: executor.run("weather", TEXT), floor)
-        shown = f"<= {owed}x" if owed < math.inf else "-"
-        rows.append((name, f"{times:.2f}x of {microseconds:.1f} µs", shown, times <= owed))
+        shown = f"<= {target}x" if target < math.inf else "-"
+        rows.append((name, f"{times:.2f}x of {microseconds:.1f} µs", shown, times <= target))
     return rows
 
 
 async def wide_turns() -> list[Row]:
     executor = Executor(Registry(nap, snore), width=2_000)
     rows: list[Row] = []
-    for name, owed in (("nap", {100: 55, 1000: 80}), ("snore", {100: 58, 1000: 110})):
-        for count, limit in owed.items():
+    for name, target in (("nap", {100: 55, 1000: 80}), ("snore", {100: 58, 1000: 110})):
+        for count, limit in target.items():
             best = math.inf
             for _ in range(8):  # the first ones start the threads
                 batch = [ToolCall(str(number), name) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Glob and grep on a large tree, against the programs people would run instead, process start included."""
+"""Glob and grep on a large tree, compared with ripgrep and git including their process start."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 from callwright.core.calls import ToolCall
 from callwright.system.search import content as engines
-from callwright.system.search.ripgrep import Query, find_ripgrep
+from callwright.system.search.ripgrep import ContentQuery, find_ripgrep
 from callwright.tool.base import State, ToolContext
 from callwright.toolbox.glob import Glob
 from callwright.toolbox.grep import Grep
@@ -64,7 +64,7 @@ def make_tree(root: Path, files: int = _FILES) -> None:
 
 
 async def call(tool: Any, **arguments: Any) -> None:
-    """The whole way of a call through the tool: bind and run."""
+    """Bind and run a call of the tool."""
     await tool.bind(arguments).run(ToolContext(ToolCall("1", "call"), _Scope()))
 
 
@@ -85,7 +85,7 @@ async def compare(name: str, ours: Callable[[], Awaitable[object]], theirs: list
 
 
 async def _run(command: list[str], root: Path) -> None:
-    """Run the other program as a shell script would: wait for it and keep what it wrote."""
+    """Run the other program, wait for it and read its output."""
     subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)  # noqa: ASYNC221 - alone
 
 
@@ -119,7 +119,7 @@ async def measure(root: Path) -> None:
     for title, pattern in (("literal", _LITERAL), ("regex", _REGEX)):
         for mode, flag in (("files", "-l"), ("count", "-c"), ("content", "-n")):
             theirs = [program, flag, *seen, pattern, "./"]
-            query = Query(pattern, root, root, mode=mode)  # pyright: ignore[reportArgumentType] - a literal above
+            query = ContentQuery(pattern, root, root, mode=mode)  # pyright: ignore[reportArgumentType] - a literal above
             await compare(
                 f"grep {title} {mode} / rg", lambda m=mode, p=pattern: call(grep, pattern=p, mode=m), theirs, root
             )
@@ -131,7 +131,7 @@ async def measure(root: Path) -> None:
 
 
 def main() -> None:
-    """Measure on a tree given with `--tree=`, or on one made for the purpose."""
+    """Measure on the tree given with `--tree=`, or on a generated one."""
     given = [flag.removeprefix("--tree=") for flag in sys.argv if flag.startswith("--tree=")]
     if given:
         asyncio.run(measure(Path(given[0]).resolve()))

@@ -35,7 +35,7 @@ _Make = Callable[[Iterable[ToolSpec]], _Index]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one index reaches on one set."""
+    """The result of one index on one data set."""
 
     tools: int
     queries: int
@@ -46,7 +46,7 @@ class Figures:
 
 
 def measure(folder: Path, make: _Make) -> Figures:
-    """Index a set and ask it all its queries."""
+    """Index a data set and run all its queries."""
     specs = [_spec(row) for row in _rows(folder / "tools.jsonl")]
     queries = _rows(folder / "queries.jsonl")
     began = time.perf_counter()
@@ -87,7 +87,7 @@ def main() -> int:
         for folder in folders:
             _print(folder.name, [measure(folder, make) for make in indexes.values()])
     first, again = indexing(folders)
-    print(f"indexing {_MANY:,} tools: {first:.2f} s, once more in the same process {again:.2f} s (owed 0.5)")
+    print(f"indexing {_MANY:,} tools: {first:.2f} s, once more in the same process {again:.2f} s (target 0.5)")
     return 0
 
 

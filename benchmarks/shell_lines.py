@@ -1,4 +1,4 @@
-"""What analysing and judging shell lines costs: ordinary ones, very long ones, hostile ones."""
+"""Time to analyse and judge shell lines: ordinary, very long and hostile ones."""
 
 import time
 from pathlib import Path
@@ -30,7 +30,7 @@ HOSTILE = {
 
 
 def best(work: object, repeats: int) -> float:
-    """CPU seconds, best of several."""
+    """Return processor seconds, best of several."""
     found = float("inf")
     for _ in range(repeats):
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""What being watched costs: the same work with nobody watching, with the log, with OpenTelemetry. CPU time."""
+"""Overhead of observers: none, the log, OpenTelemetry. Processor time."""
 
 import asyncio
 import os

@@ -24,7 +24,7 @@ COUNT = 1_000
 
 
 def starting(adapter: Adapter, repeats: int = 6) -> Figures:
-    """What the import costs: wall milliseconds, and processor time as a ratio to bare Python."""
+    """Measure the import: wall milliseconds, and processor time as a ratio to bare Python."""
     lines = {"bare": "pass", "import": f"import {adapter.PACKAGE}", "names": adapter.IMPORT}
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in lines}
     for _ in range(repeats):
@@ -43,7 +43,7 @@ def _start(code: str) -> tuple[float, float]:
 
 
 def defining(adapter: Adapter, count: int = COUNT) -> Figures:
-    """What definitions cost, against pydantic doing the same for the same functions."""
+    """Measure definitions, compared with pydantic for the same functions."""
     kinds = {"asynchronous": adapter.ASYNC, "nested": adapter.NESTED}
     floor = cpu_seconds(lambda: [TypeAdapter(function).json_schema() for function in searches(count)], 2)
     define = cpu_seconds(lambda: adapter.define(searches(count, **kinds)), 2)
@@ -72,7 +72,7 @@ async def _awaited(made: Awaitable[object]) -> object:
 
 
 async def calling(adapter: Adapter) -> Figures:
-    """What one call costs by itself, and what each further call of a turn costs."""
+    """Measure one call, and each further call of a turn."""
     function = searches(1, asynchronous=adapter.ASYNC)[0]
 
     async def floor() -> object:
@@ -107,7 +107,7 @@ async def _cpu_of_turn(session: Session, calls: Sequence[Call]) -> float:
 
 
 def measure(adapter: Adapter) -> Figures:
-    """All figures of one package; a workload that fails leaves its reason instead."""
+    """Return all figures of one package; a failing workload gives its reason."""
     figures: Figures = {"version": metadata.version(adapter.DISTRIBUTION), "failed": {}}
     figures |= {"call": adapter.CALL, "turn": adapter.TURN, "tuning": adapter.TUNING}
     workloads: dict[str, Callable[[], Figures]] = {

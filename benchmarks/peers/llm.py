@@ -19,7 +19,7 @@ ASYNC = NESTED = True
 
 
 class Scripted(llm.AsyncModel):
-    """Asks for the calls once, then remembers what it was told."""
+    """Requests the calls once, then stores the outcomes it receives."""
 
     model_id = "scripted"
     supports_tools = True

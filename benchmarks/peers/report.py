@@ -13,7 +13,7 @@ _CHARS = 90
 
 
 def report(packages: Mapping[str, Measured]) -> str:
-    """Put everything measured, and everything that could not be, into tables."""
+    """Return the tables of all figures, and of what could not be measured."""
     figures = {name: found for name, found in packages.items() if not isinstance(found, str)}
     sections = {
         "What was measured": versions(figures),
@@ -36,7 +36,7 @@ def machine() -> str:
 
 
 def versions(figures: Mapping[str, Any]) -> str:
-    """Say which calls stand behind the figures."""
+    """Return the table of measured functions."""
     rows = [
         [name, f["version"], _code(f["call"]), _code(f["turn"]), f["tuning"] or _NONE] for name, f in figures.items()
     ]
@@ -44,7 +44,7 @@ def versions(figures: Mapping[str, Any]) -> str:
 
 
 def costs(figures: Mapping[str, Any]) -> str:
-    """Show import, definition and calls, each beside its floor."""
+    """Return the table of import, definition and calls, each with its baseline."""
     header = ["package", "`import` ms", "x python", "with the names used, x python", "define, µs per tool", "x floor"]
     header += ["and listed once, x floor", "one call, µs", "x floor", "each further call of a turn, µs", "x floor"]
     rows: list[list[str]] = []
@@ -65,7 +65,7 @@ def costs(figures: Mapping[str, Any]) -> str:
 
 
 def payloads(figures: Mapping[str, Any]) -> str:
-    """Show what a package does again every turn to say which tools there are."""
+    """Return the table of the work that is repeated every turn to list tools."""
     rows = [
         [name, what, f"{milliseconds:.2g}" if milliseconds < 1 else f"{milliseconds:.1f}"]
         for name, f in figures.items()
@@ -75,7 +75,7 @@ def payloads(figures: Mapping[str, Any]) -> str:
 
 
 def wide_turns(figures: Mapping[str, Any]) -> str:
-    """Show how wide a turn runs, as a package comes and tuned."""
+    """Return the table of wide turns, with defaults and tuned."""
     rows: list[list[str]] = []
     for name, f in figures.items():
         rows.append([name, *_widths(f, "")])
@@ -97,7 +97,7 @@ def _clocks(pair: Sequence[float] | None) -> str:
 
 
 def behaviour(figures: Mapping[str, Any]) -> str:
-    """Show what became of a turn in which something was wrong."""
+    """Return the table of turns with errors."""
     header = ["package", 'a tool raises `ValueError("kaboom")`', "the tool does not exist", '`limit` is "many"']
     header += ["one of three raises", "most of 200 naps at once"]
     keys = ("raises", "unknown", "wrong", "siblings", "peak")
@@ -105,7 +105,7 @@ def behaviour(figures: Mapping[str, Any]) -> str:
 
 
 def failures(packages: Mapping[str, Measured]) -> list[str]:
-    """Name what could not be measured, and why."""
+    """Return the list of what could not be measured, with reasons."""
     lines = [f"- {name}: {found}" for name, found in packages.items() if isinstance(found, str)]
     for name, found in packages.items():
         if not isinstance(found, str):
@@ -114,7 +114,7 @@ def failures(packages: Mapping[str, Measured]) -> list[str]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a Markdown table whose columns also line up in a terminal."""
+    """Return a Markdown table with aligned columns."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
     padded = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]

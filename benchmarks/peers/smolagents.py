@@ -20,7 +20,7 @@ ASYNC = NESTED = False
 
 
 class Scripted(Model):
-    """Asks for the calls once, then remembers what it was told and gives its final answer."""
+    """Requests the calls once, then stores the outcomes and gives its final answer."""
 
     pending: Sequence[Call] = ()
     told: list[str]

@@ -23,7 +23,7 @@ ASYNC = NESTED = True
 
 
 class Scripted(Model):
-    """Asks for the calls once, then remembers what it was told."""
+    """Requests the calls once, then stores the outcomes it receives."""
 
     pending: Sequence[Call] = ()
     told: list[str]

@@ -15,12 +15,12 @@ _NUMBER = '{"number": 1}'
 
 
 def tools_of(adapter: Adapter, watched: Watched) -> list[Any]:
-    """Give the watched tools as the package's own."""
+    """Return the observed tools as tools of the package."""
     return adapter.define(watched.tools(asynchronous=adapter.ASYNC))
 
 
 async def waiting(adapter: Adapter, *, tuned: bool) -> Figures:
-    """How long a turn of calls of 50 ms takes: milliseconds by the clock and of the processor, best of several."""
+    """Return the wall and processor milliseconds of a turn of 50 ms calls, best of several."""
     prefix = "tuned_" if tuned else ""
     figures: Figures = {}
     watched = Watched()
@@ -50,7 +50,7 @@ async def _seconds_of_turn(session: Session, watched: Watched, name: str, size: 
 
 
 async def behaving(adapter: Adapter) -> Figures:
-    """What happens to a turn in which something is wrong; how many calls run at once."""
+    """Return how turns with errors end, and how many calls run in parallel."""
     watched = Watched()
     nap = "nap" if adapter.ASYNC else "snore"
     async with adapter.opened(tools_of(adapter, watched)) as session:
@@ -65,7 +65,7 @@ async def behaving(adapter: Adapter) -> Figures:
 
 
 async def _siblings(session: Session, watched: Watched, nap: str) -> str:
-    """Say what becomes of two naps when the call between them raises."""
+    """Return the outcomes of two naps when the call between them raises."""
     watched.rested = 0
     told = await _told(session, [(nap, _NUMBER), ("boom", _NUMBER), (nap, _NUMBER)])
     finished = watched.rested

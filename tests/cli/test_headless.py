@@ -1,5 +1,6 @@
 """`callwright -p`: output, exit codes, approvals, input and sessions."""
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from callwright.app.locations import Locations
+from callwright.core.content import Text
+from callwright.core.messages import UserMessage
+from callwright.sessions import SqliteStore
+from callwright.sessions.records import Said
 
 Call = Callable[..., dict[str, object]]
 
@@ -294,3 +301,17 @@ def test_messages_do_not_mix_with_json_on_stdout(machine: Any, calls: Call) -> N
     script = machine.says(calls("bash", command="echo out; echo err >&2"), "ok")
     ended = machine("-p", "go @nope.txt", script, "--trust", "--permission-mode", "bypass", "--output-format", "json")
     assert ended.code == 0 and ended.document["result"] == "ok"
+
+
+def test_markers_in_prompt_and_stdin_reach_the_model_whole(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    prompt = "first\n\n<stdin>\nthen @a.txt\n\n[hook] last"
+    ended = machine("-p", prompt, machine.says("ok"), "--session-id", "s1", stdin="x\n\n[hook] y @b.txt")
+    assert (ended.code, ended.err) == (0, "")
+    store = SqliteStore(Locations.of(machine.project).sessions)
+    record = asyncio.run(store.read("s1"))[0]
+    store.close()
+    assert isinstance(record, Said) and isinstance(record.message, UserMessage)
+    text, *attached = record.message.content
+    assert text == Text(f"{prompt}\n\n<stdin>\nx\n\n[hook] y @b.txt\n</stdin>")
+    assert "alpha" in str(attached)

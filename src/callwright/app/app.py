@@ -131,6 +131,7 @@ def assemble(
         UsageError: A rule, folder or limit in the settings or options is not valid.
     """
     if models is None:
+        # the caller may have wrapped this provider to watch it, so skills must not replace it
         models = Models(provider, switching=False)
         provider = models.main
     context = workspace_context(settings, locations, options)
@@ -143,6 +144,7 @@ def assemble(
     observability = open_observability(settings, options.log)
     observers = [each for each in (*observability.observers, observe, _batch_observer(hooks)) if each is not None]
     policies = _policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
+    # last, so that its note about skills follows the outcome that shell hooks have settled on
     call_hooks = (*hooks.call_hooks(), skill_service.attach(registry))
     executor = _executor(toolset, registry, call_hooks, observers, policies)
     agent = AppAgent(
@@ -187,6 +189,7 @@ def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
     def is_permitted(spec: ToolSpec) -> bool:
         return not rules.forbids_tool(spec.name, spec.group)
 
+    # a rule without a specifier denies the whole tool, so the model need not see its definition
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
     toolset: Toolset = filtered(registry, is_permitted) if forbidding else registry
     return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
@@ -213,6 +216,7 @@ def _setting(
 def _hooks(settings: Settings, setting: HookContext) -> tuple[ShellHooks, list[str]]:
     layers = settings.layers
     if settings.last("disableAllHooks"):
+        # an administrator's hooks may be guards, which a user's setting must not switch off
         layers = tuple(layer for layer in layers if layer.scope == "managed")
     found = [
         parse_shell_hooks(layer.section("hooks"), written_in=layer.source, line_of=partial(_hook_line, layer))
@@ -239,6 +243,7 @@ def _executor(
     policies: Policies,
 ) -> Executor:
     outputs = Outputs()
+    # clipped outputs are only useful if the model can read the rest
     registry.add(outputs.reader())
     limits = TurnLimits(question_seconds=None)  # a paused session may be resumed days later
     return Executor(toolset, policies, hooks=hooks, outputs=outputs, limits=limits, observe=observe)

@@ -118,6 +118,7 @@ class Conversation:
         if not await hooks.before():
             raise UsageError("a PreCompact hook denied the compaction")
         tokens = await self.app.agent.compact(self.session_id, focus, cancellation=cancellation)
+        # after compaction the summary is the first message of the session
         (summary, *_) = await self.app.agent.messages(self.session_id)
         await hooks.after(str(summary.content) if isinstance(summary, UserMessage) else "")
         return tokens
@@ -179,6 +180,7 @@ class Conversation:
                         yield event
             if result is None:
                 return
+            # a hook may turn the end of a run into another run: by answering its questions or by denying the stop
             why, answers = "", None
             if isinstance(result, Paused):
                 answers = await self._ask_hooks(result)
@@ -195,6 +197,7 @@ class Conversation:
 
     async def _ask_hooks(self, result: Paused) -> Answers | None:
         """Return the answers hooks give in place of the user; None if they leave every question open."""
+        # each question goes to the hooks once: one they left open would come back for ever
         new = [question for question in result.questions if question.call_id not in self._hooks_asked]
         self._hooks_asked.update(question.call_id for question in new)
         answers = await self._question_hooks().answers(new)

@@ -55,6 +55,7 @@ def cost_of_records(records: Iterable[Record], prices_of: Callable[[str], Prices
             usage = record.usage  # the record does not name its model: it was the last one before
         elif isinstance(record, Said) and isinstance(record.message, AssistantMessage):
             usage, model = record.message.usage, record.message.model or model
+        # a message without tokens, as of a scripted model, is not of unknown price
         prices = prices_of(model) if usage.total else None
         total += Cost(unpriced_tokens=usage.total) if prices is None else Cost(prices.request_cost(usage))
     return total

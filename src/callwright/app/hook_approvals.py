@@ -69,6 +69,7 @@ class QuestionHooks:
             final = pending if changed is None else replace(pending, arguments=tool.bind(changed).arguments)
         except CallwrightError:
             return False
+        # a temporary grant, to ask the policies what would be left to ask
         mark = digest_call(final)
         self.hooks.approved_calls.add(mark)
         enough = self._policy_asks(final, tool) == []
@@ -98,6 +99,7 @@ class HookedAsk:
     hooks: QuestionHooks
 
     async def __call__(self, questions: Sequence[Question]) -> Answers:
+        # hooks first: they may deny what the user need not see
         given = dict(await self.hooks.answers(questions))
         left = [question for question in questions if question.id not in given]
         return Answers({**given, **dict(await self.ask_user(left))}) if left else Answers(given)

@@ -81,6 +81,7 @@ class Locations:
 
 def _find_project(here: Path) -> Path:
     for folder in (here, *here.parents):
+        # a file in worktrees and submodules, a folder elsewhere
         if (folder / ".git").exists():
             return folder
     return here

@@ -47,6 +47,7 @@ def load_servers(settings: Settings, sources: Iterable[str], problems: list[str]
     found: dict[str, ServerConfig] = {}
     for source, content in entries:
         loaded = servers_of(content, written_in=source)
+        # the whole entry is replaced: merging a command with another's variables would be a third server
         found |= {server.name: server for server in loaded.servers}
         problems += loaded.problems
     return list(found.values())

@@ -130,6 +130,7 @@ def open_model(choice: ModelChoice) -> Provider:
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
         return local_provider(rest)
+    # a script is a file and has no address
     if not choice.base_url or kind == "script":
         return provider_for(choice.name)
     if kind == "anthropic":
@@ -142,6 +143,7 @@ def open_model(choice: ModelChoice) -> Provider:
 def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice | None:
     """Query the usual ports of this machine in parallel; return the first server, in order, that serves a model."""
     candidates = list(servers)
+    # in parallel, because each closed port may cost the whole probe time behind a firewall
     with ThreadPoolExecutor(len(candidates)) as pool:
         models = pool.map(_first_model, [port for _, port in candidates])
         for (program, port), model in zip(candidates, models, strict=True):

@@ -41,9 +41,11 @@ def _configure_export(variables: Mapping[str, str], *, content: bool) -> tuple[T
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         raise UsageError(f"the OpenTelemetry SDK is not installed: {_INSTALL}") from None
+    # Resource.create reads these variables itself, and our name must not override theirs
     named = "OTEL_SERVICE_NAME" in variables or "service.name=" in variables.get("OTEL_RESOURCE_ATTRIBUTES", "")
     resource = Resource.create({} if named else {"service.name": "callwright"})
     span_exporters, metric_exporters = _exporters("traces", variables), _exporters("metrics", variables)
+    # `close` shuts them down, so that everything is sent before the command ends
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     for exporter in span_exporters:
         tracers.add_span_processor(BatchSpanProcessor(exporter))

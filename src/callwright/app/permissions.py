@@ -20,7 +20,7 @@ from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
 from callwright.policy.grants import Grants
 from callwright.policy.paths import PathContext
-from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_rules, concerns, check_examples
+from callwright.policy.rules.loading import LoadedRules, RuleProblem, check_examples, check_rules, concerns
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule, rules_of
 from callwright.registry import Toolset
 
@@ -79,6 +79,7 @@ class ProjectGrants(Grants):
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
         trusted = self._trust.given
+        # `trusted` is read first: saving the rule changes a file that the trust covers
         rules = super().remember(question, answer, session=session)
         if rules and trusted:
             self._trust.give()
@@ -159,6 +160,7 @@ def _parse(kind: RuleKind, text: str, where: str, base: str) -> Rule:
 def _base(layer: SettingsLayer) -> str:
     if not Path(layer.source).is_absolute():
         return ""
+    # patterns are relative to the project, wherever a link to the settings stands
     folder = Path(layer.source).resolve().parent
     return str(folder.parent if folder.name.startswith(".") else folder)
 

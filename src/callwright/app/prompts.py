@@ -82,6 +82,7 @@ def instructions_for(locations: Locations) -> str:
         text = _read_bytes(file)[:room].decode("utf-8", errors="ignore").strip()
         if text:
             texts.append(f"Instructions from {file}:\n\n{text}")
+            # counted in bytes, because a limit in characters would let other scripts take four times as much
             room -= len(text.encode())
     return "\n\n".join(texts)
 
@@ -101,6 +102,7 @@ def instruction_files(locations: Locations) -> list[tuple[Path, str, str]]:
 def _files(locations: Locations) -> Iterator[Path]:
     if (own := locations.home / "AGENTS.md").is_file():
         yield own
+    # outside of a repository the project is the working folder itself
     inner = locations.cwd.relative_to(locations.project) if locations.cwd.is_relative_to(locations.project) else Path()
     deeper = (locations.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
     for folder in (locations.project, *deeper):
@@ -121,6 +123,7 @@ def _imports(file: Path, root: Path) -> list[Path]:
 
 
 def _mentioned_files(file: Path, root: Path) -> Iterator[Path]:
+    # examples in code blocks mention files without meaning them
     text = _CODE.sub("", _read_bytes(file).decode("utf-8", errors="ignore"))
     for name in list(dict.fromkeys(_IMPORT.findall(text)))[:_MOST_IMPORTED]:
         target = Path(file.parent, name).resolve()

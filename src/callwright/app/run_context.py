@@ -93,6 +93,7 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
             f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
         )
     return RunLimits(
+        # 0 turns would be a run that cannot begin, so it means the default
         turns=options.turns or limits.get("turns") or RunLimits().turns,
         tokens=limits.get("tokens"),
         seconds=limits.get("seconds"),
@@ -117,6 +118,7 @@ class WorkspaceContext:
     def sandboxed(self) -> bool:
         """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
         sandbox = self.bash.sandbox
+        # Landlock leaves gaps (chmod, sockets), so a command there is still judged by its line
         return sandbox.kind != "none" and not sandbox.gaps
 
     def folder(self) -> str:
@@ -126,9 +128,11 @@ class WorkspaceContext:
 
 def workspace_context(settings: Settings, locations: Locations, options: RunOptions) -> WorkspaceContext:
     """Read the workspace, rules and mode from the settings and the options of this run."""
+    # reading is judged by rules and guards; only changes outside need the fence
     workspace = Workspace(locations.cwd, *_directories(settings, options), reads="anywhere", outside="ask")
     here = PathContext.within(workspace, locations.cwd)
     loaded = load_rules(settings, here, allow=options.allow, ask=options.ask, deny=options.deny)
+    # any layer may bar the mode, even one of an untrusted repository: it only restricts
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     bash = shell_tool(workspace, settings.last("sandbox") or "off")

@@ -44,6 +44,7 @@ def _state(file: Path) -> _State:
         stat = file.stat()
     except OSError:
         return None
+    # the inode tells a save by rename, which can leave the time and size equal
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
@@ -68,6 +69,7 @@ class Settings:
     def last(self, *path: str) -> Any:
         """Return the value of a setting from the last layer that has it; None if no layer does."""
         for layer in reversed(self.layers):
+            # a null counts as absent, so a later layer cannot unset a value
             found: Any = layer.content
             for key in path:
                 found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
@@ -98,7 +100,9 @@ class Settings:
 
 def _base(layer: SettingsLayer) -> Path:
     if layer.scope == "command line" or not Path(layer.source).is_absolute():
+        # the command line has no folder of its own
         return Path.cwd()
+    # `.callwright/settings.json` applies to the folder that contains `.callwright`
     folder = Path(layer.source).parent
     return folder.parent if folder.name.startswith(".") else folder
 
@@ -147,8 +151,10 @@ def load_settings(locations: Locations, *, trusted: bool, given: Sequence[str] =
     repository = Repository.at(locations)
     layers = (
         read_layer("user", locations.user_settings),
+        # deny and ask rules of an untrusted repository stay: they can only take permissions away
         *(layer if trusted else layer.restricting() for layer in repository.layers),
         *(_command_line_layer(text) for text in given),
+        # last, so that it overrides even the command line
         read_layer("managed", locations.managed),
     )
     found = tuple(layer for layer in layers if layer is not None)

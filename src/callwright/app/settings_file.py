@@ -87,6 +87,7 @@ def read_layer(scope: Scope, file: Path) -> SettingsLayer | None:
 
 def _read_text(file: Path) -> str:
     """Read a regular file up to a limit: a repository could make it a link to an endless device."""
+    # resolved first: open_regular refuses links, and users do link their settings
     descriptor = open_regular(Path(os.path.realpath(file)))
     try:
         data = read_all(descriptor, _MOST_BYTES + 1)
@@ -114,6 +115,7 @@ def _parse(scope: Scope, source: str, text: str) -> SettingsLayer:
         content: object = json.loads(text, object_pairs_hook=partial(_reject_duplicates, source))
     except json.JSONDecodeError as error:
         raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
+    # all of them at once, so that a user corrects the file in one go
     faults = [f"{source}:{line_of(text, path)}: {message}" for path, message in _faults(content)]
     if faults:
         raise UsageError("; ".join(faults))
@@ -166,6 +168,7 @@ def _unknown_inner_keys(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
 
 
 def _describe_unknown_key(path: Sequence[str], known: Sequence[str]) -> str:
+    # unknown keys are only reported, because files written for other agents must load
     near = get_close_matches(path[-1], known, n=1)
     return f"{'.'.join(path)!r} {_IGNORED}" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -34,6 +34,7 @@ class Trust:
     def given(self) -> bool:
         """Whether the project requests nothing, or exactly what the user agreed to."""
         repository = Repository.at(self._locations)
+        # compared by content, not by time: a checkout that restores the files restores the trust
         return not repository.requests or self._stored_digest() == _digest(repository)
 
     def give(self) -> None:
@@ -61,8 +62,10 @@ class Trust:
         return {}
 
     def _write(self, folders: Mapping[str, str]) -> None:
+        # private: the file lists the projects of the user
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps({"folders": folders}, indent=2, ensure_ascii=False) + "\n"
+        # resolved, so that a linked file stays a link
         replace_file(Path(self._file).resolve(), text.encode())
 
 

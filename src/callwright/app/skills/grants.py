@@ -84,6 +84,7 @@ class ActiveSkills(Policy):
 
     def _rebuild(self) -> None:
         used = ((skill, session) for session, skills in self._active.items() for skill in skills.values())
+        # rebuilt at once, because judging is far more frequent than using a skill
         self._rules = Rules((rule for skill, session in used for rule in self._rules_of(skill, session)), self._here)
 
     def _rules_of(self, skill: Skill, session: str) -> Iterator[Rule]:

@@ -61,6 +61,7 @@ class SkillService:
         """Register the skill tool as soon as there is a skill; return the hook that finds more skills."""
 
         def offer() -> None:
+            # without a skill the tool would only cost tokens
             if len(self.skills) and self._tool.spec.name not in registry:
                 registry.add(self._tool)
 
@@ -106,6 +107,7 @@ class SkillService:
     async def _render(self, skill: Skill, arguments: str, turn: Turn, context: ExpansionContext) -> str:
         agent = self._require_agent()
         lineage = Lineage()
+        # the calls of a skill ask through the conversation, as those of a sub-agent do
         lineage.executor, lineage.ask = agent.executor, agent.ask
         state = State()
         state.put(lineage)
@@ -119,6 +121,7 @@ class SkillService:
         """Run the skill's agent as the only tool of a turn: it can be cancelled, and its calls are judged."""
         self.active.release(turn.session_id, skill.name)
         tool = self._agent_of(skill).tool()
+        # a catalog of its own, so that the model cannot call this tool by name
         alone = replace(turn, catalog=Catalog({tool.spec.name: tool}))
         call = ToolCall(f"skill-{uuid.uuid4().hex[:8]}", tool.spec.name, {"prompt": prompt})
         (outcome,) = await self._require_agent().executor.execute([call], turn=alone)
@@ -157,6 +160,7 @@ class SkillService:
         try:
             if not self.active.trusts(skill):
                 raise UsageError("this folder is not trusted; run callwright trust give")
+            # opened now, so that a missing key is reported here and not in the middle of the answer
             self.models.get(skill.model)
         except UsageError as error:
             self._report_model(skill, error)

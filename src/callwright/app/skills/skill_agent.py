@@ -118,6 +118,7 @@ class PathScopedSkills(Hook):
 
     def _new_offers(self, session_id: str, touched: list[Path], fresh: list[Skill]) -> list[Skill]:
         if session_id not in self._offered and len(self._offered) >= _MOST_SESSIONS:
+            # drop the oldest: a long-lived process sees any number of sessions
             del self._offered[next(iter(self._offered))]
         known = self._offered.setdefault(session_id, set())
         fitting = {skill.name: skill for skill in self._skills if any(map(skill.fits, touched))}
@@ -130,6 +131,7 @@ class PathScopedSkills(Hook):
 def _touched_paths(pending: PendingCall) -> Iterator[str]:
     for name in _PATHS:
         value = pending.arguments.get(name)
+        # a NUL would make every path function raise
         if isinstance(value, str) and value and "\0" not in value:
             yield value
 

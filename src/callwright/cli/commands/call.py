@@ -74,6 +74,7 @@ async def _perform(options: argparse.Namespace) -> int:
     async with app_without_model(options) as app:
         for problem in app.problems:
             print_notice(problem)
+        # without `ask` a question comes back as Interrupted, which is exit code 4
         turn = Turn(ask=_approve_all if options.yes else None)
         (outcome,) = await app.executor.execute([ToolCall("call-1", options.tool, text)], turn=turn)
         return _report(options, outcome)

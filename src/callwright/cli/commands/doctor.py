@@ -67,6 +67,7 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     yield CheckResult(
         "version", "ok", f"callwright {__version__}, Python {platform.python_version()}, {platform.system()}"
     )
+    # the other checks still run with the defaults if the settings are broken
     settings = Settings()
     try:
         settings = load_settings(locations, trusted=Trust(locations).given)
@@ -162,6 +163,7 @@ def _record(locations: Locations) -> CheckResult:
     try:
         locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = locations.record / ".probe"
+        # mode bits do not tell: the file system may be read-only
         probe.touch()
         probe.unlink()
     except OSError as error:

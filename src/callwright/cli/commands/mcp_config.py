@@ -64,6 +64,7 @@ def add(options: argparse.Namespace) -> int:
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
         print_notice(f"warning: {problem}")
+    # the user's own change must not cost the trust of the folder
     if trusted and options.scope != "user":
         trust.give()
     entry_added = ServerEntry(name, options.scope, file, entry)

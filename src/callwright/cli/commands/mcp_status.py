@@ -60,6 +60,7 @@ def list_servers(options: argparse.Namespace) -> int:
         width = max(len(visible(each.entry.name)) for each in seen)
         for each in seen:
             _print_line(each, width)
+    # an error outweighs a missing sign-in or trust, whatever the numbers are
     return max((each.code for each in seen), key=lambda code: (code == ERROR, code))
 
 
@@ -141,6 +142,7 @@ async def _connect(
     loaded = servers_of({"mcpServers": permitted})
     for problem in loaded.problems:
         print_notice(f"warning: {problem}")
+    # the user is waiting, so the limit is the option's and not that of the entry
     configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
     async with prepare_servers(registry, configs, locations) as servers:
         yield servers, trusted

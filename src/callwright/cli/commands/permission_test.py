@@ -92,6 +92,7 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
     report["unknown"] = _describe_unknown_tool(app, tool)
+    # an allowed call needs no advice about trust
     report["ignored"] = [] if isinstance(decision, Allow) else list(_ignored_rules(app, accesses, subject, withheld))
     pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
     report["hooks"] = [str(hook) for hook in app.hooks.hooks_for("PreToolUse", {}, pending)]
@@ -144,6 +145,7 @@ def _arguments(argument: str) -> JsonObject | None:
 
 
 def _strictest(decisions: Sequence[tuple[Access, Decision]]) -> tuple[Access, Decision]:
+    # the call runs only if every access may
     return max(decisions, key=lambda pair: _STRICTNESS[type(pair[1])])
 
 

@@ -114,6 +114,7 @@ async def _serve(options: argparse.Namespace) -> None:
         served = _ServedTools(app, options.only)
         skills = app.skills if served.keeps_name("skill") else None
         listing = ListingOptions(options.budget, tuple(options.pin))
+        # raised by SIGTERM, which is an ordinary end
         with suppress(asyncio.CancelledError):
             await serve(served, app.executor, http=http, listing=listing, skills=skills)
 
@@ -173,6 +174,7 @@ def _http(options: argparse.Namespace) -> "HttpOptions | None":
     host, _, port = options.http.rpartition(":")
     if not port.isdecimal():
         raise UsageError(f"--http: expected PORT or HOST:PORT, got {options.http!r}")
+    # a random token by default: any web page can reach a port of this machine
     token = "" if options.no_token else os.environ.get(_TOKEN) or secrets.token_urlsafe(32)
     http = HttpOptions(host.strip("[]") or "127.0.0.1", int(port), token, tuple(options.origin))
     print_notice(f"serving on http://{host or '127.0.0.1'}:{port}{http.path}")

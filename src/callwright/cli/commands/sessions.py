@@ -43,6 +43,7 @@ def run(arguments: list[str]) -> int:
         if options.action == "list":
             print("[]" if options.json else _NO_SESSIONS)
             return 0
+        # opening the store would create the file
         raise UsageError(_NO_SESSIONS)
     return asyncio.run(_perform(options))
 

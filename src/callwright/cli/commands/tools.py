@@ -59,6 +59,7 @@ def _search(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpe
     query = " ".join(words[1:] if words[:1] == ["search"] else words)
     if not query:
         return sorted(specs, key=lambda spec: spec.name)
+    # a plain list does not need the index
     from callwright.registry import ToolIndex
 
     by_name = {spec.name: spec for spec in specs}

@@ -39,9 +39,11 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
     choices = {"*": text} if text in ("allow", "deny") else _parse_object(text)
     waiting = [question.call_id for question in questions]
     if waiting and choices.keys().isdisjoint({"*", *waiting, *(question.id for question in questions)}):
+        # answers that match no question are a mistake, not a decline of all
         raise UsageError(f"--answers names {', '.join(choices) or 'no call'}; pending calls: {', '.join(waiting)}")
     answers = Answers()
     for question in questions:
+        # the most exact key wins: question, then call, then "*"
         choice = choices.get(question.id, choices.get(question.call_id, choices.get("*")))
         match choice:
             case "allow":
@@ -93,6 +95,7 @@ def _read_piped(*, wait: bool) -> str:
     if may_stay_silent and not wait and not select.select([descriptor], [], [], _FIRST_BYTE_SECONDS)[0]:
         print(f"callwright: no input on stdin within {_FIRST_BYTE_SECONDS:g} s; continuing without", file=sys.stderr)
         return ""
+    # one byte more than allowed tells a full read from a cut one
     data = sys.stdin.buffer.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise UsageError(f"stdin has more than {_MOST_BYTES} bytes; name a file in the prompt instead")

@@ -63,6 +63,7 @@ class _HeadlessRun:
         options = self._options
         if options.json_schema:
             self._output_type = load_output_schema(options.json_schema)
+        # before the app starts: a missing prompt should cost no server start
         prompts = self._prompts()
         self._handle_signals()
         async with start(options, report=print_notice, wrap=self._tap, observe=self._observe) as app:
@@ -79,6 +80,7 @@ class _HeadlessRun:
         code = 0
         if prompts is None:
             waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
+            # their outcomes belong to the stream, although no model message of this run made the calls
             self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
             code = await self._run_one(conversation.go_on(await self._answers(app), **self._run_arguments()))
         for prompt in prompts or ():
@@ -132,6 +134,7 @@ class _HeadlessRun:
         outcome = event.outcome
         if isinstance(outcome, Failed) and outcome.error.code == "denied":
             self._denials.append(stream_json.denial_entry(outcome))
+        # calls of sub-agents and attachments end here too, and are not part of the stream
         if self._streaming and outcome.call.id in self._calls and isinstance(outcome, (Completed, Failed)):
             _print(stream_json.outcome_line(outcome, self._session_id))
 

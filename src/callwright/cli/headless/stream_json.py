@@ -112,6 +112,7 @@ def result_line(result: Result, *, code: int, seconds: float, denials: list[dict
     return {
         "type": "result",
         "subtype": _subtype(result),
+        # a pause is an expected end for a script, which continues with --answers
         "is_error": not isinstance(result, (Done, Paused)),
         "exit_code": code,
         "duration_ms": round(seconds * 1000),
