@@ -1,4 +1,4 @@
-"""Toolsets made of toolsets: alive, ordered, and complete wrappers."""
+"""Prefixed, renamed, filtered and combined toolsets."""
 
 import copy
 from typing import Any

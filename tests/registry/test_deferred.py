@@ -1,4 +1,4 @@
-"""Deferred tools: what the model is shown, what a search reveals and to whom, what a budget hides."""
+"""Deferred tools: definitions shown to the model, reveals by search, and the token budget."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -39,7 +39,7 @@ def weather() -> Registry:
     return Registry(
         make("read", "Return the text of a file."),
         make("get_forecast", "Weather of the coming days in a city.", deferred=True, group="mcp:weather"),
-        make("send.mail", "Send a letter to somebody.", deferred=True, group="mcp:mail"),
+        make("send.mail", "Send a letter to a recipient.", deferred=True, group="mcp:mail"),
         make("convert_money", "Convert an amount between currencies.", deferred=True),
     )
 

@@ -1,4 +1,4 @@
-"""Tools that other packages ship, through real entry points."""
+"""Tools of other packages, loaded through real entry points."""
 
 import importlib
 import sys
@@ -17,12 +17,12 @@ from callwright.tool.typed import describe
 
 @tool
 def hello(name: str) -> str:
-    "Greet somebody."
+    "Greet a guest."
     return name
 
 @tool
 def bye(name: str) -> str:
-    "See somebody off."
+    "See a guest off."
     return name
 
 class NoArguments(BaseModel):
@@ -101,7 +101,7 @@ def test_unknown_plugin_lists_known_ones(install: Install) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("failing", "cannot be loaded: not configured"),
         ("absent", "cannot be loaded"),
@@ -109,7 +109,7 @@ def test_unknown_plugin_lists_known_ones(install: Install) -> None:
         ("number", "cannot be loaded"),
     ],
 )
-def test_broken_plugin_is_named(install: Install, value: str, said: str) -> None:
+def test_broken_plugin_is_named(install: Install, value: str, message: str) -> None:
     install("plugin_broken", broken=value)
-    with pytest.raises(UsageError, match=f"'broken' .plugin_broken:{value}. {said}|'broken' .*{said}"):
+    with pytest.raises(UsageError, match=f"'broken' .plugin_broken:{value}. {message}|'broken' .*{message}"):
         load_plugins("broken")

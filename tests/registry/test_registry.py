@@ -1,4 +1,4 @@
-"""The living collection: adding, replacing, removing, looking up, and what running turns see of it."""
+"""`Registry`: adding, replacing, removing, looking up, and snapshots of running turns."""
 
 import random
 import subprocess
@@ -146,13 +146,13 @@ def test_non_tool_is_refused_with_a_fix() -> None:
     class Typed(TypedTool[Any]):
         pass
 
-    for thing, said in (
+    for thing, message in (
         (plain, "decorate the function with @tool"),
         (Typed, "make an instance of it"),
         ([make("read")], r"write Registry\(\*tools\)"),
         (5, "expected a tool, got 5"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             Registry().add(thing)  # type: ignore[arg-type] - that it is refused is the point
 
 
@@ -199,15 +199,15 @@ def test_deferred_tools_are_shown_after_reveal() -> None:
 
 
 def test_listeners_are_called_until_unsubscribed() -> None:
-    heard: list[ToolsChanged] = []
+    events: list[ToolsChanged] = []
     registry = Registry(make("old"))
-    leave = registry.subscribe(heard.append)
+    leave = registry.subscribe(events.append)
     registry.add(make("new")).add(make("old"))
     registry.remove("old")
     leave()
     leave()
     registry.add(make("later"))
-    assert heard == [ToolsChanged(added=("new",)), ToolsChanged(replaced=("old",)), ToolsChanged(removed=("old",))]
+    assert events == [ToolsChanged(added=("new",)), ToolsChanged(replaced=("old",)), ToolsChanged(removed=("old",))]
     assert registry.changes == 5
 
 

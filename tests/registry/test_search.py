@@ -1,4 +1,4 @@
-"""The tool index: what is found, in which order, and that only the tools themselves decide it."""
+"""`ToolIndex`: results, their order, and independence of the order of adding."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Figures on tool retrieval sets other people made; they live outside of this repository."""
+"""Ranking figures on external retrieval sets, which are not part of this repository."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Words and meaning together: the fusion, the tokens a model reads, and the index over both."""
+"""`SemanticIndex`: score fusion, tokenization and the embedding model."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,7 +17,7 @@ _TOPICS = {"rain": 0, "umbrella": 0, "weather": 0, "money": 1, "dollar": 1, "cur
 
 
 def _by_topic(texts: Sequence[str]) -> Any:
-    """A model small enough to see through: one dimension per topic."""
+    """A tiny model: one dimension per topic."""
     numpy: Any = import_module("numpy")
     rows = numpy.full((len(texts), 3), 0.01)
     for place, text in enumerate(texts):

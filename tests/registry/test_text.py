@@ -1,4 +1,4 @@
-"""Splitting and stemming: what makes two spellings the same word."""
+"""Splitting and stemming of search terms."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""Vectors kept on disk: found again, never trusted, shared by processes, bounded."""
+"""`VectorCache`: reuse, damaged files, concurrent processes, size limit."""
 
 import sqlite3
 import stat

@@ -1,4 +1,4 @@
-"""Names at a provider's edge."""
+"""Wire names of tools."""
 
 import re
 from random import Random

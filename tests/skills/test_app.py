@@ -1,4 +1,4 @@
-"""Skills in the command: settings folders on disk, a scripted model, real tools, permissions and trust."""
+"""Skills in the app: folders on disk, a scripted model, real tools, permissions and trust."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,12 +37,12 @@ def own_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Desk:
-    """A person with a project: what they trust, what the model says, what becomes of it."""
+    """A user with a project: its trust, the replies of the model, and the results."""
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
         self.locations = Locations.of(project, home=home / ".callwright")
-        self.told: list[str] = []
+        self.reports: list[str] = []
         script = project / "make.sh"
         script.write_text(MAKE)
         script.chmod(0o755)
@@ -51,11 +51,11 @@ class Desk:
     def made(self) -> bool:
         return (self.project / "made").exists()
 
-    def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **wishes: str) -> App:
+    def app(self, *replies: object, settings: str = "{}", models: Models | None = None, **options: str) -> App:
         provider: Provider = ScriptedProvider(*replies) if models is None else models.main  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the lines of a script
         loaded = load_settings(self.locations, trusted=Trust(self.locations).given, given=[settings])
-        asked = RunOptions(keep=False, **wishes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
-        return assemble(provider, loaded, self.locations, asked, report=self.told.append, models=models)
+        asked = RunOptions(keep=False, **options)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - texts only
+        return assemble(provider, loaded, self.locations, asked, report=self.reports.append, models=models)
 
     async def say(self, app: App, text: str | UserPrompt, session: str = "s") -> AgentEvent:
         events = [event async for event in app.agent.stream(text, session=session)]
@@ -142,7 +142,7 @@ async def test_changed_skill_loses_its_grant(desk: Desk, write: Write) -> None:
     ],
     ids=["ask", "deny", "plan mode"],
 )
-@pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
+@pytest.mark.parametrize("typed", [True, False], ids=["user", "model"])
 async def test_grant_never_overrides_ask_deny_or_plan_mode(
     desk: Desk, home: Path, write: Write, settings: str, mode: str, typed: bool
 ) -> None:
@@ -161,8 +161,8 @@ async def test_grant_is_limited_to_its_session(desk: Desk, home: Path, write: Wr
     assert skill is not None
     app.skill_service.active.activate(skill, "mine")
     other = await app.executor.execute([run_it()], turn=Turn("other"))
-    nobody = await app.executor.execute([run_it()], turn=Turn())
-    assert [type(outcome) for outcome in (*other, *nobody)] == [Interrupted, Interrupted]
+    no_session = await app.executor.execute([run_it()], turn=Turn())
+    assert [type(outcome) for outcome in (*other, *no_session)] == [Interrupted, Interrupted]
     app.skill_service.active.activate(skill, "")
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("other")))[0], Interrupted)
     assert isinstance((await app.executor.execute([run_it()], turn=Turn("mine")))[0], Completed)
@@ -184,8 +184,8 @@ async def test_slash_line_expands_to_skill_text(desk: Desk, write: Write) -> Non
     write("look", "Look at $ARGUMENTS: !`echo seen` !`touch owned`")
     app = desk.app("ok")
     assert isinstance(await desk.say(app, "/look src and more"), Done)
-    said = await first_said(app)
-    assert said.startswith("Look at src and more: seen [not run: it needs approval")
+    rendered = await first_said(app)
+    assert rendered.startswith("Look at src and more: seen [not run: it needs approval")
     assert not (desk.project / "owned").exists()
 
 
@@ -251,11 +251,11 @@ async def test_skill_attaches_readable_files(desk: Desk, write: Write) -> None:
     )
     app = desk.app("ok", settings='{"permissions": {"deny": ["Read(*.pem)"]}}')
     await desk.say(app, "/review style.md")
-    said = await first_said(app)
-    assert said.count("Be kind.") == 1
-    assert "hunter2" not in said
-    assert "forbids it" in said
-    assert "touch made" not in said  # neither code nor what a command prints names a file
+    rendered = await first_said(app)
+    assert rendered.count("Be kind.") == 1
+    assert "hunter2" not in rendered
+    assert "forbids it" in rendered
+    assert "touch made" not in rendered  # neither code nor what a command prints names a file
 
 
 async def test_attached_file_is_not_repeated(desk: Desk, write: Write) -> None:
@@ -313,8 +313,8 @@ async def test_forked_skill_cannot_read_denied_files(desk: Desk, write: Write) -
     settings = '{"permissions": {"deny": ["Read(*.pem)"]}}'
     app = desk.app(run_it("read", path="secret.pem"), tell, "ok", settings=settings)
     await desk.say(app, "/look")
-    said = await first_said(app)
-    assert "forbids it" in said and "hunter2" not in said
+    rendered = await first_said(app)
+    assert "forbids it" in rendered and "hunter2" not in rendered
 
 
 @pytest.mark.parametrize("rule", ["deny", "ask"])
@@ -336,7 +336,7 @@ async def test_user_can_call_forked_skill(desk: Desk, write: Write) -> None:
     assert len(await app.agent.messages("s")) == 2
 
 
-@pytest.mark.parametrize("typed", [True, False], ids=["a person", "the model"])
+@pytest.mark.parametrize("typed", [True, False], ids=["user", "model"])
 async def test_explore_agent_never_writes(desk: Desk, write: Write, typed: bool) -> None:
     write("look", "Look around.", "context: fork", "agent: Explore")
     settings = '{"permissions": {"allow": ["Bash(./make.sh)"]}}'
@@ -386,7 +386,7 @@ async def test_unobservable_model_is_not_used(desk: Desk, home: Path, write: Wri
     app = desk.app(use("think"), "thought here")
     result = await desk.say(app, "think")
     assert isinstance(result, Done) and result.text == "thought here"
-    assert "context: fork" in desk.told[0]
+    assert "context: fork" in desk.reports[0]
     await app.skill_service.models.aclose()
 
 
@@ -399,7 +399,7 @@ async def test_unapproved_or_unknown_model_is_not_used(desk: Desk, home: Path, w
     result = await desk.say(app, "think")
     assert isinstance(result, Done) and result.text == "thought here"
     assert other.requests == []
-    assert "which is not used" in desk.told[0]
+    assert "which is not used" in desk.reports[0]
 
 
 async def test_path_skill_is_offered_after_matching_file(desk: Desk, write: Write) -> None:

@@ -31,7 +31,7 @@ def test_valid_skill_with_links_and_commands_passes(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "fields", "said"),
+    ("body", "fields", "message"),
     [
         ("See [x](missing.md).", (), "the link to missing.md is broken"),
         ("See [x](../../secret).", (), "the link to ../../secret is broken"),
@@ -43,12 +43,12 @@ def test_valid_skill_with_links_and_commands_passes(write: Write) -> None:
         ("B", ("context: knife",), ":4: context must be fork or inline"),
     ],
 )
-def test_common_mistakes_are_reported(write: Write, body: str, fields: tuple[str, ...], said: str) -> None:
+def test_common_mistakes_are_reported(write: Write, body: str, fields: tuple[str, ...], message: str) -> None:
     folder = write("review", body, *fields)
     (folder.parent.parent / "secret").write_text("s")
     with pytest.raises(AssertionError) as caught:
         check_skill(folder)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_folder_without_skill_is_reported(tmp_path: Path) -> None:
@@ -131,17 +131,17 @@ class TestCommand:
         assert "SKILL.md:4: context must be fork or inline, not 'knife'\n" in out
         assert "SKILL.md:4: there is no agent 'wizard'; use Explore" in out
         assert "SKILL.md:6: the link to missing.md is broken" in out
-        assert out.endswith("1 skill can be used, 1 cannot\n")
+        assert out.endswith("1 skill usable, 1 broken\n")
 
     def test_check_command_accepts_one_folder(self, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
         good, _ = write("good", "G"), write("bad", "B", "context: knife")
         assert run(["check", str(good)]) == 0
-        assert capsys.readouterr().out == "1 skill can be used, 0 cannot\n"
+        assert capsys.readouterr().out == "1 skill usable, 0 broken\n"
         assert run(["check", str(good.parent), "--json"]) == 1
         (problem,) = json.loads(capsys.readouterr().out)
         assert (problem["line"], problem["fatal"]) == (4, True)
 
     @pytest.mark.parametrize("folder", ["nowhere", "."])
     def test_check_command_without_skills(self, folder: str) -> None:
-        with pytest.raises(UsageError, match=r"is not a folder|holds no SKILL\.md"):
+        with pytest.raises(UsageError, match=r"not a folder|contains no file SKILL\.md"):
             run(["check", folder])

@@ -1,4 +1,4 @@
-"""Where skills are found, which of them win, and what is wrong with the others."""
+"""Finding skills in folders: precedence, fields and problems."""
 
 import os
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("front", "line", "said"),
+    ("front", "line", "message"),
     [
         ("name: other\ndescription: D.", 2, "the name 'other' differs from the folder 'x'"),
         ("description: D.\nname: X", 3, "must be lower-case"),
@@ -148,10 +148,10 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ("name: x\n\tdescription: D.", 3, "a tab"),
     ],
 )
-def test_field_mistake_has_its_line(tmp_path: Path, front: str, line: int, said: str) -> None:
+def test_field_mistake_has_its_line(tmp_path: Path, front: str, line: int, message: str) -> None:
     skill, wrong = one(tmp_path / "x", f"---\n{front}\n---\nB")
     assert skill is None
-    assert any(problem.line == line and said in problem.text and problem.fatal for problem in wrong), wrong
+    assert any(problem.line == line and message in problem.text and problem.fatal for problem in wrong), wrong
     assert str(wrong[0]).startswith(f"{tmp_path / 'x' / 'SKILL.md'}:")
 
 
@@ -161,7 +161,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("---\nname: x\n", "not closed"),
         ("", "description is missing, and no paragraph"),
@@ -169,10 +169,10 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         ("---\nname: x\ndescription: D.\n---\n" + "b" * (1 << 20), "larger than"),
     ],
 )
-def test_file_without_description_is_not_a_skill(tmp_path: Path, text: str, said: str) -> None:
+def test_file_without_description_is_not_a_skill(tmp_path: Path, text: str, message: str) -> None:
     skill, wrong = one(tmp_path / "x", text)
     assert skill is None
-    assert said in wrong[-1].text
+    assert message in wrong[-1].text
 
 
 def test_binary_file_is_not_a_skill(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Arguments and commands in a skill's instructions, also when somebody wishes us harm."""
+"""Arguments and commands in a skill's instructions, also hostile ones."""
 
 import subprocess
 

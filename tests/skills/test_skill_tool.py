@@ -63,9 +63,9 @@ async def test_skill_tool_lists_the_files_of_a_skill(bench: Bench, write: Write)
     (folder / "references").mkdir()
     (folder / "references" / "style.md").write_text("Be kind.")
     bench.skills.reload()
-    said = await bench.says("review", "src")
-    assert said.startswith("Review src.\n\nFiles of this skill, in ")
-    assert said.endswith("- references/style.md")
+    rendered = await bench.says("review", "src")
+    assert rendered.startswith("Review src.\n\nFiles of this skill, in ")
+    assert rendered.endswith("- references/style.md")
     outcome = await bench.use({"name": "review", "file": "references/style.md"})
     assert isinstance(outcome, Completed)
     assert outcome.text == "Be kind."
@@ -118,8 +118,8 @@ async def test_user_only_skill_is_refused_to_model(bench: Bench, write: Write) -
 async def test_command_arguments_stay_arguments(bench: Bench, write: Write) -> None:
     write("look", "Said: !`printf '<%s>' $0 \"$1\" 'x'`.\n\nSession ${SESSION_ID}.")
     bench.skills.reload()
-    said = await bench.says("look", "'; touch owned; $(touch owned)' '`touch owned`'")
-    assert said == "Said: <; touch owned; $(touch owned)><`touch owned`><x>.\n\nSession ."
+    rendered = await bench.says("look", "'; touch owned; $(touch owned)' '`touch owned`'")
+    assert rendered == "Said: <; touch owned; $(touch owned)><`touch owned`><x>.\n\nSession ."
     assert list(bench.project.glob("**/owned")) == []
     assert bench.calls == ["bash", "skill"]
 
@@ -128,32 +128,35 @@ async def test_command_output_is_not_run_or_filled_in(bench: Bench, write: Write
     (bench.project / "notes").write_text("!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n")
     write("look", "!`cat notes`\n\nAbout $ARGUMENTS")
     bench.skills.reload()
-    said = await bench.says("look", "secret")
-    assert said == "!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n\nAbout secret"
+    rendered = await bench.says("look", "secret")
+    assert rendered == "!`touch owned` $ARGUMENTS $0\n```!\ntouch owned\n```\n\nAbout secret"
     assert not (bench.project / "owned").exists()
 
 
 async def test_failed_or_silent_command_keeps_the_text(bench: Bench, write: Write) -> None:
     write("look", "A !`true` B !`ls /nowhere-at-all` C")
     bench.skills.reload()
-    said = await bench.says("look")
-    assert said.startswith("A  B [failed: ")
-    assert said.endswith("exit code: 2] C")
+    rendered = await bench.says("look")
+    assert rendered.startswith("A  B [failed: ")
+    assert rendered.endswith("exit code: 2] C")
 
 
 async def test_commands_can_be_disabled(bench: Bench, write: Write) -> None:
     write("look", "!`touch owned`")
     bench.skills.reload()
-    said = await bench.says("look", skill=SkillTool(bench.skills, commands=False))
-    assert said == "[shell command execution disabled by policy]"
+    rendered = await bench.says("look", skill=SkillTool(bench.skills, commands=False))
+    assert rendered == "[shell command execution disabled by policy]"
     assert bench.calls == ["skill"]
 
 
 async def test_unquotable_command_is_not_run(bench: Bench, write: Write) -> None:
     write("look", 'A !`echo "$(cat "$0")"` B')
     bench.skills.reload()
-    said = await bench.says("look", "'x; touch owned'")
-    assert said == "A [not run: it holds '$(', where an argument cannot be quoted safely; pass it to a plain command] B"
+    rendered = await bench.says("look", "'x; touch owned'")
+    assert (
+        rendered
+        == "A [not run: it holds '$(', where an argument cannot be quoted safely; pass it to a plain command] B"
+    )
     assert bench.calls == ["skill"]
 
 
@@ -169,9 +172,9 @@ async def test_too_many_commands_are_refused_first(bench: Bench, write: Write) -
 async def test_skill_command_needs_the_usual_permission(project: Path, home: Path, write: Write) -> None:
     write("mixed", "!`touch made` and !`git status --short`")
     bench = Bench(project, home, standard_policies(project, rules=rules_of(deny=["Bash(git status *)"])))
-    said = await bench.says("mixed")
-    assert said.startswith("[not run: it needs approval; if you need it, call bash")
-    assert "[not run: the rule Bash(git status *) forbids it" in said
+    rendered = await bench.says("mixed")
+    assert rendered.startswith("[not run: it needs approval; if you need it, call bash")
+    assert "[not run: the rule Bash(git status *) forbids it" in rendered
     assert not (project / "made").exists()
 
 
@@ -219,9 +222,9 @@ async def test_allowed_tools_without_grant_allow_nothing(project: Path, home: Pa
 
 async def test_plan_mode_loads_skills_without_writing(project: Path, home: Path, write: Write) -> None:
     write("make", "!`touch made` !`echo hello`")
-    said = await Bench(project, home, standard_policies(project, mode="plan")).says("make")
-    assert "[not run: plan mode runs only what reads" in said
-    assert said.endswith("hello")
+    rendered = await Bench(project, home, standard_policies(project, mode="plan")).says("make")
+    assert "[not run: plan mode runs only what reads" in rendered
+    assert rendered.endswith("hello")
 
 
 async def test_rule_can_name_a_skill(project: Path, home: Path, write: Write) -> None:
@@ -239,8 +242,8 @@ async def echo(prompt: str) -> str:
 async def test_forked_skill_runs_in_subagent(bench: Bench, write: Write) -> None:
     write("research", "Find out about $ARGUMENTS.", "context: fork")
     bench.skills.reload()
-    said = await bench.says("research", "bees", skill=SkillTool(bench.skills, subagent=echo))
-    assert said == "agent was told: Find out about bees."
+    rendered = await bench.says("research", "bees", skill=SkillTool(bench.skills, subagent=echo))
+    assert rendered == "agent was told: Find out about bees."
     assert await bench.says("research", "bees") == "Find out about bees."
 
 
@@ -264,11 +267,11 @@ async def test_forked_skill_agent_can_be_a_tool(bench: Bench, write: Write) -> N
 async def test_markdown_tool_takes_one_text(tmp_path: Path) -> None:
     (tmp_path / "summarise.md").write_text("---\ndescription: Sum up a text.\n---\nSum up: $ARGUMENTS")
     (tmp_path / "translate.md").write_text("Translate into French.")
-    registry, told = Registry(), list[str]()
+    registry, added = Registry(), list[str]()
 
     class Watch(Hook):
         async def before(self, pending: PendingCall) -> None:
-            told.append(pending.spec.name)
+            added.append(pending.spec.name)
 
     MarkdownTools(Skills(tmp_path, home=tmp_path / "none", more=[tmp_path]), registry, echo)
     assert registry.names() == ["summarise", "translate"]
@@ -281,7 +284,7 @@ async def test_markdown_tool_takes_one_text(tmp_path: Path) -> None:
     outcome = await executor.run("translate", {"input": "hello"})
     assert isinstance(outcome, Completed)
     assert outcome.text == "agent was told: Translate into French.\n\nARGUMENTS: hello"
-    assert told == ["summarise", "translate"]
+    assert added == ["summarise", "translate"]
     assert executor.stats["summarise"].calls == 1
 
 

@@ -192,17 +192,17 @@ async def test_no_command_waits_for_input_or_pager(shell: Shell):
 
 
 async def test_leftover_processes_are_stopped(shell: Shell):
-    told = await shell.says("sleep 4242.2 & echo ready")
-    assert told.startswith("ready\n[processes it left running were stopped: 1;")
+    output = await shell.says("sleep 4242.2 & echo ready")
+    assert output.startswith("ready\n[processes it left running were stopped: 1;")
     assert left_of("4242.2") == ""
 
 
 async def test_long_output_is_cut_and_saved(shell: Shell):
-    told = await shell.says("seq 1 100000")
-    assert len(told) < 30_000
-    assert told.startswith("1\n2\n")
-    assert told.endswith("99999\n100000\nexit code: 0")
-    path = told.partition("the whole output is in ")[2].partition("]")[0]
+    output = await shell.says("seq 1 100000")
+    assert len(output) < 30_000
+    assert output.startswith("1\n2\n")
+    assert output.endswith("99999\n100000\nexit code: 0")
+    path = output.partition("the whole output is in ")[2].partition("]")[0]
     assert await shell.says(f"seq 1 100000 | cmp - {path} && echo same") == "same\nexit code: 0"
 
 

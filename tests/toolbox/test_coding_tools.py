@@ -1,4 +1,4 @@
-"""The six tools together."""
+"""`coding_tools`: the six tools together."""
 
 from pathlib import Path
 

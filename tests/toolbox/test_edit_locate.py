@@ -1,4 +1,4 @@
-"""Which place an edit means: exactly one, by exact text or through one slip, and never by likeness."""
+"""Locating the place of an edit: an exact match or one corrected typo, never similar text."""
 
 import textwrap
 from functools import partial
@@ -198,7 +198,7 @@ def test_byte_order_mark_is_never_doubled():
 
 
 @pytest.mark.parametrize(
-    ("old", "told"),
+    ("old", "message"),
     [
         ("        self.nmae = name\n", "column 15 is 'a' in the file, 'm' in old_string"),
         ("class Greeter:\n    ...\n    def greet(self) -> str:\n", "abbreviates other lines"),
@@ -207,10 +207,10 @@ def test_byte_order_mark_is_never_doubled():
         ("something quite different", "nor anything similar"),
     ],
 )
-def test_miss_names_closest_lines_and_difference(old: str, told: str):
+def test_miss_names_closest_lines_and_difference(old: str, message: str):
     with pytest.raises(ToolFailed) as miss:
         locate(FILE, old, "x")
-    assert told in miss.value.message
+    assert message in miss.value.message
 
 
 @given(st.integers(0, 10_000), st.sampled_from("abcxyz_ \t("), st.sampled_from(["drop", "replace", "insert"]))

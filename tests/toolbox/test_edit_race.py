@@ -1,4 +1,4 @@
-"""Two tools and an outside process change one file at once: whoever loses is told, and no line gets lost."""
+"""Two tools and an outside process change one file at once: the loser gets an error, and no line is lost."""
 
 import asyncio
 import multiprocessing
@@ -23,7 +23,7 @@ def _append(path: Path, log: Path, rounds: int) -> None:
 
 
 async def _edit_for_ever(executor: Executor, path: Path, name: str, rounds: int) -> tuple[list[str], int]:
-    """Insert a line per round after the first one; returns the lines the tool said it wrote, and its refusals."""
+    """Insert a line per round after the first one; returns the lines the tool wrote, and its refusals."""
     written: list[str] = []
     refusals = 0
     for number in range(rounds):

@@ -1,4 +1,4 @@
-"""The searching tools keep the contract every tool keeps."""
+"""Conformance of the search tools."""
 
 from pathlib import Path
 from typing import Any

@@ -288,9 +288,9 @@ async def test_same_host_redirect_is_followed(tool: WebFetch, site: Site):
 
 async def test_redirect_to_other_host_is_reported(tool: WebFetch, site: Site):
     elsewhere = site.url("/end", "localhost")
-    told = await text_of(tool, site.redirect("/start", elsewhere))
+    output = await text_of(tool, site.redirect("/start", elsewhere))
     assert (
-        told == f"{site.url('/start')} redirects to {elsewhere}, which is another site; fetch that URL if you need it"
+        output == f"{site.url('/start')} redirects to {elsewhere}, which is another site; fetch that URL if you need it"
     )
     assert site.seen == ["/start"]
 

@@ -1,4 +1,4 @@
-"""Pages as markdown."""
+"""Conversion of HTML to Markdown."""
 
 import pytest
 from hypothesis import given, strategies as st

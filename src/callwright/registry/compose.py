@@ -88,6 +88,7 @@ def renamed(source: Toolset, names: Mapping[str, str]) -> Toolset:
 
 def _rename(source: Toolset, new: Callable[[str], str]) -> Toolset:
     def build(catalogs: tuple[Catalog, ...]) -> Catalog:
+        # first the tools that keep their name, so that none of them is displaced
         tools: dict[str, Tool] = {name: tool for name, tool in catalogs[0].tools.items() if new(name) == name}
         for old, tool in catalogs[0].tools.items():
             name, aliases = _fit_length(new(old)), tuple(_fit_length(new(alias)) for alias in identify(tool)[1])

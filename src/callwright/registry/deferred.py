@@ -13,7 +13,7 @@ from callwright.registry.search.search_tool import ToolSearch
 from callwright.registry.visibility import DeferrableTool, RevealedTools, Unrevealed
 from callwright.tool.base import State, Tool
 
-_REMEMBERED_CATALOGS = 16
+_REMEMBERED_CATALOGS = 16  # sessions with the same reveals share one
 
 
 class Index(Protocol):
@@ -138,7 +138,7 @@ class Deferred:
         if over <= 0 and not hidden:
             return set()
         surplus: set[str] = set()
-        over += estimate_spec_tokens(self._search.spec)
+        over += estimate_spec_tokens(self._search.spec)  # hiding anything adds tool_search to the prompt
         for name in sorted(set(undecided) - self._always, key=lambda name: self._hide_order(source, name, costs[name])):
             if over <= 0:
                 break

@@ -11,7 +11,7 @@ from callwright.skills.skill import Kind, Scope, Skill, read_skill
 
 FOLDERS = (".callwright", ".agents", ".claude")
 _FILE = "SKILL.md"
-_MAX_FILES = 1_000
+_MAX_FILES = 1_000  # per folder: a start must not depend on how much was put there
 _MAX_COMMAND_DEPTH = 4
 _MAX_SLASHES = 6
 _MAX_NESTED = 100

@@ -151,7 +151,7 @@ def _expand_command(template: str, given: _Placeholders) -> CommandRequest:
             line += _quote(given.value(match), quote)
             placed, at = True, match.end()
             continue
-        step = 2 if template[at] == "\\" and quote != "'" else 1
+        step = 2 if template[at] == "\\" and quote != "'" else 1  # a backslash escapes, except in single quotes
         if template[at] in "'\"" and quote in ("", template[at]):
             quote = "" if quote else template[at]
         line += template[at : at + step]
@@ -223,7 +223,7 @@ async def prepare(
 async def render_skill(skill: Skill, arguments: str, context: ExpansionContext) -> str:
     """Render a skill for arguments, followed by the files referenced as `@path`; see `prepare`."""
     given = arguments + context.piped
-    if "\0" in given:
+    if "\0" in given:  # no process can be started with it
         raise ToolFailed("the arguments hold a NUL character; remove it")
     project, body = context.project or Path.cwd(), skill.body()
     values = _values(skill, project, context.session)

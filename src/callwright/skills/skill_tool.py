@@ -50,6 +50,7 @@ class SkillCalls:
 
     async def _call(self, name: str, arguments: dict[str, str]) -> Outcome:
         self._count += 1
+        # ids below the call's own, so that records show which skill made the call
         (outcome,) = await self._execute(ToolCall(f"{self._call_id}.{self._count}", name, {**arguments}))
         return outcome
 

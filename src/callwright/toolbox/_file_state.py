@@ -66,7 +66,7 @@ class SeenFiles:
     def __init__(self) -> None:
         self._known: dict[Path, KnownFile] = {}
         self._doubts: dict[Path, Sequence[object]] = {}
-        self._lock = Lock()
+        self._lock = Lock()  # tools of one session run in several threads
 
     def remember_read(self, path: Path, known: KnownFile) -> None:
         """Remember what a read showed, merged with earlier reads of the same content."""
@@ -94,7 +94,7 @@ class SeenFiles:
         if known is None:
             raise ToolFailed(f"{given} exists, but was not read in this session; read it first")
         if not known.still_holds(data, identity):
-            raise changed_error(given)
+            raise changed_error(given)  # by content, not by time: a restored file is not a change
         return known
 
     def consume_doubt(self, path: Path, edit: Sequence[object]) -> bool:
@@ -127,7 +127,7 @@ _guard = Lock()
 @contextmanager
 def lock_path(path: Path) -> Generator[None, None, None]:
     """Hold the lock of a path, shared by all sessions of this process, which share the disk too."""
-    with _guard:
+    with _guard:  # two callers must not create two locks for one path
         own = _locks.setdefault(path, _PathLock())
     with own.lock:
         yield

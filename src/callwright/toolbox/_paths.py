@@ -120,7 +120,7 @@ class TargetArguments(Arguments):
             Unsafe: The path resolved differently before: a link was changed after the policies had judged it.
         """
         resolved = check(self.path)
-        if self._resolved not in (None, resolved):
+        if self._resolved not in (None, resolved):  # policies have judged the first one
             raise Unsafe(f"{self.path!r} resolved to {self._resolved} when it was checked, but to {resolved} now")
         self._resolved = resolved
         return resolved
@@ -129,7 +129,7 @@ class TargetArguments(Arguments):
 def explain_missing(given: str, resolved: Path) -> ToolFailed:
     """Return the error for a missing file, with the most similar names."""
     folder = resolved.parent
-    while not folder.is_dir():
+    while not folder.is_dir():  # name the first missing folder, not the file below it
         resolved, folder = folder, folder.parent
     lost = resolved.name
     try:

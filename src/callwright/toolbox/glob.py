@@ -95,7 +95,7 @@ class Glob(TypedTool[GlobArguments]):
         root = self._files.find(str(root))
         if not root.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; give the folder it is in")
-        stop = threading.Event()
+        stop = threading.Event()  # set when the call is cancelled: a walk may take seconds
         walk = Walk(root, self._files.top(root), arguments.ignored, _suffix(pattern), stop)
         search = _Search(root, pattern, arguments.pattern, walk, self._files)
         return await run_in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)

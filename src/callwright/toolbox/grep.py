@@ -107,6 +107,7 @@ class Grep(TypedTool[GrepArguments]):
             raise ToolFailed(f"{arguments.path!r} is neither a file nor a folder; it cannot be searched")
         folder = target if target.is_dir() else target.parent
         top = self._files.top(folder)
+        # a path that is named explicitly is searched even if a rule ignores it, as ripgrep does
         reason = None if target == top or arguments.ignored else find_ignore_reason(target, top)
         query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
         found = self._filter(query, await search(query))
@@ -139,7 +140,7 @@ class Grep(TypedTool[GrepArguments]):
             query.name or not query.globs.wanted or (query.globs.exact and not query.type)
         ):
             return found
-        known: dict[str, bool] = {}
+        known: dict[str, bool] = {}  # content mode asks once per line
 
         def keep(name: str) -> bool:
             if name not in known:

@@ -91,6 +91,7 @@ def _rename(source: tuple[int, str], destination: tuple[int, str], *, overwrite:
         os.link(old_name, new_name, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
         os.unlink(old_name, dir_fd=old)
         return
+    # folders and links cannot be hard-linked; for them the race is accepted
     if _exists(new, new_name) and (not overwrite or not _is_file(new, new_name)):
         raise FileExistsError(new_name)
     os.rename(old_name, new_name, src_dir_fd=old, dst_dir_fd=new)

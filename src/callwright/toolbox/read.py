@@ -41,9 +41,9 @@ from callwright.toolbox._paths import TargetArguments, explain_error, explain_mi
 
 LINE_CHARS = 2000
 WINDOW_CHARS = 100_000
-_HASHED_BYTES = 1 << 20
+_HASHED_BYTES = 1 << 20  # of a shown part; a single line may be gigabytes long
 _BLOCK_BYTES = 1 << 16
-_BROKEN = re.compile("[\ud800-\udfff]")
+_BROKEN = re.compile("[\ud800-\udfff]")  # undecodable bytes are decoded as lone surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _decode(line: FileLine, encoding: Encoding) -> tuple[str, int]:
 SMALL_BYTES = 1 << 20
 """Up to this size a file is read, hashed and split whole, which is faster than an index."""
 _HEAD_BYTES = 1 << 16
-_SAMPLE_BYTES = 1 << 13
+_SAMPLE_BYTES = 1 << 13  # enough to detect the type and encoding of a large file
 _MAX_WHOLE_BYTES = 1 << 26
 _DEFAULT_LINES = 2000
 
@@ -257,7 +257,7 @@ async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext)
     if opened.identity.size <= SMALL_BYTES:  # switching to a thread takes longer than the read
         return _show_small(opened, arguments, context)
     encoding = _encoding(opened.head, arguments.path, whole=False)
-    if encoding.name.startswith(("utf-16", "utf-32")):
+    if encoding.name.startswith(("utf-16", "utf-32")):  # the line index looks for single bytes
         return await asyncio.to_thread(_show_small, opened, arguments, context)
     return await _show_large(opened, encoding, arguments, context)
 

@@ -69,6 +69,7 @@ def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
         if before and not arguments.overwrite:
             _refuse_unseen(path, arguments.path, before, seen)
         data = _encode(arguments.content, before)
+        # compared again when the file is replaced, because other programs do not take our lock
         expected = None if arguments.overwrite else digest(before.data) if before else ABSENT
         store_file(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
@@ -76,7 +77,7 @@ def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
 
 
 def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) -> None:
-    if not before.data:
+    if not before.data:  # nothing to lose
         return
     try:
         known = seen.check(path, given, before.data, before.identity)

@@ -173,7 +173,7 @@ class VectorCache:
         if not isinstance(data, bytes) or len(data) != 4 * self._width:
             return None
         numpy: Any = import_module("numpy")
-        row = numpy.frombuffer(data, "<f4")
+        row = numpy.frombuffer(data, "<f4")  # little-endian, so that a home folder may be shared by machines
         return row if abs(float(row @ row) - 1.0) < _UNIT_TOLERANCE else None  # false for NaN too
 
     def _with_file(self, work: Callable[[sqlite3.Connection], None]) -> None:

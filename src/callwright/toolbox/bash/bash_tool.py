@@ -209,7 +209,7 @@ class Bash(TypedTool[BashArguments]):
         confined = held.enter_context(self.sandbox.confine(argv, str(folder)))
         environment = command_environment(self._environment, looking=looking)
         if self.sandbox.kind != "none":
-            environment["TMPDIR"] = str(_temporary_folder())
+            environment["TMPDIR"] = str(_temporary_folder())  # /tmp is read-only in the sandbox
         return Command(confined, str(folder), {**environment, "PWD": str(folder)})
 
 
@@ -266,7 +266,7 @@ class BashCall(TypedInvocation[BashArguments]):
             command = self.bash.command(self.given.command, self.folder, held, looking=self._effect() is Effect.READ)
             seconds = self.given.timeout_seconds
             ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
-        progress.flush()
+        progress.flush()  # the rate limit may have held back the last lines
         return self._build_output(ended, self._move(session, ended))
 
     def _start(self, session: ShellSession) -> Output:
@@ -274,7 +274,7 @@ class BashCall(TypedInvocation[BashArguments]):
         with ExitStack() as held:
             command = self.bash.command(self.given.command, self.folder, held)
             running = Running(command, caps=self.bash.caps)
-            running.when_ended(held.pop_all().close)
+            running.when_ended(held.pop_all().close)  # the sandbox must outlive this call
         job = session.add(self.given.command, running)
         return Output(
             f'started job {job.id}; read it with bash_output(id="{job.id}"), stop it with bash_kill(id="{job.id}")',
@@ -332,7 +332,7 @@ class _Progress:
         self._reports = 0
 
     def __call__(self, text: str) -> None:
-        self._pending = (self._pending + text)[-_REPORT_CHARS:]
+        self._pending = (self._pending + text)[-_REPORT_CHARS:]  # an observer needs the latest output only
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._reports = second, 0

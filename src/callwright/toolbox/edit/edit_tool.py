@@ -109,7 +109,7 @@ def _edit(path: Path, arguments: EditArguments, seen: SeenFiles) -> str:
         known = seen.check(path, arguments.path, before.data, before.identity)
         if detect_encoding(before.data) is None:
             raise ToolFailed(f"{arguments.path} is a binary file; edit changes text only")
-        literal = seen.consume_doubt(path, changes)
+        literal = seen.consume_doubt(path, changes)  # the model insists: no corrections, no doubts
         try:
             applied = _apply_all(before.text, changes, literal=literal)
         except Doubtful:
@@ -174,7 +174,7 @@ def _apply_everywhere(so_far: _Result, old: str, new: str) -> _Result:
     if count <= 1:  # one match is the ordinary case, and none gets the same error as ever
         place: EditPlace = locate(plain, old, new, literal=True)
         return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, so_far.typos)
-    if len(plain) == len(text):
+    if len(plain) == len(text):  # no \r\n in it, so one replace is enough
         return _Result(text.replace(old, new), so_far.count + count, so_far.typos)
     start = len(plain)
     while (start := plain.rfind(old, 0, start)) >= 0:  # from the end, so that earlier offsets stay valid

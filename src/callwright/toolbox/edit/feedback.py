@@ -108,10 +108,11 @@ def _closest(file: Sequence[str], copied: Sequence[str]) -> int | None:
 
 def _most_similar(file: Sequence[str], wanted: str) -> int | None:
     matcher = SequenceMatcher(None, autojunk=False)
-    matcher.set_seq2(wanted[:_SHOWN_CHARS])
+    matcher.set_seq2(wanted[:_SHOWN_CHARS])  # difflib caches the analysis of the second sequence only
     best, best_ratio = None, 0.5
     for index, line in enumerate(file[:_MAX_COMPARED_LINES]):
         matcher.set_seq1(line.strip()[:_SHOWN_CHARS])
+        # the quick ratios are upper bounds and skip nearly every line
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()
             if ratio > best_ratio:

@@ -159,7 +159,7 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
             f"old_string occurs at {len(starts)} places ({places}); add surrounding lines until it is the only one, "
             "or pass replace_all=true"
         )
-    if starts and literal:
+    if starts and literal:  # before the checks below, which would doubt it again
         return EditPlace(starts[0], starts[0] + len(old), new)
     if starts:
         return place_exact_match(text, starts[0], starts[0] + len(old), new)
@@ -220,7 +220,7 @@ def _find_by_number(text: str, old: str, new: str, number: int) -> EditPlace:
 def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
     file, copied, wanted = lines_of(text), lines_of(old), lines_of(new)
     candidates = _find_alike(file, copied)
-    for typos in TYPOS:
+    for typos in TYPOS:  # a place with the right indentation beats one that needs a shift
         found = [seen for at in candidates if (seen := _explain(Region(file, at, copied), typos))]
         if len(found) > 1:
             raise ToolFailed(

@@ -149,6 +149,7 @@ def _build_output(target: Target, reply: HttpReply, max_chars: int) -> Output:
         raise Transient(f"{target.url} answered {reply.status} {reply.phrase}", retry_after=_retry_after(reply.headers))
     if reply.status == 200 and kind in _IMAGES and not reply.cut:
         return Output((Text(f"{target.url} ({kind})"), Image(reply.body, kind)))
+    # servers send text with all kinds of types; only a NUL byte is a sure sign of binary data
     if not _TEXTUAL.match(kind) and b"\0" in reply.body[:1024]:
         raise ToolFailed(
             f"{target.url} is {kind} ({len(reply.body)} bytes), which is not text; download it with bash instead"
@@ -189,7 +190,7 @@ def _decode(body: bytes, declared: str, *, is_html: bool) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
-        return body.decode("cp1252", "replace")
+        return body.decode("cp1252", "replace")  # what browsers assume for undeclared text
 
 
 def _retry_after(headers: Message) -> float | None:

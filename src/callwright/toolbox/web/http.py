@@ -21,7 +21,7 @@ _HEADERS = {
     "User-Agent": "callwright (web_fetch)",
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1",
     "Accept-Encoding": "gzip, deflate",
-    "Connection": "close",
+    "Connection": "close",  # one request per connection: nothing to pool, nothing to leak
 }
 
 
@@ -108,7 +108,7 @@ class HttpExchange:
                 connected.settimeout(min(_CONNECT_SECONDS, self._remaining()))
                 connected.connect(place)
                 return self._hold(self._secure(connected, target))
-            except ssl.SSLError:
+            except ssl.SSLError:  # another address of the host would fail the same way
                 connected.close()
                 raise
             except OSError as error:
@@ -140,6 +140,7 @@ class HttpExchange:
         unpack = _unpacker(response.headers.get("Content-Encoding", ""))
         body = bytearray()
         received = 0
+        # both sides are limited: a body may be huge packed, or huge unpacked
         while received <= self._limits.bytes and len(body) <= self._limits.bytes:
             if self._socket is not None:
                 self._socket.settimeout(self._remaining())

@@ -16,6 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 # URL parsers disagree about these characters, so one host could be checked and another one reached
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# these prefixes embed an IPv4 address, which may be a private one
 _TUNNELS = tuple(
     ipaddress.ip_network(network) for network in ("::ffff:0:0/96", "::/96", "2002::/16", "2001::/32", "64:ff9b:1::/48")
 )
@@ -94,7 +95,7 @@ def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
 def is_public(address: Address) -> bool:
     """Tell whether an address is on the public internet: not private, not special, not a tunnel to such an address."""
     if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:
+        if address in _NAT64:  # translated to the IPv4 address in its last 32 bits
             return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
         if address.is_site_local or any(address in network for network in _TUNNELS):
             return False
