@@ -1,1 +1,1 @@
-"""Frozen values every other floor speaks in; nothing here imports more than the standard library."""
+"""Frozen values that every other package uses; imports only the standard library."""

@@ -1,4 +1,4 @@
-"""Admit, then perform: every call to its outcome."""
+"""The executor: admits calls, performs them, and returns one outcome per call."""
 
 from callwright.executor.executor import Executor
 from callwright.executor.turn import Turn, TurnCancelled, TurnLimits
