@@ -179,7 +179,7 @@ def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(root / "s"))
         for path in (root / "pipe", root / "s", Path("/dev/zero")):
-            with pytest.raises(ToolFailed, match="not a file"):
+            with pytest.raises(ToolFailed, match="not a regular file"):
                 open_regular(path)
     with pytest.raises(IsADirectoryError):
         open_regular(root)

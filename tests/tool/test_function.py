@@ -400,7 +400,7 @@ def test_what_cannot_be_represented_is_refused_at_definition(source: str, said: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"descripton": "x"}, "has no option 'descripton'; it knows .*description.*effect"),
+        ({"descripton": "x"}, "has no option 'descripton'; the options are .*description.*effect"),
         ({"aliases": "cat"}, r"aliases must be several names, as in aliases=\['cat'\]"),
         ({"aliases": ["not a name"]}, "'not a name' is not valid"),
         ({"name": "a b"}, "'a b' is not valid"),

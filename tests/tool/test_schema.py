@@ -586,7 +586,7 @@ def test_a_typed_tool_says_what_it_lacks() -> None:
     class Listed(TypedTool[list[int]]):
         spec = describe("x", "A list.")
 
-    with pytest.raises(UsageError, match="NoSpec says nothing about itself"):
+    with pytest.raises(UsageError, match="NoSpec has no spec"):
         NoSpec().bind({})
     with pytest.raises(UsageError, match="NoArguments does not name its arguments"):
         NoArguments().bind({})

@@ -1,18 +1,14 @@
-"""Drafts: files that are complete before they have a name, and a private folder in which they may have one briefly.
-
-What it takes to replace a file under the eyes of rivals: swapping two names at once, making writers wait.
-
-Replacing a file's content in one step: a reader, a crash or a rival sees the old or the new, never a mixture.
+"""Replaces a file's content atomically: a reader, a crash or another writer sees the old or the new, never a mixture.
 
     draft      a file without a name in the target's folder; written, given mode and owner, flushed
-    new file   the draft gets the name, which fails if somebody else took it
-    old file   the draft gets a passing name and is exchanged with the target while writers are made to wait; what
-               came out must be what was checked, else both are exchanged back: no update by others is lost
+    new file   the draft gets the name, which fails if another process took it
+    old file   the draft gets a temporary name and is exchanged with the target while a lease makes writers wait; the
+               file that comes out must be the one that was checked, else both are exchanged back: no update is lost
     fallback   where the system offers none of this, a named draft is renamed; where even that is refused, the file
-               is rewritten in place
+               is overwritten in place
 
-The passing name lies in a private folder of the user if that is on the same file system, so that not even a kill in
-that moment leaves something in the tree people look at.
+The temporary name lies in a private folder of the user if that is on the same file system, so that even a kill in
+that moment leaves nothing in the user's tree.
 """
 
 import ctypes
@@ -34,7 +30,7 @@ from callwright.system.files import digest, read_all
 from callwright.system.paths import open_beneath, open_folder, parent_folder
 
 NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EISDIR})
-"""What systems answer that do not know the call."""
+"""The errors of systems that do not support the call."""
 
 _SUFFIX = ".callwright-draft"
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -43,7 +39,7 @@ _numbers = itertools.count()
 
 
 def open_nameless(folder: int) -> int | None:
-    """Create a file in a folder without giving it a name: it vanishes with its last descriptor. None if not offered."""
+    """Create a nameless file in a folder, which is deleted with its last descriptor; None if not supported."""
     if not _NAMELESS:
         return None
     try:
@@ -60,7 +56,7 @@ def give_name(draft: int, folder: int, name: str) -> None:
 
 
 def temporary_name() -> str:
-    """A name nobody else uses, which tells whose it is."""
+    """Return a unique name that contains our process id."""
     return f"{os.getpid()}-{next(_numbers)}{_SUFFIX}"
 
 
@@ -95,7 +91,7 @@ def _copy_attributes(source: int, draft: int) -> None:
 
 @contextmanager
 def open_private_folder(device: int) -> Generator[int | None, None, None]:
-    """Lend the user's own folder for drafts, cleared of what killed processes left, if it is on the same device."""
+    """Open the user's own folder for drafts, without left-overs of killed processes, if it is on the same device."""
     folder = None
     with suppress(OSError, ToolError, RuntimeError):
         folder = _open_private()
@@ -121,7 +117,7 @@ def remove_left_over(folder: int, name: str) -> None:
     """Remove a draft whose process is gone; other names are left alone."""
     owner = name.removeprefix(".").partition("-")[0]
     if name.endswith(_SUFFIX) and owner.isdigit() and not _is_running(int(owner)):
-        with suppress(FileNotFoundError):  # somebody else sweeps too
+        with suppress(FileNotFoundError):  # another process removes left-overs too
             os.unlink(name, dir_fd=folder)
 
 
@@ -136,13 +132,13 @@ def _is_running(process: int) -> bool:
 
 
 Hold: TypeAlias = Literal["held", "busy", "unavailable"]
-"""Writers wait; somebody has the file open for writing already; the system does not offer it."""
+"""Writers wait; the file is already open for writing; the system does not support leases here."""
 
 _RENAME_EXCHANGE = 2
 
 
 def exchange_names(folder: int, name: str, other_folder: int, other_name: str) -> None:
-    """Swap what two names stand for, in one step; raises `OSError` (ENOSYS, EINVAL, EXDEV) where it cannot."""
+    """Exchange two names atomically; raises `OSError` (ENOSYS, EINVAL, EXDEV) where that is impossible."""
     call = _renameat2()
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -160,12 +156,14 @@ def _renameat2() -> Any:
 
 
 def hold_writers(descriptor: int) -> Hold:
-    """Make whoever opens the file for writing wait until the descriptor is closed.
+    """Make processes that open the file for writing wait until the descriptor is closed.
 
-    The kernel offers that as a lease, to the file's owner and on most file systems.
+    The kernel grants such a lease to the file's owner on most file systems.
     """
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # who waits is announced; the usual signal would kill us
+        fcntl.fcntl(
+            descriptor, fcntl.F_SETSIG, signal.SIGURG
+        )  # the kernel announces a waiting writer; the default signal would kill us
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
         return "busy"
@@ -175,24 +173,31 @@ def hold_writers(descriptor: int) -> Hold:
 
 
 def no_writer_waits(descriptor: int) -> bool:
-    """Whether no writer came while the file was held, so that nobody is about to write to what was replaced."""
+    """Whether no writer came during the lease, so that none is about to write to the replaced file."""
     return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
 
 ABSENT = "absent"
-"""Expected where a file must not exist yet."""
+"""The value of `expected` for a file that must not exist yet."""
 
 _IN_PLACE = frozenset({errno.EXDEV, errno.EPERM, errno.EACCES, errno.EBUSY})
 
 
 class Changed(Exception):
-    """The file is not what was expected, or somebody is writing to it; nothing was written."""
+    """The file has changed or another process is writing to it; nothing was written."""
 
 
 def replace_file(path: Path, data: bytes, *, expected: str | None = None) -> None:
-    """Make `data` the content of a resolved path, folders included.
+    """Make `data` the content of a resolved path, creating missing folders.
 
-    Raises `Changed` unless the content was `expected`: a digest, `ABSENT`, or None for whatever is there.
+    Args:
+        path: A resolved path.
+        data: The new content.
+        expected: The digest the old content must have, `ABSENT`, or None for any content.
+
+    Raises:
+        Changed: The old content is not the expected one.
+        ToolFailed: The path is not a regular file, or it is read-only.
     """
     with parent_folder(path, create=True) as folder:
         target = _Target(folder, path.name, expected)
@@ -220,7 +225,7 @@ class _Target:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(self.name)
         if not stat.S_ISREG(mode):
-            raise ToolFailed(f"{self.name} is not a regular file; it cannot be written here")
+            raise ToolFailed(f"{self.name} is not a regular file; it cannot be written")
         if not os.access(self.name, os.W_OK, dir_fd=self.folder, effective_ids=os.access in os.supports_effective_ids):
             raise ToolFailed(f"{self.name} is read-only; make it writable first if it is meant to change")
         return True
@@ -247,7 +252,7 @@ def _replace(target: _Target, data: bytes, *, exists: bool) -> None:
             _exchange_old(target, draft, digest(data))
         else:
             give_name(draft, target.folder, target.name)
-    except (FileExistsError, FileNotFoundError):  # made, or removed, by somebody else meanwhile
+    except (FileExistsError, FileNotFoundError):  # created or removed by another process meanwhile
         raise Changed from None
     finally:
         os.close(draft)
@@ -304,7 +309,7 @@ def _was_replaced(folder: int, name: str, held: int) -> bool:
 
 def _swap_back(target: _Target, folder: int, name: str, ours: str) -> None:
     target.swap(folder, name)
-    if _read_digest(folder, name) != ours:  # somebody built on ours meanwhile: theirs is the newest
+    if _read_digest(folder, name) != ours:  # another process has edited our version meanwhile: keep theirs, the newest
         target.swap(folder, name)
 
 

@@ -1,11 +1,4 @@
-"""Reading regular files, and only those, without hanging; what their content is known by.
-
-Line breaks: text is worked on with `\n` and gets the file's own breaks back, line by line.
-
-Bytes to text and back without losing a byte: byte order marks, UTF-8, UTF-16, UTF-32 and Latin-1.
-
-Finding lines in files of any size: a newline scan in constant memory, and marks that make the next one short.
-"""
+"""Reads regular files: encodings that lose no byte, line breaks that are kept, line search in constant memory."""
 
 import codecs
 import os
@@ -28,7 +21,7 @@ def unify_line_breaks(text: str) -> str:
 
 
 def most_common_break(text: str) -> str:
-    """The line break most lines of a text end with; empty if it has none."""
+    """Return the line break that most lines of a text end with; empty if it has none."""
     windows, all_breaks = text.count("\r\n"), text.count("\n")
     if not all_breaks:
         return ""
@@ -41,7 +34,7 @@ def with_break(text: str, line_break: str) -> str:
 
 
 def replace_range(text: str, start: int, end: int, new: str) -> str:
-    """Replace a stretch of `text`; offsets count in its unified form, and lines that stay keep their own breaks."""
+    """Replace a range of `text`; offsets refer to its unified form, and unchanged lines keep their own breaks."""
     plain = unify_line_breaks(text)
     replaced = plain[:start] + new + plain[end:]
     if len(plain) == len(text):
@@ -56,7 +49,7 @@ def replace_range(text: str, start: int, end: int, new: str) -> str:
 
 
 def _choose_breaks(new: str, old: str, own: list[str], following: str) -> list[str]:
-    """Breaks for the new lines: a line that was there keeps its own, the others take what is usual around them."""
+    """Choose breaks for the new lines: an unchanged line keeps its own, the others take the most common one nearby."""
     usual = max(own, key=own.count) if own else following
     breaks = [usual] * new.count("\n")
     matcher = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
@@ -83,23 +76,23 @@ _UTF8_TAIL = 3
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file's bytes stand for text."""
+    """The encoding of a file and its byte order mark."""
 
     name: str = "utf-8"
     mark: bytes = b""
     """The byte order mark it starts with."""
 
     def decode(self, data: bytes) -> str:
-        """Read bytes after the mark; what is not UTF-8 is kept as lone surrogates, so that it can be written back."""
+        """Decode the bytes after the mark; invalid UTF-8 becomes lone surrogates, so that it can be written back."""
         return data.decode(self.name, "surrogateescape" if self.name == "utf-8" else "surrogatepass")
 
     def encode(self, text: str) -> bytes:
-        """Write text the way it was read, without the mark; raises `UnicodeEncodeError` where it has no such letter."""
+        """Encode text without the mark; raises `UnicodeEncodeError` for characters that the encoding lacks."""
         return text.encode(self.name, "surrogateescape" if self.name == "utf-8" else "surrogatepass")
 
 
 def detect_encoding(head: bytes, *, whole: bool = True) -> Encoding | None:
-    """Tell the encoding from a file's first bytes, which may end inside a character unless `whole`; None is binary."""
+    """Detect the encoding from the first bytes, which may end inside a character unless `whole`; None means binary."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return Encoding(name, mark)
@@ -121,14 +114,14 @@ def _is_utf8(head: bytes, *, whole: bool) -> bool:
 
 
 def _mostly_utf8(head: bytes) -> bool:
-    """Whether more of the letters beyond ASCII are UTF-8 than not: a few broken bytes do not make it Latin-1."""
+    """Whether most non-ASCII characters are valid UTF-8: a few broken bytes do not make a file Latin-1."""
     text = head.decode("utf-8", "surrogateescape")
     broken = sum("\udc80" <= letter <= "\udcff" for letter in text)
     return sum(letter > "\x7f" for letter in text) > 2 * broken
 
 
 def _detect_utf16(head: bytes) -> Encoding | None:
-    """UTF-16 without a mark: text with a zero in every other byte and none in between."""
+    """Detect UTF-16 without a mark: a zero in most odd or even bytes and none in the others."""
     even, odd = head[0::2], head[1::2]
     for zeros, letters, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
         if b"\0" not in letters and zeros.count(0) > len(zeros) * 0.7 and not _CONTROL_SET.intersection(letters):
@@ -150,7 +143,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which file it was and in which state, as far as the system tells without reading it."""
+    """Which file it is and in which state, from `stat` alone."""
 
     device: int
     inode: int
@@ -160,17 +153,21 @@ class Identity:
 
     @classmethod
     def of(cls, found: os.stat_result) -> "Identity":
-        """Take it from what `stat` says."""
+        """Create it from a `stat` result."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def digest(data: bytes) -> str:
-    """Name a content: equal content, equal name."""
+    """Return the SHA-256 digest of a content."""
     return sha256(data).hexdigest()
 
 
 def open_regular(path: Path) -> int:
-    """Open a resolved path for reading if it is a regular file; pipes and devices are refused, not waited for."""
+    """Open a resolved path for reading.
+
+    Raises:
+        ToolFailed: It is a pipe, a socket or a device, which could block.
+    """
     with parent_folder(path) as folder:
         name = path.name or "."
         _refuse_irregular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may act on it
@@ -188,11 +185,11 @@ def _refuse_irregular(path: Path, found: os.stat_result) -> None:
         raise IsADirectoryError(str(path))
     for matches, kind in _KINDS:
         if matches(found.st_mode):
-            raise ToolFailed(f"{path} is {kind}, not a file; it cannot be read or written here")
+            raise ToolFailed(f"{path} is {kind}, not a regular file; it cannot be read or written")
 
 
 def folder_names(path: Path) -> list[str]:
-    """Name what is in a resolved folder, sub-folders with a slash, in order."""
+    """Return the sorted names in a resolved folder, sub-folders with a slash."""
     descriptor = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(descriptor) as entries:
@@ -202,14 +199,14 @@ def folder_names(path: Path) -> list[str]:
 
 
 def read_all(descriptor: int, most_bytes: int | None = None) -> bytes:
-    """Read an open file from its start to its end, or to `most_bytes`; the size it claims is not trusted."""
+    """Read an open file to its end, or to `most_bytes`; the size from `stat` is not trusted."""
     chunks: list[bytes] = []
     offset = 0
     while most_bytes is None or offset < most_bytes:
         wanted = _CHUNK if most_bytes is None else min(_CHUNK, most_bytes - offset)
         try:
             chunk = os.pread(descriptor, wanted, offset)
-        except BlockingIOError:  # a kernel log has nothing to say right now
+        except BlockingIOError:  # such as a kernel log without new entries
             break
         if not chunk:
             break
@@ -225,21 +222,21 @@ _KEPT_FILES = 16
 
 @dataclass(slots=True)
 class _Marks:
-    """How many line breaks lie before every multiple of a chunk, as far as the file was scanned."""
+    """The number of line breaks before every multiple of the chunk size, as far as the file was scanned."""
 
     breaks_before: list[int] = field(default_factory=lambda: [0])
     total: int | None = None
-    """All line breaks of the file, once its end was reached."""
+    """The number of line breaks in the file, once its end was reached."""
 
 
 class LineIndex:
-    """Where lines begin in large files, kept by file identity: a changed file is scanned anew."""
+    """Offsets of lines in large files, cached by file identity: a changed file is scanned again."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Identity, _Marks] = OrderedDict()
 
     def reach(self, descriptor: int, identity: Identity, line: int) -> bool:
-        """Scan on towards a line, for some milliseconds at most; True once the line or the end was reached."""
+        """Continue scanning towards a line, for some milliseconds; return True once the line or the end was reached."""
         marks = self._marks(identity)
         breaks, offset = marks.breaks_before[-1], (len(marks.breaks_before) - 1) * _SCAN_CHUNK
         stop = offset + _SLICE
@@ -254,7 +251,7 @@ class LineIndex:
         return breaks >= line - 1 or marks.total is not None
 
     def find(self, descriptor: int, identity: Identity, line: int) -> int | None:
-        """Return the offset at which a line that was reached begins, counted from 1; None if there is no such line."""
+        """Return the offset of a line (counted from 1) that was reached; None if there is no such line."""
         marks, wanted = self._marks(identity), line - 1
         if not wanted:
             return 0
@@ -266,7 +263,7 @@ class LineIndex:
         return known * _SCAN_CHUNK + len(chunk) - len(rest[-1])
 
     def breaks(self, identity: Identity) -> int:
-        """How many line breaks a file has whose end was reached."""
+        """Return the number of line breaks of a file whose end was reached."""
         return self._marks(identity).total or 0
 
     def _marks(self, identity: Identity) -> _Marks:
@@ -279,15 +276,15 @@ class LineIndex:
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """One line without its break, as far as it was asked for."""
+    """One line without its break, possibly cut."""
 
     head: bytes
     size: int
-    """Its length in bytes; more than `head` has if it was cut."""
+    """The length of the whole line in bytes."""
 
 
 def lines_from(descriptor: int, offset: int, most_bytes: int) -> Iterator[FileLine]:
-    """Read lines from an offset on, keeping at most so many bytes of each, however long they are."""
+    """Read lines from an offset, keeping at most `most_bytes` of each."""
     head, size = b"", 0
     while chunk := os.pread(descriptor, _SCAN_CHUNK, offset):
         offset += len(chunk)

@@ -1,4 +1,4 @@
-"""Where a path leads, whether that is inside the workspace, and opening it without being led elsewhere."""
+"""Resolves paths, checks that they are inside the workspace, and opens them without following links."""
 
 import errno
 import os
@@ -26,13 +26,23 @@ _MAYBE_A_LINK = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 @dataclass(frozen=True, slots=True, init=False)
 class Workspace:
-    """The folders an agent works in, and what becomes of paths outside of them."""
+    """The folders an agent works in, and how paths outside of them are treated.
+
+    Args:
+        root: The folder that relative paths start from.
+        more: Further folders.
+        reads: `inside` or `anywhere`: where reading is allowed.
+        outside: `refuse` or `ask`: what happens to paths outside.
+
+    Raises:
+        UsageError: A root is empty or is a file.
+    """
 
     roots: tuple[Path, ...]
     reads: Reads
-    """`inside`: reading outside is treated like writing outside; `anywhere`: only writes are fenced."""
+    """`inside`: reading outside is treated like writing outside; `anywhere`: only writes are restricted."""
     outside: Outside
-    """`refuse`: the tools themselves raise `Unsafe`; `ask`: the policy's fence asks a person first."""
+    """`refuse`: the tools themselves raise `Unsafe`; `ask`: a policy asks a person first."""
 
     def __init__(
         self,
@@ -47,7 +57,7 @@ class Workspace:
 
     @classmethod
     def of(cls, value: "Workspace | str | PathLike[str]") -> "Workspace":
-        """Take a workspace as it is and a folder as a workspace of one root."""
+        """Return a workspace unchanged, and a folder as a workspace with one root."""
         return value if isinstance(value, Workspace) else cls(value)
 
     @property
@@ -56,28 +66,36 @@ class Workspace:
         return self.roots[0]
 
     def resolve(self, path: str, *, base: Path | None = None) -> Path:
-        """Say where a path really leads, links followed, also when its end does not exist yet.
+        """Return the real path, with links followed; its end need not exist yet.
 
         `~` and `~/…` mean the home folder, as they would in a shell; nothing else is expanded or decoded.
         """
         _check_characters(path)
         if path == "~" or path.startswith("~/"):
             path = os.path.expanduser(path)  # noqa: PTH111 - pathlib would drop a trailing slash and a dot
-        return Path(os.path.realpath(os.path.join(base or self.root, path)))  # noqa: PTH118 - realpath wants the raw text
+        return Path(os.path.realpath(os.path.join(base or self.root, path)))  # noqa: PTH118 - realpath needs the raw text
 
     def contains(self, path: str | PathLike[str]) -> bool:
-        """Whether a path leads to a root or below one, compared by components after links are followed."""
+        """Whether a path is a root or below one, compared by components after links are followed."""
         return self._holds(self.resolve(os.fspath(path)))
 
     def check_read(self, path: str) -> Path:
-        """Resolve a path that is about to be read; outside it is `Unsafe` unless reads or questions allow it."""
+        """Resolve a path that is about to be read.
+
+        Raises:
+            Unsafe: It is outside, and neither `reads` nor `outside` permits that.
+        """
         resolved = self.resolve(path)
         if self.reads == "inside" and self.outside == "refuse":
             self._refuse_outside(path, resolved, "read")
         return resolved
 
     def check_write(self, path: str) -> Path:
-        """Resolve a path that is about to be changed; outside it is `Unsafe` unless the policy asks about it."""
+        """Resolve a path that is about to be changed.
+
+        Raises:
+            Unsafe: It is outside, and `outside` is `refuse`.
+        """
         resolved = self.resolve(path)
         if self.outside == "refuse":
             self._refuse_outside(path, resolved, "write")
@@ -97,7 +115,7 @@ class Workspace:
 def _real_root(root: str | PathLike[str]) -> Path:
     name = os.fspath(root)
     if not name or "\0" in name:  # an unset variable must not become the current folder
-        raise UsageError(f"{name!r} is not a folder a workspace can have as its root")
+        raise UsageError(f"expected a folder as the root of a workspace, got {name!r}")
     real = Path(os.path.realpath(name))
     if real.is_file():  # a folder may still be made, a file never becomes one
         raise UsageError(f"{name!r} is a file; give the folder to work in, such as {str(real.parent)!r}")
@@ -128,7 +146,7 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
 
 @contextmanager
 def parent_folder(path: Path, *, create: bool = False) -> Generator[int, None, None]:
-    """Lend a descriptor of the folder a resolved path lies in; rename, link and unlink go through it."""
+    """Open the parent folder of a resolved path; rename, link and unlink use its descriptor."""
     folder = open_folder(path.parent, create=create)
     try:
         yield folder
@@ -137,7 +155,7 @@ def parent_folder(path: Path, *, create: bool = False) -> Generator[int, None, N
 
 
 def open_folder(path: Path, *, create: bool = False) -> int:
-    """Open a resolved folder for use as `dir_fd`, following no link, making missing folders where told to."""
+    """Open a resolved folder for use as `dir_fd`, following no link; `create` makes missing folders."""
     folder = os.open("/", _FOLDER | os.O_CLOEXEC)
     for name in path.parts[1:]:
         above = folder
@@ -166,7 +184,7 @@ def _open_subfolder(folder: int, name: str, *, create: bool) -> int:
     except FileNotFoundError:
         if not create:
             raise
-    with suppress(FileExistsError):  # somebody else may make it first; what it is, the open says
+    with suppress(FileExistsError):  # another process may create it first; opening it checks what it is
         os.mkdir(name, dir_fd=folder)
     return open_beneath(folder, name, _FOLDER)
 

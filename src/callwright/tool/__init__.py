@@ -1,1 +1,1 @@
-"""What a tool is, and the three ways to write one."""
+"""The tool contract and the three ways to write a tool: `@tool`, `TypedTool`, `SchemaTool`."""

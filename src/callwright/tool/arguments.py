@@ -1,10 +1,8 @@
-"""What the model is told when its arguments do not fit: each field, what was expected, what came.
+"""Parses the arguments a model wrote into validated values, and explains to the model what does not fit.
 
-Arguments as the model wrote them to values.
-
-Valid means strictly valid JSON of the right types. Three slips that can mean only one thing are mended: JSON text
-inside a string where no string is wanted ("5" for an integer, an object written as text, the whole object written as
-text), a whole number written as 5.0, and an alias of an argument (which is part of the schema). Nothing else is.
+Valid means strictly valid JSON of the right types. Three unambiguous mistakes are repaired: JSON text inside a string
+where no string is expected ("5" for an integer, an object written as text, the whole object written as text), a whole
+number written as 5.0, and an alias of an argument (which is part of the schema). Nothing else is.
 """
 
 import re
@@ -21,9 +19,9 @@ from callwright.tool.compile import INTEGER_RANGE
 
 Path: TypeAlias = tuple[str | int, ...]
 MISSING_FIELD = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
-"""Kinds of problem that mean a field that is not there."""
+"""Pydantic's error types for a missing field."""
 UNKNOWN_FIELD = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
-"""Kinds of problem that mean a field nobody asked for: pydantic's words for models and for dataclasses."""
+"""Pydantic's error types for an unknown field: of models and of dataclasses."""
 _SHOWN_CHARS = 80
 _SHOWN_STEP_CHARS = 40
 _SHOWN_PROBLEMS = 8
@@ -42,14 +40,14 @@ _ARTICLE = re.compile(r"\ba (?=(?:array|integer|object)\b)")
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """One fault: where it is in what the model wrote, and what the validator says about it."""
+    """One problem: its path in what the model wrote, and the validator's details."""
 
     path: Path
     details: Mapping[str, Any]
 
 
 def trace(whole: Any, location: Sequence[str | int], kind: str) -> Path:
-    """The steps of a location that exist in the data; validators add the names of union members, which do not."""
+    """Return the steps of a location that exist in the data; validators add names of union members, which do not."""
     path: list[str | int] = []
     here = whole
     for step in location:
@@ -71,25 +69,25 @@ def _step_into(holder: Any, step: str | int) -> tuple[Any] | None:
 
 
 def describe_problems(problems: Sequence[ArgumentProblem], fields: Sequence[str]) -> str:
-    """One clause per fault; what several members of a union wanted of one value is one clause."""
+    """Describe problems to the model, one clause each; the members of a union share one clause per value."""
     clauses: dict[str, list[str]] = {}
     for problem in problems:
         message = str(problem.details["msg"])
         if message.startswith(_EXPECTED):
-            clauses.setdefault(f"{join_path(problem.path)}: expected ", []).append(_wish(problem.details))
+            clauses.setdefault(f"{join_path(problem.path)}: expected ", []).append(_expected_type(problem.details))
         else:
             clauses.setdefault(_clause(problem, message, fields), [])
     values = {f"{join_path(problem.path)}: expected ": problem.details.get("input") for problem in problems}
     written = [
-        f"{start}{' or '.join(dict.fromkeys(wishes))}, got {show_value(values[start])}" if wishes else start
-        for start, wishes in list(clauses.items())[:_SHOWN_PROBLEMS]
+        f"{start}{' or '.join(dict.fromkeys(expected))}, got {show_value(values[start])}" if expected else start
+        for start, expected in list(clauses.items())[:_SHOWN_PROBLEMS]
     ]
     if len(clauses) > _SHOWN_PROBLEMS:
         written.append(f"and {len(clauses) - _SHOWN_PROBLEMS} more")
     return "; ".join(written)
 
 
-def _wish(details: Mapping[str, Any]) -> str:
+def _expected_type(details: Mapping[str, Any]) -> str:
     if details["type"] == "string_unicode":
         return "valid Unicode without lone surrogates"
     bounds = set(details.get("ctx", {}).values()) if "than_equal" in details["type"] else set[Any]()
@@ -122,13 +120,13 @@ def _suggestion(path: Path, fields: Sequence[str]) -> str:
 
 
 def join_path(path: Sequence[str | int]) -> str:
-    """A place in the arguments as one word: `filter.tags.0`."""
+    """Write a path in the arguments as one word: `filter.tags.0`."""
     steps = [str(step) for step in path]
     return clip_value(".".join(_cut(step, _SHOWN_STEP_CHARS) for step in steps)) or "arguments"
 
 
 def show_value(value: Any) -> str:
-    """Name a value and its JSON type, shortened."""
+    """Return a value, shortened, with its JSON type."""
     if value is None:
         return "null"
     kind = cast("type[object]", type(value))
@@ -140,13 +138,13 @@ def show_value(value: Any) -> str:
 
 
 def clip_value(text: str) -> str:
-    """Shorten what came so that a huge argument does not become a huge error."""
+    """Shorten a value so that a huge argument does not become a huge error."""
     return _cut(text, _SHOWN_CHARS)
 
 
 def _cut(text: str, chars: int) -> str:
     short = text if len(text) <= chars else f"{text[: chars - 1]}…"
-    return short.encode("utf-8", "replace").decode()  # what is not Unicode must not break whoever sends the error on
+    return short.encode("utf-8", "replace").decode()  # invalid Unicode must not break the code that sends the error on
 
 
 Parsed = TypeVar("Parsed")
@@ -178,11 +176,15 @@ class ArgumentParser(Generic[Parsed]):
 
     @property
     def strictly(self) -> Callable[..., Parsed] | None:
-        """The bare validator, where strict validation is all there is to do; what it refuses, `parse` sees again."""
+        """The bare validator, if strict validation is enough; callers pass what it refuses to `parse`."""
         return self._validate if self._tight and not self._options else None
 
     def parse(self, arguments: JsonObject | str | bytes) -> Parsed:
-        """Validate; raise `InvalidArguments` naming each field, what was expected and what came."""
+        """Validate arguments, repairing unambiguous mistakes.
+
+        Raises:
+            InvalidArguments: The message names each field, what was expected and what was received.
+        """
         text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
         try:
             if self._tight:
@@ -214,13 +216,13 @@ class ArgumentParser(Generic[Parsed]):
             try:
                 return self._parse_strictly(to_json(whole))
             except (ValidationError, InvalidArguments):
-                pass  # the slip was not the only fault: report what the model really wrote
+                pass  # there were other problems too: report what the model really wrote
         raise InvalidArguments(detail)
 
     def _problems(self, whole: Any, error: ValidationError) -> list[ArgumentProblem]:
         if error.error_count() <= _MANY_PROBLEMS:
             return _locate_problems(whole, error)
-        try:  # a list of a million wrong items would become a gigabyte of complaints
+        try:  # a list of a million wrong items would become a gigabyte of error text
             self._validate(to_json(_shorten(whole)), strict=True, **self._options)
         except ValidationError as fewer:
             if fewer.error_count() <= _MANY_PROBLEMS:
@@ -229,7 +231,7 @@ class ArgumentParser(Generic[Parsed]):
 
 
 def as_text(arguments: JsonObject) -> bytes:
-    """Write an arguments object as JSON text, so that objects and text are judged alike."""
+    """Write an arguments object as JSON text, so that objects and text are validated by the same code."""
     try:
         return to_json(arguments, inf_nan_mode="constants", fallback=_plain)
     except (ValueError, RecursionError) as error:
@@ -239,7 +241,7 @@ def as_text(arguments: JsonObject) -> bytes:
 
 
 def from_text(text: str | bytes) -> Any:
-    """Read JSON text under the same rules: no NaN, no endless nesting, no lone surrogates."""
+    """Read JSON text under the same rules: no NaN, no deep nesting, no lone surrogates."""
     refuse_odd_numbers(text)
     try:
         return from_json(text, allow_inf_nan=False)
@@ -250,7 +252,7 @@ def from_text(text: str | bytes) -> Any:
 
 
 def refuse_odd_numbers(text: str | bytes) -> None:
-    """Refuse NaN, infinities and integers beyond 64 bits wherever they stand."""
+    """Refuse NaN, infinities and integers beyond 64 bits at any depth."""
     if not _may_hold_odd_numbers(text):
         return
     for path, number in _numbers(_read(text), ()):
@@ -284,7 +286,7 @@ def _plain(value: object) -> object:
 
 
 def _read(text: str | bytes) -> Any:
-    """The text as plain JSON; None where it is none, which the validator has said in better words."""
+    """Return the text as plain JSON; None if it is not JSON, which the validator has reported already."""
     try:
         return from_json(text)
     except (ValueError, TypeError):
@@ -303,7 +305,7 @@ def _shorten(value: Any) -> Any:
 
 
 def _mend(whole: Any, problems: Sequence[ArgumentProblem]) -> bool:
-    """Read again, in place, every value that was not what was expected; says whether any changed."""
+    """Repair, in place, every value with a problem; return whether any changed."""
     changed = False
     for problem in problems:
         if not problem.path or problem.details["type"] in MISSING_FIELD | UNKNOWN_FIELD:

@@ -1,4 +1,4 @@
-"""The contract: a tool is a spec and a `bind` that turns arguments into an invocation."""
+"""The tool contract: a tool is a spec and a `bind` that turns arguments into an invocation."""
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -15,7 +15,7 @@ Kept = TypeVar("Kept")
 
 
 class State:
-    """Values the tools of one session share, one per type."""
+    """Values that the tools of one session share, one per type."""
 
     __slots__ = ("_lock", "_values")
 
@@ -24,19 +24,23 @@ class State:
         self._lock = threading.Lock()
 
     def copy(self) -> "State":
-        """Another state that begins with the same values."""
+        """Return a new state with the same values."""
         other = State()
         other._values.update(self._values)
         return other
 
     def put(self, value: object) -> None:
-        """Keep a value under its type."""
+        """Store a value under its type."""
         self._values[type(value)] = value
 
     def get(self, kind: Callable[[], Kept]) -> Kept:
-        """Return the session's value of that class, made by calling the class on first use."""
+        """Return the session's value of a class; the first call creates it by calling the class.
+
+        Raises:
+            UsageError: `kind` is not a class.
+        """
         if not isinstance(kind, type):
-            raise UsageError(f"state is kept by class; {kind!r} is not one")
+            raise UsageError(f"expected a class, got {kind!r}; state is stored by class")
         with self._lock:  # two tools in two threads must not make two
             found = self._values.get(kind)
             if found is None:
@@ -55,7 +59,7 @@ class Cancellation:
         self._listeners: list[Callable[[], None]] = []
 
     def cancel(self, reason: str = "") -> None:
-        """Ask for the stop; asking twice changes nothing."""
+        """Cancel; a second call changes nothing."""
         if self.requested:
             return
         self.requested, self.reason = True, reason
@@ -63,7 +67,7 @@ class Cancellation:
             listener()
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` on cancellation, at once if it has happened; returns the way to stop listening."""
+        """Call `listener` on cancellation, at once if it has happened. Return a function that removes the listener."""
         self._listeners.append(listener)
         if self.requested:
             listener()
@@ -71,7 +75,7 @@ class Cancellation:
 
 
 class Scope(Protocol):
-    """What the executor lends a running tool, shared by the calls of one turn."""
+    """What the executor provides to running tools, shared by the calls of one turn."""
 
     session_id: str
     turn_id: str
@@ -86,7 +90,7 @@ class Scope(Protocol):
 
 
 class ToolContext:
-    """What a running tool may know and do. It never exposes the loop."""
+    """What a running tool can read and do. It does not expose the event loop or the executor."""
 
     __slots__ = ("_scope", "attempt", "call", "deadline", "parent")
 
@@ -101,7 +105,7 @@ class ToolContext:
         self.call = call
         self.attempt = attempt
         self.deadline = deadline
-        """Event-loop time by which this call must be done."""
+        """The event-loop time at which this call times out."""
         self.parent = parent
         """The call this one was made from, for a tool that calls tools."""
         self._scope = scope
@@ -128,7 +132,7 @@ class ToolContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this call, also after a restart: hand it to services that deduplicate."""
+        """A key equal for every attempt at this call, also after a restart, for services that deduplicate."""
         return sha256(f"{self.session_id}\0{self.turn_id}\0{self.call_id}".encode()).hexdigest()[:32]
 
     @property
@@ -138,11 +142,11 @@ class ToolContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the turn is being stopped: long synchronous work should look now and then."""
+        """Whether the turn is being cancelled; long synchronous work should check it regularly."""
         return self._scope.cancelled
 
     def report(self, progress: object) -> None:
-        """Tell observers how far the work is; safe from any thread."""
+        """Report progress to observers. Thread-safe."""
         self._scope.report(self.call, progress)
 
     async def execute(self, *calls: ToolCall) -> list[Outcome]:
@@ -156,15 +160,19 @@ class Invocation(Protocol):
 
     @property
     def arguments(self) -> JsonObject:
-        """As they will run, defaults filled in."""
+        """The final arguments, with defaults filled in."""
         ...
 
     def accesses(self) -> Sequence[Access]:
-        """Say what a run would touch. Changes nothing, so it may be asked again."""
+        """Return what a run would access. Changes nothing, so it may be called again."""
         ...
 
     def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
-        """Do it; raise a `ToolError` where it cannot be done."""
+        """Run the call.
+
+        Raises:
+            ToolError: The call failed; the model sees the message.
+        """
         ...
 
 
@@ -174,23 +182,27 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """What the model and the policies are told."""
+        """The description of the tool for models and policies."""
         ...
 
     def bind(self, arguments: JsonObject | str | bytes) -> Invocation:
-        """Check arguments and make them an invocation. Pure; raises `InvalidArguments`."""
+        """Validate arguments and return an invocation. Has no side effects.
+
+        Raises:
+            InvalidArguments: The arguments do not fit; the message names each field.
+        """
         ...
 
 
 class LazyTool:
-    """A tool that can name itself before its schema has been derived."""
+    """A tool whose name is available before its schema has been derived."""
 
     name: str
     aliases: tuple[str, ...]
 
 
 def identify(tool: Tool) -> tuple[str, tuple[str, ...]]:
-    """Name and aliases of a tool, without deriving its schema where that can wait."""
+    """Return the name and aliases of a tool, without deriving its schema if possible."""
     if isinstance(tool, LazyTool):
         return tool.name, tool.aliases
     return tool.spec.name, tool.spec.aliases

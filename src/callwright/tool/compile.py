@@ -1,9 +1,7 @@
-"""Common annotations straight to a validator and a JSON Schema, without importing pydantic.
+"""Compiles common annotations to a validator and a JSON Schema without importing pydantic.
 
 Only what is proven equal to pydantic's own answer is compiled here (a test compares the two); for everything else
-`compile_annotation` returns None and the annotation goes through the door in `schema.py`.
-
-Makes a generated JSON Schema say what the model needs and nothing else.
+`compile_annotation` returns None and `schema.py` handles the annotation.
 """
 
 import types
@@ -22,7 +20,7 @@ _NOISE = frozenset({"title", "$schema", "discriminator"})  # the last points at 
 
 
 def compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop titles and inline definitions that do not refer to themselves; properties keep whatever name they have."""
+    """Drop titles and inline non-recursive definitions, because every model request repeats the schema."""
     definitions = cast("Mapping[str, Any]", schema.get("$defs", {}))
     recursive = {name for name in definitions if _reaches(name, definitions)}
     body = _Inliner(definitions, recursive).shrink({key: value for key, value in schema.items() if key != "$defs"})
@@ -34,7 +32,7 @@ def compact_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compact_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The compact form of an arguments object: its own description and closedness are not the model's business."""
+    """Return the compact form of an arguments object, without its own description and `additionalProperties`."""
     body = compact_schema(schema)
     if body.get("additionalProperties") is False:
         del body["additionalProperties"]
@@ -48,7 +46,7 @@ def compact_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_stable_order(value: object) -> object:
-    """A set as a list that is the same in every process; anything else as it is."""
+    """Return a set as a list with the same order in every process; anything else unchanged."""
     return sorted(cast("set[Any]", value), key=repr) if isinstance(value, (set, frozenset)) else value
 
 
@@ -118,18 +116,18 @@ def _mentions(body: Any, name: str, definitions: Mapping[str, Any]) -> bool:
 
 
 INTEGER_RANGE = (-(2**63), 2**64 - 1)
-"""What fits 64 bits, signed or not: a model that writes a longer integer has made a slip."""
+"""The integers that fit 64 bits, signed or not; a longer one is a mistake of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """How one annotation is validated."""
+    """The validator of one annotation."""
 
     core: CoreSchema
     plain: bool = True
-    """Valid values are JSON as they stand."""
+    """Whether valid values are plain JSON."""
     tight: bool = True
-    """NaN and overlong integers cannot pass."""
+    """Whether NaN and integers beyond 64 bits cannot pass."""
 
 
 _SCALARS: dict[object, Compiled] = {
@@ -162,7 +160,7 @@ _NO_RESCUE = cast(Any, Enum)._missing_.__func__
 
 
 def compile_annotation(annotation: object) -> Compiled | None:
-    """Compile an annotation, or return None where only pydantic knows the answer."""
+    """Compile an annotation, or return None if it needs pydantic."""
     try:
         known = _SCALARS.get(annotation)
     except TypeError:  # unhashable, as Literal of a list would be
@@ -186,7 +184,7 @@ def compile_annotation(annotation: object) -> Compiled | None:
 
 
 def schema_of(annotation: object) -> dict[str, Any]:
-    """The JSON Schema of an annotation that `compile_annotation` knows."""
+    """Return the JSON Schema of an annotation that `compile_annotation` supports."""
     if annotation in _SCHEMAS:
         return dict(_SCHEMAS[annotation])
     origin, arguments = get_origin(annotation), get_args(annotation)

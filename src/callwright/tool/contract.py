@@ -1,4 +1,4 @@
-"""A function's parameters as a parser and a JSON Schema; what cannot be sent as JSON is refused at definition."""
+"""Turns a function's parameters into a parser and a JSON Schema; types that JSON cannot carry raise at definition."""
 
 import sys
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from callwright.tool.signature import MISSING, FunctionShape, Parameter
 
 
 class Contract:
-    """A function's arguments as parser and schema, each built when first needed."""
+    """The parser and schema of a function's arguments, each built on first use."""
 
     __slots__ = ("_adapters", "_compiled", "_defaults", "_parser", "shape")
 
@@ -44,24 +44,24 @@ class Contract:
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:
-        """Turns argument text into keyword arguments."""
+        """The parser from argument text to keyword arguments."""
         if self._parser is None:
             self._parser = self._build_parser()
         return self._parser
 
     @property
     def plain(self) -> bool:
-        """Whether validated values are JSON as they stand."""
+        """Whether validated values are plain JSON."""
         return not self._adapters and all(part.plain for part in self._compiled.values())
 
     @property
     def tight(self) -> bool:
-        """Whether NaN and overlong integers cannot pass the validator."""
+        """Whether NaN and integers beyond 64 bits cannot pass the validator."""
         return not self._adapters and all(part.tight for part in self._compiled.values())
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """What the function itself fills in, as JSON."""
+        """The defaults that the function itself fills in, as JSON."""
         known = self._defaults
         if known is None:
             filling = (each for each in self.shape.parameters if each.default is not MISSING and not each.filled)
@@ -99,7 +99,7 @@ class Contract:
         return core
 
     def schema(self, described: Mapping[str, str]) -> JsonObject:
-        """The JSON Schema of the arguments, compact and frozen, with what the docstring says about each."""
+        """The JSON Schema of the arguments, compact and frozen, with the descriptions from the docstring."""
         annotations = {parameter.name: parameter.annotation for parameter in self.shape.parameters}
         properties = {name: schema_of(annotations[name]) for name in self._compiled}
         properties = {name: _add_description(part, described.get(name)) for name, part in properties.items()}
@@ -108,7 +108,7 @@ class Contract:
             from callwright.tool.schema import argument_schemas
 
             extra, definitions = argument_schemas(list(self._adapters.items()), about=self.shape.function)
-            # what Field(description=…) or Annotated says of a parameter is closer to it than the docstring
+            # a description in Field(…) or Annotated is closer to the parameter than the docstring, so it wins
             properties |= {
                 name: _add_description(
                     part, part.get("description") or _find_note(annotations[name]) or described.get(name)
@@ -124,7 +124,7 @@ class Contract:
 
 
 def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
-    """Let the parser fill in the default; one that could be changed is copied for every call."""
+    """Let the parser fill in the default; a mutable one is copied for every call."""
     factory, default = parameter.factory, parameter.default
     if factory is None and isinstance(default, (list, dict, set)):
         factory = partial(deepcopy, cast(Any, default))
@@ -134,7 +134,7 @@ def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
 
 
 def _find_note(annotation: object) -> str | None:
-    """The plain words in `Annotated[str, "City name"]`."""
+    """Return the plain text in `Annotated[str, "City name"]`."""
     notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     return next((note for note in notes if isinstance(note, str)), None)
 
@@ -144,17 +144,17 @@ def _add_description(schema: Mapping[str, Any], words: str | None) -> dict[str, 
 
 
 def _with_default(parameter: Parameter, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter's schema and its default, unless that is the null that absence already means."""
+    """Return a parameter's schema with its default, unless that is null, which absence already means."""
     own = {key: value for key, value in schema.items() if key != "default"}
     if parameter.default is MISSING or parameter.default is None:
         return own
-    with suppress(ValueError):  # the function knows what to do without it; the model cannot be told
+    with suppress(ValueError):  # a default that JSON cannot carry stays in the function; the schema leaves it out
         own["default"] = to_jsonable_python(in_stable_order(parameter.default), inf_nan_mode="null")
     return own
 
 
 def _is_field(default: object) -> bool:
-    fields = sys.modules.get("pydantic.fields")  # whoever wrote Field(...) has imported it
+    fields = sys.modules.get("pydantic.fields")  # a tool with Field(...) has imported it already
     return fields is not None and isinstance(default, fields.FieldInfo)
 
 

@@ -1,7 +1,4 @@
-"""`@tool`: a typed function as a tool.
-
-What a function's return annotation says about the structured output of its tool.
-"""
+"""`@tool`: tools written as typed functions."""
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -27,7 +24,7 @@ from callwright.tool.threads import threads
 
 
 def output_schema_of(function: Callable[..., object], returns: object) -> JsonObject | None:
-    """JSON Schema of structured results; there is none for text, parts, or what may be either."""
+    """Return the JSON Schema of structured results; None for text, content parts, or a union with them."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         returns = next(iter(get_args(returns)), MISSING)
     if returns is MISSING or returns in (Any, object) or _has_text(returns):
@@ -63,7 +60,7 @@ _OPTIONS = frozenset("description aliases group deferred search_hint metadata ac
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Everything about a function tool that its signature does not say."""
+    """The options of `@tool`: everything about a function tool that is not in its signature."""
 
     name: str
     description: str = ""
@@ -87,7 +84,7 @@ class FunctionTool(LazyTool):
         self.name = check_name(traits.name)
         self.aliases = tuple(check_name(alias) for alias in traits.aliases)
         self.contract = Contract(read_signature(function))
-        """What the signature says, as parser and schema."""
+        """The parser and schema derived from the signature."""
         shape = self.contract.shape
         self._template: FunctionTool | None = None
         self._spec: ToolSpec | None = None
@@ -95,7 +92,7 @@ class FunctionTool(LazyTool):
         self._inline = traits.isolation == "inline" or inspect.isasyncgenfunction(innermost(function))
         self._simple = not (shape.context or shape.positional)
         self.direct = function if self._simple and self._async else None
-        """The function itself, where calling it is all there is to do."""
+        """The function itself, if a call needs nothing else."""
         if traits.isolation == "process":
             _check_isolable(self, function)
         if not traits.description and not has_description(_docstring(function)):
@@ -105,7 +102,7 @@ class FunctionTool(LazyTool):
         return self.function(*arguments, **named)
 
     def __get__(self, instance: object, owner: type | None = None) -> "FunctionTool":
-        """Taken from an instance, a tool defined in a class is bound to it like a method."""
+        """Bind a tool that is defined in a class to an instance, like a method."""
         if instance is None or not self.contract.shape.method:
             return self
         bound = copy(self)
@@ -116,7 +113,7 @@ class FunctionTool(LazyTool):
 
     @property
     def spec(self) -> ToolSpec:
-        """What the model is told; derived once, when first needed, and shared by all instances of a method's class."""
+        """The spec, derived on first use and shared by all instances of a method's class."""
         if self._spec is None:
             self._spec = self._derive_spec() if self._template is None else self._template.spec
         return self._spec
@@ -146,29 +143,29 @@ class FunctionTool(LazyTool):
         return self.contract.parser.parse
 
     def bind(self, arguments: JsonObject | str | bytes) -> "Bound":
-        """Check arguments and make them an invocation."""
+        """Validate arguments and return an invocation."""
         return Bound(self, self._parse(arguments))
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
-        """The arguments as JSON, defaults filled in."""
+        """Return the arguments as JSON, with defaults filled in."""
         plain, defaults = self._json_form
         given = values if plain else to_jsonable_python(values, serialize_unknown=True)
         return {**given, **{name: value for name, value in defaults.items() if name not in given}}
 
     @cached_property
     def _json_form(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether validated values are JSON as they are, and the defaults; kept, because observed calls need both."""
+        """Whether validated values are plain JSON, and the defaults; cached, because every observed call needs both."""
         return self.contract.plain, self.contract.defaults
 
     def perform(self, values: dict[str, Any], context: ToolContext) -> Coroutine[Any, Any, object]:
-        """Run the function the way its kind wants to be run."""
+        """Run the function: awaited, in a thread, or in a process."""
         given, named = self._place_values(values, context)
         if self._async:
             return self.function(*given, **named)
         return self._run_elsewhere(given, named, context)
 
     def _place_values(self, values: dict[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:
-        """The values by position and by name; a copy, because a call may be tried again."""
+        """Return positional and named values; a copy, because a call may be retried."""
         shape, named = self.contract.shape, dict(values)
         if shape.context:
             named[shape.context] = context
@@ -205,13 +202,13 @@ class Bound:
         return () if declare is None else tuple(declare(self.arguments))
 
     def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
-        """The function's own coroutine where it is async: a layer between would cost each call."""
+        """Return the coroutine of an async function itself: a wrapper would cost every call."""
         direct = self.tool.direct
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call gives a coroutine; asked of the outermost function, since wrappers may change that."""
+    """Whether a call returns a coroutine; checked on the outermost function, since wrappers may change it."""
     target: Any = function
     while isinstance(target, partial):
         target = cast("partial[Any]", target).func
@@ -219,7 +216,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _docstring(function: Callable[..., Any]) -> str | None:
-    """What the author wrote about it; an object that is called is described by its `__call__` or its class."""
+    """Return the docstring; for a callable object that of its `__call__` or its class."""
     target = innermost(function)
     return target.__doc__ or (None if isinstance(function, partial) else function.__doc__)
 
@@ -261,9 +258,15 @@ def tool(
 def tool(function: Callable[..., Any] | None = None, /, **traits: Any) -> Any:
     """Make a typed function a tool: `@tool` or `@tool(effect=Effect.READ, …)`.
 
-    The name and description come from the function and its docstring, the schema from its annotations. `effect`
-    is short for `annotations=Annotations(effect)`, `seconds` for `limits=Limits(seconds)`. Mistakes in the
-    definition raise `UsageError` here, not when a model calls the tool.
+    The name and description come from the function and its docstring, the schema from its annotations.
+
+    Args:
+        function: The function, sync or async; omitted in `@tool(…)` with options.
+        traits: Options such as `name`, `effect` (short for `annotations=Annotations(effect)`) and `seconds` (short for
+            `limits=Limits(seconds)`); the overload above lists them all.
+
+    Raises:
+        UsageError: The definition is wrong; raised here, not when a model calls the tool.
     """
     if function is None:
         return partial(_define, **traits)
@@ -281,10 +284,10 @@ def _define(
     **rest: Any,
 ) -> FunctionTool:
     if not callable(function) or isinstance(function, (FunctionTool, type)):
-        raise UsageError(f"@tool needs a function, not {function!r}")
+        raise UsageError(f"@tool needs a function, got {function!r}")
     _check_options(rest)
     if not isinstance(cast(object, effect), Effect):
-        raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, not {effect!r}")
+        raise UsageError(f"@tool: effect must be an Effect such as Effect.READ, got {effect!r}")
     own = name or str(getattr(innermost(function), "__name__", ""))
     if own == "__call__":
         own = type(function).__name__.lower()
@@ -298,7 +301,7 @@ def _define(
 def _check_options(options: dict[str, Any]) -> None:
     for unknown in sorted(options.keys() - _OPTIONS):
         known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
-        raise UsageError(f"@tool has no option {unknown!r}; it knows {', '.join(sorted(known))}")
+        raise UsageError(f"@tool has no option {unknown!r}; the options are {', '.join(sorted(known))}")
     aliases = options.get("aliases", ())
     if isinstance(aliases, str):
         raise UsageError(f"@tool: aliases must be several names, as in aliases=[{aliases!r}]")

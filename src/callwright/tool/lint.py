@@ -1,4 +1,4 @@
-"""What a careful reviewer would say about a tool's definition."""
+"""Checks tool definitions for what makes models use a tool badly."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,14 +21,14 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One thing to mend, with a code to filter by."""
+    """One problem, with a code to filter by."""
 
     code: LintCode
     message: str
 
 
 def lint_tool(tool: Tool | ToolSpec) -> list[LintFinding]:
-    """List what will make a model use this tool badly; an empty list is praise."""
+    """Return the problems of a tool definition; an empty list means none was found."""
     spec = tool if isinstance(tool, ToolSpec) else tool.spec
     return [*_about_description(spec), *_about_name(spec), *_about_parameters(spec), *_about_hint(spec)]
 
@@ -36,7 +36,7 @@ def lint_tool(tool: Tool | ToolSpec) -> list[LintFinding]:
 def _about_description(spec: ToolSpec) -> Iterator[LintFinding]:
     length = len(spec.description.strip())
     if length < _SHORTEST_DESCRIPTION:
-        yield LintFinding("DESCRIPTION", f"{spec.name}: the description says too little: {spec.description!r}")
+        yield LintFinding("DESCRIPTION", f"{spec.name}: the description is too short: {spec.description!r}")
     if length > _LONGEST_DESCRIPTION:
         yield LintFinding(
             "DESCRIPTION",
@@ -50,7 +50,7 @@ def _about_name(spec: ToolSpec) -> Iterator[LintFinding]:
         yield LintFinding("ATOMIC", f"{spec.name}: a tool does one thing; split what 'and' joins")
     changing = sorted(_CHANGING.intersection(words))
     if spec.annotations.effect is Effect.READ and changing:
-        yield LintFinding("EFFECT", f"{spec.name}: claims to only READ, but its name says {changing[0]}")
+        yield LintFinding("EFFECT", f"{spec.name}: its effect is READ, but its name contains {changing[0]!r}")
 
 
 def _about_parameters(spec: ToolSpec) -> Iterator[LintFinding]:
@@ -73,7 +73,7 @@ def _about_hint(spec: ToolSpec) -> Iterator[LintFinding]:
 
 
 def _depth(schema: Any, root: Mapping[str, Any], above: tuple[str, ...]) -> float:
-    """How many objects and arrays stand inside each other; endless for a schema that refers to itself."""
+    """Return how deeply objects and arrays are nested; infinite for a schema that refers to itself."""
     if not isinstance(schema, Mapping):
         return 0
     node = cast("Mapping[str, Any]", schema)

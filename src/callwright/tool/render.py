@@ -1,7 +1,4 @@
-"""What a tool returned to what the model reads.
-
-A tool that yields: what it yields is progress, the last of it is the result.
-"""
+"""Converts what a tool returns or yields into an `Output`. Yielded values are progress, the last one is the result."""
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
@@ -19,7 +16,11 @@ _NOTHING = Output("(no output)")
 
 
 def render(value: object) -> Output:
-    """Make an output of any return value; raise `ToolFailed` where it cannot be written as JSON."""
+    """Convert any return value into an output.
+
+    Raises:
+        ToolFailed: The value cannot be written as JSON.
+    """
     if isinstance(value, str):
         return Output(_whole(str.__str__(value)))  # of a string enum its value, not its name
     if value is None:
@@ -37,7 +38,7 @@ def render(value: object) -> Output:
 
 
 def _whole(text: str) -> str:
-    """Text that can be sent: a lone surrogate, as in an undecodable file name, becomes a question mark."""
+    """Replace lone surrogates, as in undecodable file names, by question marks, because they cannot be sent."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -46,7 +47,7 @@ def _whole(text: str) -> str:
 
 
 def _is_parts(value: object) -> bool:
-    """A list with at least one part in it, the rest parts or text: a mixed answer, not data."""
+    """Whether a list is content, not data: at least one content part, and otherwise only parts or text."""
     if not isinstance(value, (list, tuple)) or not value:
         return False
     items = cast("Sequence[object]", value)
@@ -63,7 +64,7 @@ def _text(value: bytes) -> Output:
 
 
 def _render_structured(value: object) -> Output:
-    """Data as compact JSON, for the model as text and for programs as it is; NaN, which JSON lacks, becomes null."""
+    """Return data as compact JSON text for the model and as it is for programs; NaN becomes null."""
     try:
         written = to_json(value, inf_nan_mode="null")
         return Output(written.decode(), from_json(written))
@@ -77,7 +78,7 @@ _PLAIN: frozenset[type] = frozenset({str, int, float, bool, dict, list, tuple, t
 
 
 async def settle(value: object, context: ToolContext) -> object:
-    """Await or exhaust what a call gave, whichever it wants; a plain value is returned as it is."""
+    """Await a coroutine or run a generator to its end; return a plain value as it is."""
     if type(value) in _PLAIN:
         return value
     if inspect.isawaitable(value):
@@ -99,7 +100,7 @@ async def _last(stream: AsyncGenerator[object, None], context: ToolContext) -> o
 
 
 def exhaust(value: object, context: ToolContext) -> object:
-    """The same for a plain generator, on the thread it runs in; what it returns at the end beats what it yielded."""
+    """Run a synchronous generator to its end in the calling thread; its return value wins over its last yield."""
     if type(value) in _PLAIN or not inspect.isgenerator(value):
         return value
     stream = cast("Generator[object, None, object]", value)

@@ -1,7 +1,4 @@
-"""The one door to pydantic: argument models, and annotations the direct compiler does not know.
-
-TypedDicts of the standard library in the form pydantic wants before Python 3.12.
-"""
+"""The only module that imports pydantic: argument models, and annotations that `compile.py` does not support."""
 
 import inspect
 import sys
@@ -26,7 +23,7 @@ from callwright.tool.compile import compact_arguments, compact_schema
 
 
 def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
-    """The same annotation with every `typing.TypedDict` in it made anew by `typing_extensions`."""
+    """Rebuild every `typing.TypedDict` in an annotation with `typing_extensions`, as pydantic needs before 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(cast(Any, annotation)) and type(annotation).__module__ == "typing":
@@ -64,13 +61,17 @@ _NOT_SEEN = frozenset({"metadata", "serialization", "python_schema", "strict_sch
 
 
 class Arguments(BaseModel):
-    """Base of a tool's arguments: closed, frozen, and the string under a field is what the model reads about it."""
+    """Base class of tool arguments: frozen, without unknown fields; the string under a field is its description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
-    """Return pydantic's view of an annotation; `about` names the place for the error."""
+    """Return the pydantic adapter of an annotation.
+
+    Raises:
+        UsageError: The type cannot be sent as JSON; `about` names the place in the message.
+    """
     try:
         with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
             warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
@@ -91,7 +92,7 @@ def _unfit(annotation: object, about: str, error: Exception) -> UsageError:
 
 
 def _holds(core: Any, key: str, values: frozenset[str]) -> bool:
-    """Whether any part of a core schema that JSON passes through says one of these values under a key."""
+    """Whether any part of a core schema that validates JSON has one of these values under a key."""
     if isinstance(core, dict):
         parts = cast("dict[str, Any]", core)
         own = parts.get(key)
@@ -102,11 +103,11 @@ def _holds(core: Any, key: str, values: frozenset[str]) -> bool:
 
 
 def parse_options(core: Any) -> dict[str, Any]:
-    """How text is validated where models are inside: names and aliases both count, unknown fields do not.
+    """Return the validation options for nested models: names and aliases are accepted, unknown fields are not.
 
-    A model that says what becomes of unknown fields (`extra=…`) is left to its word.
+    A model that sets `extra=…` itself keeps its setting.
     """
-    # what a TypedDict says is "ignore" even where its author said nothing
+    # a TypedDict has "ignore" even where its author set nothing
     speaks = _holds(core, "extra_fields_behavior", frozenset({"allow", "ignore"}))
     speaks = speaks or _holds(core, "extra_behavior", frozenset({"allow"}))
     names: dict[str, Any] = {"by_alias": True, "by_name": True}
@@ -114,7 +115,7 @@ def parse_options(core: Any) -> dict[str, Any]:
 
 
 def split_definitions(core: CoreSchema) -> tuple[CoreSchema, list[CoreSchema]]:
-    """Part a core schema from its own default and the definitions it carries, so that several can share one list."""
+    """Separate a core schema from its default and its definitions, so that several can share one list."""
     inner, definitions = cast(Any, core), cast("list[CoreSchema]", [])
     if inner["type"] == "definitions":
         inner, definitions = inner["schema"], list(inner["definitions"])
@@ -126,7 +127,7 @@ def split_definitions(core: CoreSchema) -> tuple[CoreSchema, list[CoreSchema]]:
 def argument_schemas(
     adapters: Sequence[tuple[str, AnyAdapter]], *, about: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """JSON Schemas of several arguments by name, and the definitions they share."""
+    """Return the JSON Schemas of several arguments by name, and the definitions they share."""
     inputs = [(name, "validation", adapter) for name, adapter in adapters]
     try:
         by_name, shared = TypeAdapter.json_schemas(cast("Any", inputs))
@@ -136,7 +137,7 @@ def argument_schemas(
 
 
 def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObject, AnyAdapter]:
-    """Parser, compact JSON Schema and adapter of an arguments class."""
+    """Return the parser, compact JSON Schema and adapter of an arguments class."""
     adapter = adapter_for(kind, about=about)
     try:
         schema = compact_arguments(adapter.json_schema())
@@ -151,7 +152,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
 
 
 def output_schema(annotation: object) -> JsonObject | None:
-    """JSON Schema of what a tool returns, where it returns data."""
+    """Return the JSON Schema of the data that a tool returns, or None."""
     try:
         schema = compact_schema(adapter_for(annotation, about="return value").json_schema(mode="serialization"))
     except Exception:  # noqa: BLE001 - a return type pydantic cannot describe simply has no schema
@@ -161,18 +162,18 @@ def output_schema(annotation: object) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True)
 class FieldTraits:
-    """What `Field(…)` says about a parameter beyond its type."""
+    """The traits that `Field(…)` gives a parameter beyond its type."""
 
     annotation: object
     default: object = _UNSET
     factory: Callable[[], object] | None = None
     filled: bool = False
-    """The default is pydantic's to fill in, because the function does not have it."""
+    """Whether pydantic fills in the default, because the function has none."""
     aliases: tuple[str, ...] = ()
 
 
 def read_field(annotation: object, default: object) -> FieldTraits:
-    """Read `Annotated[…, Field(…)]` and `= Field(…)`; a plain default of the function beats one in `Field`."""
+    """Read `Annotated[…, Field(…)]` and `= Field(…)`; a plain default of the function wins over one in `Field`."""
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[cast(Any, annotation), default], _UNSET
     metadata = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
@@ -190,12 +191,12 @@ def read_field(annotation: object, default: object) -> FieldTraits:
 
 def _factory(info: FieldInfo) -> Callable[[], object]:
     if info.default_factory_takes_validated_data:
-        raise UsageError("a default_factory that takes the other arguments has none here; make it take nothing")
+        raise UsageError("a default_factory with parameters is not supported; write one without parameters")
     return cast("Callable[[], object]", info.default_factory)
 
 
 def field_names(infos: Sequence[FieldInfo]) -> tuple[str, ...]:
-    """The other names `Field(alias=…, validation_alias=…)` gives an argument."""
+    """Return the other names that `Field(alias=…, validation_alias=…)` gives an argument."""
     names: list[str] = []
     for info in infos:
         choices = getattr(info.validation_alias, "choices", [info.validation_alias])

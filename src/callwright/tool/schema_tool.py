@@ -1,4 +1,4 @@
-"""`SchemaTool`: a hand-written JSON Schema, kept to the letter."""
+"""`SchemaTool`: tools with a hand-written JSON Schema, which is not changed."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,16 @@ _SHOWN_ERRORS = 8
 
 
 class SchemaTool:
-    """A tool whose arguments are described by any JSON Schema, drafts 4 to 2020-12."""
+    """A tool whose arguments are described by any JSON Schema, drafts 4 to 2020-12.
+
+    Args:
+        spec: The spec, with the schema as `input_schema`.
+        handler: The function to call with the arguments and, if it has a second parameter, the context.
+        accesses: Returns what a call with these arguments would access.
+
+    Raises:
+        UsageError: The schema is not a valid JSON Schema, or the handler takes other parameters.
+    """
 
     def __init__(
         self,
@@ -36,7 +45,7 @@ class SchemaTool:
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
         )
-        _ = self._validator  # a schema that is none is the author's mistake: say so now
+        _ = self._validator  # raises now, at definition, if the schema is invalid
 
     @cached_property
     def _validator(self) -> Any:
@@ -49,7 +58,7 @@ class SchemaTool:
             raise UsageError(f"{self.spec.name}: input_schema is not a JSON Schema: {reason}") from error
 
     def bind(self, arguments: JsonObject | str | bytes) -> "SchemaInvocation":
-        """Check arguments against the schema and make them an invocation."""
+        """Validate arguments against the schema and return an invocation."""
         text = arguments if isinstance(arguments, (str, bytes)) else as_text(arguments)
         value = from_text(text)
         if not isinstance(value, dict):

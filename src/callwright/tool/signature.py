@@ -1,7 +1,4 @@
-"""What a function's signature says about the arguments of the tool made of it.
-
-What a docstring says about a tool and its parameters: Google, NumPy and Sphinx style.
-"""
+"""Reads a function's signature and docstring (Google, NumPy or Sphinx style) into the shape of a tool."""
 
 import inspect
 import re
@@ -26,7 +23,7 @@ def has_description(text: str | None) -> bool:
 
 
 def read_docstring(text: str | None) -> tuple[str, Mapping[str, str]]:
-    """Part a docstring into the description of the tool and those of its parameters."""
+    """Split a docstring into the description of the tool and those of its parameters."""
     if not text:
         return "", {}
     cleaned = cleandoc(text)
@@ -56,7 +53,7 @@ class Parameter:
     default: object = MISSING
     factory: Callable[[], object] | None = None
     filled: bool = False
-    """The parser fills in the default, because the function cannot."""
+    """Whether the parser fills in the default, because the function cannot."""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -66,20 +63,20 @@ class Parameter:
 
 @dataclass(slots=True)
 class FunctionShape:
-    """What a function wants: its arguments, where the context goes, and what it returns."""
+    """A function's arguments, its context parameter and its return annotation."""
 
     function: str
     parameters: list[Parameter] = field(default_factory=list[Parameter])
     positional: tuple[str, ...] = ()
-    """Names that cannot be given by name, in order; the context may be among them."""
+    """Names of positional-only parameters, in order; the context may be among them."""
     context: str = ""
     method: bool = False
-    """Decorated inside a class: bound when it is taken from an instance."""
+    """Whether it is defined in a class and must be bound to an instance."""
     returns: object = MISSING
 
 
 def innermost(function: Callable[..., object]) -> Any:
-    """The function written in source: under partials, and `__call__` of an object that is called."""
+    """Return the function as written in source: without partials, and `__call__` of a callable object."""
     target: Any = function
     while isinstance(target, partial):
         target = cast("partial[Any]", target).func
@@ -88,7 +85,11 @@ def innermost(function: Callable[..., object]) -> Any:
 
 
 def read_signature(function: Callable[..., object]) -> FunctionShape:
-    """Look at a function once; raise `UsageError` for what no model could fill in."""
+    """Read the signature of a function.
+
+    Raises:
+        UsageError: A model could not fill in a parameter.
+    """
     target = innermost(function)
     name = getattr(target, "__qualname__", type(function).__qualname__)
     hints = _hints(target, name)
@@ -130,7 +131,7 @@ def _in_class(name: str) -> bool:
 
 
 def _find_bound_names(function: Callable[..., object]) -> set[str]:
-    """What `functools.partial` has settled by name is not the model's to choose, or to see."""
+    """Return the names that `functools.partial` has bound; they are hidden from the model."""
     settled: set[str] = set()
     while isinstance(function, partial):
         settled |= function.keywords.keys()
@@ -173,7 +174,7 @@ def _is_unresolved(annotation: object) -> bool:
 
 
 def _surroundings() -> dict[str, Any]:
-    """The local names at the place where the tool is being defined, a class body and the function around it."""
+    """Return the local names where the tool is defined: of the class body and the function around it."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("callwright.tool."):
         frame = frame.f_back

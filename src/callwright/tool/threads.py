@@ -1,7 +1,8 @@
-"""Worker threads for synchronous tools: grown on demand, named, and cheap to come back from.
+"""Worker threads for synchronous tools, created on demand.
 
 `asyncio.to_thread` costs one wake-up of the loop per call (90 µs); here completions are collected and one wake-up
-delivers all that have gathered (4.5 µs). A thread cannot be stopped: an abandoned one finishes by itself, unheard.
+delivers all that have gathered (4.5 µs). A thread cannot be stopped: an abandoned one runs to its end and its result
+is dropped.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ _Done = tuple["asyncio.Future[tuple[object, BaseException | None]]", object, Bas
 
 
 class _Mailbox:
-    """Collects what threads finished for one event loop and delivers it in one wake-up."""
+    """Collects the results of threads for one event loop and delivers them in one wake-up."""
 
     __slots__ = ("_done", "_loop", "_rung")
 
@@ -38,7 +39,7 @@ class _Mailbox:
         try:
             self._loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
-            self._done.clear()  # the loop is closed: nobody waits any more
+            self._done.clear()  # the loop is closed: there is no waiter left
 
     def _deliver(self) -> None:
         self._rung = False  # before emptying, so that whatever is posted from now on rings again
@@ -49,7 +50,7 @@ class _Mailbox:
 
 
 class Threads:
-    """Runs functions in worker threads; as many at once as are asked for."""
+    """Runs functions in worker threads, without a limit on their number."""
 
     def __init__(self, name: str = "callwright-tool") -> None:
         self._name = name
@@ -60,7 +61,7 @@ class Threads:
         self._boxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = WeakKeyDictionary()
 
     async def run(self, function: Callable[[], Result]) -> Result:
-        """Call a function in a thread, with the caller's context variables, and await what it gives."""
+        """Call a function in a thread, with the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
         box = self._boxes.get(loop)
@@ -99,7 +100,7 @@ class Threads:
                 try:
                     self._idle.pop()
                 except IndexError:
-                    continue  # somebody has just counted on this thread: its work is on the way
+                    continue  # a caller has just reserved this thread: its work is on the way
                 return
             work()
             del work

@@ -1,4 +1,4 @@
-"""`TypedTool`: a class as a tool, for tools that have dependencies or declare what they touch."""
+"""`TypedTool`: tools written as classes, for tools with dependencies or declared accesses."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Given = TypeVar("Given")
 
 
 class Described:
-    """A spec in the making: the class it stands in adds the schema of its arguments when it is first read."""
+    """A spec without its schema, which is derived from the arguments class on first use."""
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
@@ -26,7 +26,7 @@ class Described:
         return owner.contract().spec
 
     def complete(self, input_schema: JsonObject) -> ToolSpec:
-        """Add what only the arguments know."""
+        """Complete the spec with the schema of the arguments class."""
         return ToolSpec(input_schema=input_schema, **self._fields)
 
 
@@ -41,9 +41,17 @@ def describe(
     group: str = "",
     **rest: Any,
 ) -> ToolSpec:
-    """Say what a `TypedTool` is; its arguments class says the rest.
+    """Describe a `TypedTool`; the schema comes from its arguments class.
 
-    `effect` is short for `annotations=Annotations(effect)`; further fields of `ToolSpec` are taken by name.
+    Args:
+        name: The name the model calls the tool by.
+        description: What the tool is for; the model chooses tools by it.
+        effect: Short for `annotations=Annotations(effect)`.
+        annotations: The effect and the other hints, instead of `effect`.
+        limits: Time and output limits.
+        aliases: Other names the model may use.
+        group: The group the tool is listed in.
+        rest: Further fields of `ToolSpec`, by name.
     """
     described = Described(
         name=name,
@@ -54,7 +62,7 @@ def describe(
         group=group,
         **rest,
     )
-    return cast(ToolSpec, described)  # read from the class it stands in, it is one
+    return cast(ToolSpec, described)  # reading it from the class it is defined in returns a ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ class _Contract:
 
 
 class TypedTool(Generic[Given]):
-    """Subclass with the arguments class in brackets, a `spec = describe(…)` and an async `run`."""
+    """Base class of tools with an arguments class in brackets, a `spec = describe(…)` and an async `run`."""
 
     spec: ClassVar[ToolSpec]
     _contract: ClassVar[_Contract | None] = None
@@ -79,7 +87,7 @@ class TypedTool(Generic[Given]):
 
     @classmethod
     def contract(cls) -> _Contract:
-        """Spec and parser of the class, derived once."""
+        """Return the spec and parser of the class, derived once."""
         if cls._contract is None:
             cls._contract = cls._derive()
         return cls._contract
@@ -90,9 +98,7 @@ class TypedTool(Generic[Given]):
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
         if not isinstance(described, Described):
-            raise UsageError(
-                f'{cls.__name__} says nothing about itself; write spec = describe("name", "what it is for")'
-            )
+            raise UsageError(f'{cls.__name__} has no spec; write spec = describe("name", "what it is for")')
         parser, schema, adapter = model_schema(cls._arguments_class(), about=cls.__name__)
         return _Contract(described.complete(schema), parser, adapter.dump_python)
 
@@ -107,16 +113,16 @@ class TypedTool(Generic[Given]):
         )
 
     def bind(self, arguments: JsonObject | str | bytes) -> "TypedInvocation[Given]":
-        """Check arguments and make them an invocation."""
+        """Validate arguments and return an invocation."""
         contract = self.contract()
         return TypedInvocation(self, contract.parser.parse(arguments), contract.dump)
 
     def accesses(self, arguments: Given) -> Sequence[Access]:
-        """Say what a run with these arguments would touch; nothing known is judged by the tool's effect."""
+        """Return what a run would access; without accesses, policies judge the call by the tool's effect."""
         return ()
 
     async def run(self, arguments: Given, context: ToolContext) -> object:
-        """Do the work; raise a `ToolError` where it cannot be done."""
+        """Run the tool; raise a `ToolError` to report a failure to the model."""
         raise NotImplementedError(f"{type(self).__name__} has no run")
 
 

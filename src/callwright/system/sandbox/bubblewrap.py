@@ -1,4 +1,4 @@
-"""Bubblewrap: the arguments that give a command a machine it can read, a workspace it can write, and no network."""
+"""Builds bubblewrap command lines: everything is readable, the workspace is writable, the network is off."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 _PROBE_SECONDS = 10.0
-# what programs under /run offer would be a way out; how names are looked up must stay visible
+# sockets of services under /run would be a way out; name resolution must stay visible
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
 _MASKED = ("/run/", "/var/run/")
 
@@ -21,7 +21,7 @@ _lock = threading.Lock()
 
 @cache
 def find_problem() -> str:
-    """Try it once and say why it does not work here; empty when it does."""
+    """Try bubblewrap once and return why it does not work here; empty if it works."""
     program = shutil.which("bwrap")
     if program is None:
         return "bubblewrap is not installed"
@@ -37,7 +37,7 @@ def find_problem() -> str:
 def wrap_command(
     argv: Sequence[str], *, cwd: str, writable: Sequence[Path], protected: Sequence[Path], network: bool
 ) -> Generator[tuple[str, ...], None, None]:
-    """Lend the command line that runs `argv` enclosed. Leave it only when the command has ended."""
+    """Yield the command line that runs `argv` in bubblewrap; leave the block only when the command has ended."""
     with ExitStack() as held:
         options = [*_base_options(network=network), *_bind_resolvers(), *_hide_sockets(writable)]
         for root in writable:
@@ -70,7 +70,7 @@ def _bind_resolvers() -> Iterator[str]:
 
 
 def _hide_sockets(writable: Sequence[Path]) -> Iterator[str]:
-    # a socket can be connected to on a read-only disk, and behind it may stand a daemon that runs anything
+    # a socket can be connected to on a read-only disk, and its daemon may run anything
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
             path = line.split(maxsplit=7)[-1]
@@ -97,7 +97,7 @@ def _protect_path(path: Path, writable: Sequence[Path]) -> Generator[list[str], 
         here = here / name
         if here == path or not here.is_dir():
             break
-        # a folder on the way becomes a mount of its own, or it could be moved aside with what it protects
+        # a parent folder becomes its own mount, or it could be moved away together with the protected path
         options += ["--bind", str(here), str(here)]
     with _keep_existing(here):
         yield [*options, "--ro-bind", str(here), str(here)]
@@ -105,7 +105,7 @@ def _protect_path(path: Path, writable: Sequence[Path]) -> Generator[list[str], 
 
 @contextmanager
 def _keep_existing(path: Path) -> Generator[None, None, None]:
-    # what is missing is held by an empty folder: git does not see it, and rmdir takes away nothing else
+    # a missing path is held by an empty folder: git ignores it, and rmdir removes nothing else
     with _lock:
         if path in _placeholders or not os.path.lexists(path):
             path.mkdir(exist_ok=True)

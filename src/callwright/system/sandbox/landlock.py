@@ -1,9 +1,9 @@
-"""Landlock, run as a script: give up writing outside some folders and the network, then become the command.
+"""Landlock, run as a script: gives up the network and writing outside some folders, then executes the command.
 
     python landlock.py '{"writable": ["/srv"], "network": false}' program argument…
 
-The kernel holds what is given up for this process and everything it starts. Where something cannot be given
-up, the command does not run.
+The kernel enforces this for the process and everything it starts. If something cannot be given up, the command does
+not run.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from typing import NoReturn, TypedDict
 
 
 class LandlockRequest(TypedDict):
-    """What the command keeps."""
+    """The rights that the command keeps."""
 
     writable: list[str]
     network: bool
@@ -48,7 +48,7 @@ _libc.syscall.restype = ctypes.c_long
 
 
 def main() -> NoReturn:
-    """Confine this process and become the command, or say why not and exit with 126."""
+    """Confine this process and execute the command, or print why not and exit with 126."""
     request: LandlockRequest = json.loads(sys.argv[1])
     try:
         confine(request)
@@ -59,19 +59,19 @@ def main() -> NoReturn:
 
 
 def version() -> int:
-    """The version of Landlock the kernel speaks; 0 for none."""
+    """Return the Landlock version of the kernel; 0 if there is none."""
     if sys.platform != "linux":
         return 0
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 def has_seccomp() -> bool:
-    """Whether the network can be closed on this kind of machine."""
+    """Whether the network can be turned off on this kind of machine."""
     return sys.platform == "linux" and os.uname().machine in _MACHINES
 
 
 def confine(request: LandlockRequest) -> None:
-    """Give up what the request does not keep, for this process and all it starts. There is no way back."""
+    """Give up all rights that the request does not keep, for this process and all it starts, irrevocably."""
     _check_result(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _restrict_writes(request)
     if not request["network"]:
@@ -102,7 +102,7 @@ def _allow_path(ruleset: int, path: str, rights: int) -> None:
 
 
 def _close_network() -> None:
-    # Landlock knows TCP only; refusing every socket that is not local covers the rest
+    # Landlock restricts TCP only; a seccomp filter that refuses every non-local socket covers the rest
     program = b"".join(struct.pack("=HBBI", *line) for line in _make_filter(*_MACHINES[os.uname().machine]))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))

@@ -1,4 +1,4 @@
-"""The wall around commands: the workspace can be written, the rest only read, the network is off unless allowed."""
+"""The sandbox around commands: only the workspace is writable, the network is off unless allowed."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ _LANDLOCK_GAPS = (
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What confines commands here, chosen once; `gaps` says what it does not hold."""
+    """The sandbox in use on this machine, chosen once; `gaps` lists what it does not cover."""
 
     kind: SandboxKind
     writable: tuple[Path, ...] = ()
@@ -31,10 +31,10 @@ class Sandbox:
     network: bool = False
     gaps: tuple[str, ...] = ()
     strict: bool = False
-    """Refuse the command where a protected path cannot be held, instead of going on without."""
+    """Whether a command is refused if a path cannot be protected."""
 
     def describe(self) -> str:
-        """Say in a sentence what is in force, for people and for prompts."""
+        """Describe the sandbox in a sentence, for people and for prompts."""
         if self.kind == "none":
             return f"commands are not confined{''.join(f': {gap}' for gap in self.gaps)}"
         folders = ", ".join(str(path) for path in self.writable)
@@ -45,7 +45,11 @@ class Sandbox:
 
     @contextmanager
     def confine(self, argv: Sequence[str], cwd: str) -> Generator[tuple[str, ...], None, None]:
-        """Lend the command line that runs `argv` confined. Leave it only when the command has ended."""
+        """Yield the command line that runs `argv` in the sandbox; leave the block only when the command has ended.
+
+        Raises:
+            Unsafe: The sandbox is strict and a path cannot be protected.
+        """
         if self.kind == "none":
             yield tuple(argv)
         elif self.kind == "landlock":
@@ -59,7 +63,7 @@ class Sandbox:
                 yield wrapped
 
     def _can_protect(self, path: Path) -> bool:
-        # a mount covers what a link leads to, never the link itself, which could be replaced
+        # a mount covers the target of a link, not the link itself, which could be replaced
         if path.parent.resolve() / path.name == path and not path.is_symlink():
             return True
         if self.strict:
@@ -70,14 +74,22 @@ class Sandbox:
 def find_sandbox(
     mode: SandboxMode, *, writable: Iterable[str | Path], protected: Iterable[str | Path] = (), network: bool = False
 ) -> Sandbox:
-    """Choose what this machine offers; "require" raises where that is not enough.
+    """Choose the strongest sandbox this machine offers.
 
-    Protected paths are absolute, or relative to every writable folder; they need not exist.
+    Args:
+        mode: "require", "prefer" (go on without where there is none) or "off".
+        writable: The folders that commands may write to.
+        protected: Paths inside them that stay read-only, absolute or relative to every writable folder; they need not
+            exist.
+        network: Whether commands may use the network.
+
+    Raises:
+        UsageError: The mode is "require" and no sandbox can be used.
     """
     if mode == "off":
         return Sandbox("none")
     folders = tuple(Path(folder).resolve() for folder in writable)
-    # joined without following links: whether one is on the way is asked each time, because it can appear later
+    # joined without following links: links are checked for every command, because one can appear later
     paths = tuple(dict.fromkeys(folder / path for path in protected for folder in folders))
     problem = bubblewrap.find_problem()
     if not problem:

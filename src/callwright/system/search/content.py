@@ -1,7 +1,4 @@
-"""Searching file contents: ripgrep where there is one, Python in worker processes where there is none.
-
-The file types people ask for, for searches without ripgrep; ripgrep knows many more.
-"""
+"""Searches file contents with ripgrep, or with Python in worker processes where ripgrep cannot be used."""
 
 import asyncio
 import marshal
@@ -59,11 +56,17 @@ _ALIASES = {"md": "markdown", "python": "py", "rb": "ruby", "typescript": "ts"}
 
 
 def globs_of_type(name: str) -> Globs:
-    """Return the globs of a type; raises `InvalidArguments` for one that only ripgrep knows."""
+    """Return the globs of a common file type, for searches without ripgrep.
+
+    Raises:
+        InvalidArguments: The type is not in our table; ripgrep may support it.
+    """
     known = _TYPES.get(_ALIASES.get(name, name))
     if known is None:
         offered = ", ".join(sorted(_TYPES))
-        raise InvalidArguments(f"type {name!r} is not known without ripgrep; known are {offered}; use glob instead")
+        raise InvalidArguments(
+            f"type {name!r} is not supported without ripgrep; supported: {offered}; use glob instead"
+        )
     return Globs.parse(known)
 
 
@@ -75,14 +78,14 @@ _MAX_WORKERS = 8
 
 
 class MatchLine(NamedTuple):
-    """A line of a file: one that matches, or its neighbour. Read only when shown: a search may find many."""
+    """A line that matches, or one of its context lines. Decoded only when shown: a search may find many."""
 
     path: str
     """Relative to the searched folder."""
     raw: bytes
-    """Number, mark and text as the engine wrote them."""
+    """Line number, mark and text as the engine wrote them."""
     after_gap: bool
-    """Whether lines of the same file were left out before this one, while their neighbours were asked for."""
+    """Whether lines of the same file are left out before this one, in a search with context lines."""
 
     def read(self) -> tuple[int, bool, str]:
         """Return the line's number, whether it matches, and its text."""
@@ -92,7 +95,7 @@ class MatchLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, in the order of paths. Of the three lists the query's mode fills one."""
+    """The result of a search, sorted by path. The query's mode decides which of the three lists is filled."""
 
     files: Sequence[str] = ()
     counts: Sequence[tuple[str, int]] = ()
@@ -100,12 +103,16 @@ class SearchResult:
     binary: Sequence[str] = ()
     """Binary files that match; their lines are not shown."""
     cut: bool = False
-    """There was more than a search may hold."""
+    """Whether the result is incomplete, because it was too large."""
     engine: str = "ripgrep"
 
 
 async def search(query: ContentQuery) -> SearchResult:
-    """Search; raises `InvalidArguments` for a pattern, glob or type the engine does not understand."""
+    """Search file contents.
+
+    Raises:
+        InvalidArguments: The engine cannot read the pattern, glob or type.
+    """
     program = None if query.foreign_rules else find_ripgrep()
     return _read_result(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
 
@@ -139,7 +146,11 @@ def _parse_lines(output: bytes) -> Iterator[MatchLine]:
             gap = row == b"--"
             continue
         if name != last:
-            gap, last, path = False, name, _decode_path(name)  # which file came before is chance
+            gap, last, path = (
+                False,
+                name,
+                _decode_path(name),
+            )  # the order of files is arbitrary, so there is no gap between two of them
         yield MatchLine(path, raw, gap)
         gap = False
 
@@ -213,7 +224,7 @@ async def _list_candidates(query: ContentQuery, typed: Globs) -> list[str]:
 
 
 async def run_in_thread(work: Callable[[], Result], stop: threading.Event) -> Result:
-    """Do blocking work in a thread; cancelled, tell it to stop and do not wait for it."""
+    """Run blocking work in a thread; cancellation sets `stop` and does not wait for the work."""
     try:
         return await asyncio.to_thread(work)
     finally:

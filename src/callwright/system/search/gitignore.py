@@ -1,6 +1,7 @@
-"""Which files .gitignore, .ignore and .rgignore hide, with ripgrep's precedence and git's pattern rules.
+"""Applies .gitignore, .ignore and .rgignore files with ripgrep's precedence and git's pattern rules.
 
-One ignore file as rules: which paths below its folder it hides or brings back.
+Our own code, because the pathspec library is slower (walking 30,000 files takes 296 ms with it, 81 ms without) and
+disagrees with git about patterns such as `a**/*`.
 """
 
 import os
@@ -25,16 +26,16 @@ class IgnoreRule:
     text: str
     line: int
     pattern: str
-    """Without the marks around it: no `!`, no leading or trailing slash."""
+    """The pattern without `!` and without a leading or trailing slash."""
     anchored: bool
-    """Holds for the path below the file's folder; else for the name at any depth."""
+    """Whether it matches the path relative to the file's folder; otherwise it matches names at any depth."""
     folders_only: bool
     hides: bool
-    """False for `!`, which brings back what an earlier line hid."""
+    """False for `!`, which re-includes what an earlier line hid."""
 
 
 def parse_rules(text: str) -> list[IgnoreRule]:
-    """Read an ignore file as git does; lines that can match nothing are left out."""
+    """Parse an ignore file as git does; lines that can match nothing are left out."""
     lines = text.removeprefix("\ufeff").split("\n")
     rules = (_parse_line(line.removesuffix("\r"), number) for number, line in enumerate(lines, 1))
     return [rule for rule in rules if rule is not None]
@@ -60,7 +61,7 @@ def _without_trailing_spaces(line: str) -> str:
 
 
 class IgnoreRules:
-    """The rules of one file, arranged so that most paths are settled by a dictionary."""
+    """The rules of one file, arranged so that a dictionary lookup decides about most paths."""
 
     __slots__ = ("_extensions", "_names", "_patterns", "_prefilter", "rules", "searches", "source")
 
@@ -72,11 +73,11 @@ class IgnoreRules:
         self._patterns: list[tuple[int, re.Pattern[str]]] = []
         texts = [text for place, rule in enumerate(self.rules) if (text := self._arrange(place, rule))]
         self._prefilter = re.compile("|".join(texts), re.DOTALL) if texts else None
-        # one of them finds something in the names of a folder, given as `/a/b/`, wherever a rule may mean one of them
+        # searched in the names of a folder, given as `/a/b/`: without a hit no rule can match any of them
         self.searches = _compile_searches({_last_name(rule.pattern) for rule in self.rules})
 
     def verdict(self, path: str, name: str, *, folder: bool) -> IgnoreRule | None:
-        """Return the rule that decides about a path below the file's folder: the last one that matches."""
+        """Return the rule that decides about a path below the file's folder, which is the last that matches."""
         last = self._latest(self._names.get(name), -1, folder=folder)
         if self._extensions:
             last = self._latest_extension(name, last, folder=folder)
@@ -85,7 +86,7 @@ class IgnoreRules:
         return self.rules[last] if last >= 0 else None
 
     def _arrange(self, place: int, rule: IgnoreRule) -> str:
-        """File a rule where it is found fastest; return its expression if it needs one."""
+        """Store a rule where it is found fastest; return its expression if it needs one."""
         extension = _EXTENSION.fullmatch(rule.pattern)
         if not rule.anchored and _PLAIN.fullmatch(rule.pattern):
             self._names.setdefault(rule.pattern, []).append(place)
@@ -128,7 +129,10 @@ class IgnoreRules:
 
 
 def _compile_anchored(pattern: str) -> str:
-    """Git compares the text before the first wildcard by itself: in `a**/b` the stars then stand at the beginning."""
+    """Compile a pattern with a slash.
+
+    Git compares the text before the first wildcard separately, so in `a**/b` the stars count as leading.
+    """
     plain = _PLAIN.match(pattern)
     prefix = plain[0] if plain else ""
     return re.escape(prefix) + glob_regex(pattern[len(prefix) :], GITIGNORE)
@@ -140,7 +144,7 @@ def _last_name(pattern: str) -> str:
 
 
 def _compile_searches(patterns: set[str]) -> list[Callable[[str], object]]:
-    """Expressions that find a name fitting any of the patterns in `/a/b/`; each begins with a fixed letter."""
+    """Return searches for a name in `/a/b/` that fits any of the patterns; each starts with a fixed letter."""
     endings = {found[1][1:] for pattern in patterns if (found := _EXTENSION.fullmatch(pattern))}
     others = [text for pattern in patterns if not _EXTENSION.fullmatch(pattern) and (text := _name_regex(pattern))]
     texts = [rf"\.(?:{'|'.join(map(re.escape, endings))})/"] if endings else []
@@ -149,7 +153,7 @@ def _compile_searches(patterns: set[str]) -> list[Callable[[str], object]]:
 
 
 def _name_regex(pattern: str) -> str:
-    """No wildcard of it crosses a slash."""
+    """Return the expression of a name pattern; none of its wildcards matches a slash."""
     with suppress(BadGlob):
         return "[^/]*" if pattern == "**" else glob_regex(pattern, GITIGNORE)
     return ""
@@ -159,7 +163,7 @@ IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 """Strongest first: a rule of a stronger file beats one of a weaker file in a nearer folder."""
 
 REPOSITORY_FOLDERS = frozenset({".git", ".hg", ".jj", ".svn"})
-"""Never listed or searched, unless asked for by path: they hold history, not files."""
+"""Folders never listed or searched unless named by path: they hold history, not files."""
 
 _Layer: TypeAlias = tuple[tuple[int, IgnoreRules], ...]
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
@@ -170,7 +174,7 @@ class IgnoreReason:
     """Why a path is hidden."""
 
     path: str
-    """The path, or the folder above it, that a rule names."""
+    """The path, or the folder above it, that the rule matches."""
     source: str
     rule: IgnoreRule
 
@@ -180,14 +184,14 @@ class IgnoreReason:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreScope:
-    """The rules in force inside one folder. Folders without ignore files share their parent's scope."""
+    """The ignore rules that apply inside one folder. Folders without ignore files share their parent's scope."""
 
     layers: tuple[_Layer, _Layer, _Layer] = ((), (), ())
-    """Per kind of ignore file, nearest folder first: where its folder's path ends, and its rules."""
+    """Per kind of ignore file, nearest folder first: the length of its folder's path, and its rules."""
     repository: _Layer = ()
-    """.git/info/exclude and the user's global excludes: asked last."""
+    """.git/info/exclude and the user's global excludes, which have the lowest precedence."""
     searches: tuple[Callable[[str], object], ...] = field(init=False)
-    """Those of all rules, in no order that matters."""
+    """The searches of all rules, in any order."""
 
     def __post_init__(self) -> None:
         everything = [rules for layer in (*self.layers, self.repository) for _, rules in layer]
@@ -195,7 +199,7 @@ class IgnoreScope:
 
     @classmethod
     def of(cls, folder: Path, top: Path) -> "IgnoreScope":
-        """Gather what holds in a folder: inside a git repository everything above counts, else only up to `top`."""
+        """Return the scope of a folder: inside a git repository all folders above count, else only up to `top`."""
         chain = [folder, *folder.parents]
         if not any((each / ".git").exists() for each in chain):
             chain = [each for each in chain if each.is_relative_to(top)]
@@ -226,7 +230,7 @@ class IgnoreScope:
         return ((offset, _load(local)), *shared) if os.path.isfile(local) else shared  # noqa: PTH113 - hot and textual
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreReason | None:
-        """Say which rule hides an absolute path, judged by itself: the folders above it were judged before."""
+        """Return the reason why an absolute path is hidden; the folders above it must have been checked before."""
         name = path[path.rfind("/") + 1 :]
         for layer in (*self.layers, self.repository):
             for offset, rules in layer:
@@ -236,14 +240,14 @@ class IgnoreScope:
         return None
 
     def may_hide(self, joined: str) -> bool:
-        """Whether any of the names in one folder, given as `/a/b/`, could be hidden; wrong only by saying yes."""
-        for search in self.searches:  # noqa: SIM110 - a generator for any() costs as much as the question
+        """Whether any of the names in one folder, given as `/a/b/`, could be hidden; may return True wrongly."""
+        for search in self.searches:  # noqa: SIM110 - a generator for any() costs as much as the searches
             if search(joined):
                 return True
         return False
 
     def part(self, prefix: str, names: list[str], *, folders: bool) -> tuple[list[str], list[str]]:
-        """Part the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
+        """Split the names in one folder, whose path with a slash is `prefix`, into visible and hidden ones."""
         if not self.may_hide(f"/{'/'.join(names)}/"):
             return names, []
         hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
@@ -251,7 +255,7 @@ class IgnoreScope:
 
 
 def find_ignore_reason(path: Path, top: Path) -> IgnoreReason | None:
-    """Say why a path is hidden from a search that starts at `top`, a folder above it counted; None if it is not."""
+    """Return why a path, or a folder above it, is hidden from a search that starts at `top`; None if it is not."""
     scope = IgnoreScope.of(top, top)
     current = top
     parts = path.relative_to(top).parts
@@ -265,7 +269,7 @@ def find_ignore_reason(path: Path, top: Path) -> IgnoreReason | None:
 
 
 def list_rule_files(folder: str | Path) -> list[str]:
-    """Which of the names that change the rules a folder holds."""
+    """Return the ignore files and the .git entry that a folder contains."""
     return [name for name in (*IGNORE_FILES, ".git") if os.path.lexists(f"{folder}/{name}")]
 
 
@@ -288,7 +292,7 @@ def _parse_file(path: str, _inode: int, _mtime: int, _size: int) -> IgnoreRules:
 
 
 def find_global_excludes() -> Path | None:
-    """The user's own excludes file, found where git and ripgrep look for it."""
+    """Return the user's own excludes file, from the places where git and ripgrep look for it."""
     home = Path(os.environ.get("HOME") or "/")
     configured = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     chosen = configured / "ignore"
@@ -299,13 +303,13 @@ def find_global_excludes() -> Path | None:
 
 
 def _load_global_rules(top: Path) -> _Layer:
-    """What the user always excludes holds from the top of the search down."""
+    """Return the user's own excludes, which apply from the top of the search."""
     excludes = find_global_excludes()
     return ((len(str(top).rstrip("/")) + 1, _load(str(excludes))),) if excludes else ()
 
 
 def find_repository(folder: Path) -> Path | None:
-    """The git work tree a folder lies in; None outside of one and inside the history itself."""
+    """Return the git work tree of a folder; None outside of one and inside `.git`."""
     for each in (folder, *folder.parents):
         if each.name == ".git":
             return None

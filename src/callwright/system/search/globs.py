@@ -1,4 +1,7 @@
-"""Glob and gitignore patterns as regular expressions that cannot run away."""
+"""Compiles globs and gitignore patterns to regular expressions without catastrophic backtracking.
+
+The only glob compiler of the package: search, ignore files and permission rules use it.
+"""
 
 import re
 from dataclasses import dataclass
@@ -25,12 +28,12 @@ _NEVER = "(?!)"
 
 
 class BadGlob(ValueError):
-    """The pattern cannot be read; the message says where."""
+    """The glob is malformed; the message names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the characters of a pattern mean."""
+    """How the special characters of a pattern are read."""
 
     crossing: bool = False
     """Whether `*` and `?` also match a slash."""
@@ -209,7 +212,7 @@ class _GlobReader:
 
     @staticmethod
     def _past_deep(tokens: list[_Token], place: int) -> int:
-        """Step over `**/`, and over `**/**/`, which says no more."""
+        """Skip `**/`, and `**/**/`, which means the same."""
         while place < len(tokens) and tokens[place].kind == "deep":
             place += 2
         return min(place, len(tokens))

@@ -1,7 +1,10 @@
-"""Searching files with Python's own expressions, where ripgrep is missing: a script that speaks ripgrep's output.
+"""Searches files with Python's regular expressions: a script that writes ripgrep's output format.
 
-It runs beside the caller, one process per core: the job comes in on standard input, the answer goes out as
-`path NUL line : text`, so that one reader understands both engines. It imports little, for it starts with every search.
+Needed on platforms without a ripgrep wheel (32-bit ARM and x86, ppc64le, s390x, BSD) when no `rg` is on PATH, and on
+every platform for a search outside a repository with ignore files above the workspace, which ripgrep would obey.
+
+One process per core runs it: the job comes in on standard input, the result goes out as `path NUL line : text`, so
+that one parser reads both engines. It imports little, because it starts with every search.
 """
 
 import marshal
@@ -45,7 +48,7 @@ _SPELLED = re.compile(r"\\[xuUNopP0-9]")
 
 
 def translate(pattern: str) -> str:
-    """Rewrite what ripgrep's expressions spell differently: named groups, `\\z`, POSIX classes."""
+    """Translate ripgrep's syntax to Python's: named groups, `\\z`, POSIX classes."""
     pattern = re.sub(r"(?<!\\)\(\?<(?=[A-Za-z_])", "(?P<", pattern)
     pattern = re.sub(r"\[:(\w+):\]", lambda found: _POSIX.get(found[1], found[0]), pattern)
     return pattern.replace("\\z", "\\Z")
@@ -58,7 +61,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.P
 
 
 def find_required_literal(pattern: str) -> str:
-    """The longest text every match must contain, as far as it is plain to see: finding that is far cheaper."""
+    """Return the longest text that every match must contain, because searching for it first is far cheaper."""
     if "|" in pattern or "(?" in pattern or _SPELLED.search(pattern):
         return ""
     best, run, depth = "", "", 0
@@ -101,7 +104,7 @@ class _Matcher:
         )
 
     def search(self, name: bytes) -> None:
-        """Search one file; most do not hold the literal, and cost reading them and no more."""
+        """Search one file; most do not contain the literal and are only read."""
         try:
             descriptor = os.open(name, _READ)
         except OSError:
@@ -121,7 +124,7 @@ class _Matcher:
         self._examine(name, bytes(data))
 
     def _passes(self, size: int) -> bool:
-        """Whether the file in the buffer may match, as far as the literal tells."""
+        """Whether the file in the buffer contains the literal and may match."""
         if not self.literal or self.buffer.startswith(_MARKS):
             return True
         if not self.job["ignore_case"]:

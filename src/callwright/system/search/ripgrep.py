@@ -1,7 +1,4 @@
-"""Finding the ripgrep program and telling it what to search.
-
-What a content search is asked: where, for what, and in which files.
-"""
+"""Content queries and how ripgrep runs them."""
 
 import os
 import re
@@ -21,21 +18,21 @@ Mode: TypeAlias = Literal["files", "content", "count"]
 MAX_COLUMNS = 500
 """Longer lines are cut."""
 MAX_OUTPUT_BYTES = 16 << 20
-"""What one search may hold in memory: past it the search stops, and says so."""
+"""The most output one search keeps in memory; a larger search is stopped and marked as cut."""
 
 _BETWEEN_GLOBS = re.compile(r"[,\s]+(?![^{]*\})")
 
 
 @dataclass(frozen=True)
 class Globs:
-    """Which files to search, as ripgrep's --glob reads it, but never bringing ignored files back."""
+    """Which files to search, in the syntax of ripgrep's --glob, but without re-including ignored files."""
 
     wanted: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> "Globs":
-        """Read one or several globs, parted by commas or spaces; `!` excludes. Raises `BadGlob`."""
+        """Parse one or several globs, separated by commas or spaces; `!` excludes. Raises `BadGlob`."""
         parts = [part for part in _BETWEEN_GLOBS.split(text.strip()) if part]
         for part in parts:
             compile_glob(part.removeprefix("!"))
@@ -46,7 +43,7 @@ class Globs:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Globs for bare names that every wanted file fits; () where there is no such thing."""
+        """Globs for bare names that every wanted file matches; empty if there are none."""
         if any("/" in part for glob in self.wanted for part in re.findall(r"\{[^}]*\}", glob)):
             return ()
         lasts = tuple(glob.rpartition("/")[2] for glob in self.wanted)
@@ -54,11 +51,11 @@ class Globs:
 
     @property
     def exact(self) -> bool:
-        """Whether `names` says it all."""
+        """Whether `names` alone selects the wanted files."""
         return len(self.names) == len(self.wanted) and not any("/" in glob for glob in self.wanted)
 
     def accepts(self, *spellings: str) -> bool:
-        """Whether a path fits, in any of its spellings: relative to the searched folder or to the workspace."""
+        """Whether a path matches in any of its spellings: relative to the searched folder or to the workspace."""
         if any(_fits(glob, spellings) for glob in self.excluded):
             return False
         return not self.wanted or any(_fits(glob, spellings) for glob in self.wanted)
@@ -77,7 +74,7 @@ class ContentQuery:
     pattern: str
     folder: Path
     top: Path
-    """Where ignore rules begin to count outside of a git repository."""
+    """The folder from which ignore rules apply outside of a git repository."""
     name: str = ""
     """The one file in the folder to search; empty for everything below it."""
     mode: Mode = "files"
@@ -91,12 +88,12 @@ class ContentQuery:
 
     @cached_property
     def rules_above(self) -> bool:
-        """Whether ignore files above the searched folder hold."""
+        """Whether ignore files above the searched folder apply."""
         return self.folder != self.top or find_repository(self.folder) is not None
 
     @property
     def foreign_rules(self) -> bool:
-        """Outside a repository ripgrep would also obey ignore files above the top: then it cannot be used."""
+        """Whether ripgrep cannot be used, because it would also obey ignore files above the top."""
         if self.ignored or self.folder == self.top or find_repository(self.folder) is not None:
             return False
         return any(os.path.lexists(above / name) for above in self.top.parents for name in IGNORE_FILES)
@@ -114,7 +111,7 @@ def find_ripgrep() -> str | None:
 
 
 async def run_ripgrep(program: str, query: ContentQuery) -> ChildResult:
-    """Search, with PCRE2 where the pattern needs it; raises `InvalidArguments` in ripgrep's own words."""
+    """Search, with PCRE2 if the pattern needs it; raises `InvalidArguments` with ripgrep's message."""
     command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
     done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES)
     if any(sign in done.errors for sign in _NEEDS_PCRE2):
@@ -126,7 +123,7 @@ async def run_ripgrep(program: str, query: ContentQuery) -> ChildResult:
 
 
 def _options(query: ContentQuery) -> list[str]:
-    """No configuration file has a say, and dotfiles are files like others."""
+    """Return ripgrep's options; configuration files are ignored, dotfiles are searched."""
     options = ["--no-config", "--no-messages", "--hidden", "--color=never", "--null", "--with-filename"]
     options += _MODES[query.mode]
     options += [f"--glob=!{name}" for name in (*sorted(REPOSITORY_FOLDERS), *query.globs.excluded)]
@@ -147,6 +144,6 @@ def _ignore_options(query: ContentQuery) -> list[str]:
 def _file_options(query: ContentQuery) -> list[str]:
     if query.type:
         return [f"--type={query.type}"]
-    # --glob would bring ignored files back; a type of our own does not
+    # --glob would re-include ignored files; a file type defined here does not
     wanted = [f"--type-add=wanted:{glob}" for glob in query.globs.names]
     return [*wanted, "--type=wanted"] if wanted else []

@@ -1,6 +1,6 @@
-"""Listing the files below a folder, with or without ignore rules; never through a symlink.
+"""Lists the files below a folder, with or without ignore rules, without following symlinks.
 
-Python walks as fast as ripgrep lists on two cores, and only a walk of our own sees what the rules hide.
+Python walks as fast as ripgrep lists on two cores, and only our own walk can report what the rules hide.
 """
 
 import os
@@ -18,7 +18,7 @@ _RULE_NAMES = frozenset({*IGNORE_FILES, ".git"})
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where to look and for what."""
+    """Where to search and which files to list."""
 
     root: Path
     top: Path
@@ -26,13 +26,13 @@ class Walk:
     ignored: bool = False
     """Whether files that ignore rules hide are included."""
     suffix: str = ""
-    """How the names looked for end: the others are passed over before anything is asked about them."""
+    """The ending of the wanted names; others are skipped before ignore rules are checked."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set from another thread, it ends the walk at the next folder."""
 
 
 class Folder(NamedTuple):
-    """What one folder holds; names are relative to it, `path` is relative to the root and ends in a slash."""
+    """The contents of one folder; names are relative to it, `path` is relative to the root and ends in a slash."""
 
     path: str
     files: list[str]
@@ -49,9 +49,8 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
     while pending and not walk.stop.is_set():
         path, scope = pending.pop()
         files, folders = _read_folder(start + path)
-        joined = (
-            f"/{'/'.join(files)}/{'/'.join(folders)}/"  # to ask about all names at once: most folders have no answer
-        )
+        # one string, so that one search covers all names: in most folders nothing is hidden
+        joined = f"/{'/'.join(files)}/{'/'.join(folders)}/"
         if "/." in joined:
             if path and not walk.ignored:
                 telling = _RULE_NAMES.intersection(files) | _RULE_NAMES.intersection(folders)  # .git may be either
