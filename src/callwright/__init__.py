@@ -14,8 +14,8 @@ __version__ = "0.2.0"
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
     from callwright.agent.agent import Agent as Agent
-    from callwright.agent.run_limits import RunLimits as RunLimits
     from callwright.agent.results import Done as Done, Paused as Paused, Stopped as Stopped
+    from callwright.agent.run_limits import RunLimits as RunLimits
     from callwright.core.access import (
         Allow as Allow,
         Ask as Ask,
