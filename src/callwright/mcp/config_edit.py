@@ -164,6 +164,7 @@ def _entries(text: str, file: Path) -> Mapping[str, Any]:
 
 
 def _write(file: Path, before: str, after: str) -> None:
+    # written only if the file is still the one that was read
     expected = digest(before.encode()) if file.exists() else ABSENT
     try:
         replace_file(file.resolve(), after.encode(), expected=expected)

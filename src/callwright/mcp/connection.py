@@ -111,7 +111,7 @@ class Connection:
             if link is not None and ends_session(error):
                 link.lose(error.message)
             raise fault_of(error, self.config.name) from error
-        except (ToolError, AuthRequired, TimeoutError):
+        except (ToolError, AuthRequired, TimeoutError):  # a timeout is the executor's own limit
             raise
         except Exception as error:
             raise invalid_reply(error, self.config.name) from error

@@ -81,7 +81,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as error:
-            if request.method != "POST":
+            if request.method != "POST":  # the SDK reopens its listening stream itself
                 raise
             return _refusal(request, 502, CONNECTION_CLOSED, _describe_unreached(request, error), busy="")
         kind = response.headers.get("content-type", "").lower()
@@ -103,6 +103,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         if status in _BUSY:
             after = response.headers.get("retry-after", "")
             return _refusal(request, 503, INTERNAL_ERROR, f"HTTP status {status}", busy=after)
+        # the SDK handles sign-ins, and a 404 inside a session, which means that the session ended
         if (self._signs_in and _wants_sign_in(response)) or (status == 404 and "mcp-session-id" in request.headers):
             return None
         meaning = _MEANING.get(status) or _phrase(status)

@@ -72,6 +72,7 @@ class TokenFile(Tokens):
         }
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         draft.unlink(missing_ok=True)
+        # private from the start: a later chmod would leave a moment in which others can read it
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(kept, file)
@@ -150,6 +151,7 @@ def _read_callback(target: str, back: "asyncio.Future[AuthorizationCodeResult]")
         known = {key: given[key] for key in ("code", "state", "iss") if key in given}
         back.set_result(AuthorizationCodeResult(**known))
         return _SIGNED_IN
+    # shown on a page, so it must not contain HTML
     why = "".join(char for char in given["error"] if char.isalnum() or char in " _-")[:80]
     back.set_exception(OAuthFlowError(f"the sign-in was refused: {why}"))
     return _REFUSED.format(why=why)

@@ -181,11 +181,11 @@ class _ServerTools:
         """Update the registry to a new listing; unchanged tools stay the same objects, which keeps caches valid."""
         self._problems = []
         given = tool_names(self._name, [*listing.tools])
-        wanted: dict[str, Tool] = {}
+        desired: dict[str, Tool] = {}
         for tool, offered in listing.tools.items():
             kept = self._tools.get(given[tool])
             if isinstance(kept, RemoteTool) and kept.digest == offered.digest:
-                wanted[given[tool]] = kept
+                desired[given[tool]] = kept
                 continue
             try:
                 fresh = RemoteTool(offered, given[tool], self.connection, self.names["answer"])
@@ -193,10 +193,10 @@ class _ServerTools:
                 self._problems.append(f"left out: {error}")
                 continue
             fresh.held = not self._is_accepted(tool, offered.digest)
-            wanted[given[tool]] = fresh
+            desired[given[tool]] = fresh
         for tool in self._runtime_tools(listing):
-            wanted.setdefault(identify(tool)[0], tool)
-        self._replace(wanted)
+            desired.setdefault(identify(tool)[0], tool)
+        self._replace(desired)
 
     def _is_accepted(self, tool: str, digest: str) -> bool:
         if self._config.trusted:
@@ -215,13 +215,13 @@ class _ServerTools:
         kept = self._tools.get(identify(tool)[0])
         return kept if kept is not None and kept.spec == tool.spec else tool
 
-    def _replace(self, wanted: Mapping[str, Tool]) -> None:
-        for name in [name for name in self._tools if name not in wanted]:
+    def _replace(self, desired: Mapping[str, Tool]) -> None:
+        for name in [name for name in self._tools if name not in desired]:
             self._remove(name)
-        for name, tool in wanted.items():
+        for name, tool in desired.items():
             if self._tools.get(name) is tool:
                 continue
-            if name not in self._tools and name in self._registry:
+            if name not in self._tools and name in self._registry:  # a server must not replace a local tool
                 self._problems.append(f"{name}: left out, another tool has this name")
                 continue
             self._tools[name] = tool

@@ -37,7 +37,7 @@ class RateLimit:
 
     def allows(self) -> bool:
         """Count one message; False if there have been too many."""
-        if self._left < 1:
+        if self._left < 1:  # the clock is read only when the bucket is empty
             now = time.monotonic()
             self._left = min(self._burst, self._left + (now - self._stamp) * self._per_second)
             self._stamp = now
@@ -256,7 +256,7 @@ class ServerProcess:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            start_new_session=True,
+            start_new_session=True,  # its own process group, to end everything it starts
         )
         return Process(transport, protocol, loop)
 

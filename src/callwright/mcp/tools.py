@@ -89,8 +89,8 @@ class RemoteTool(SchemaTool):
             return await self._send_call(client, arguments, context)
         if error.code != types.URL_ELICITATION_REQUIRED:
             raise error
-        wanted = types.ElicitationRequiredErrorData.model_validate(error.data)
-        for elicitation in wanted.elicitations:
+        required = types.ElicitationRequiredErrorData.model_validate(error.data)
+        for elicitation in required.elicitations:
             reply = await ask_person(elicitation, context, self._answerer)
             if reply.action != "accept":
                 raise ToolFailed(f"{error.message}: the user must visit {elicitation.url} first")
@@ -99,7 +99,7 @@ class RemoteTool(SchemaTool):
     @cached_property
     def _output_validator(self) -> Any:
         """The validator of structured results; None where the server declares no output schema."""
-        import jsonschema_rs
+        import jsonschema_rs  # loaded on first use: many servers declare no output schema
 
         if self.spec.output_schema is None:
             return None

@@ -135,7 +135,7 @@ def spec_of(tool: types.Tool, name: str, config: ServerConfig) -> ToolSpec:
     return ToolSpec(
         name,
         clean_description(tool.description, f"{tool.name}, a tool of the MCP server {config.name}"),
-        {**tool.input_schema, "type": "object"},
+        {**tool.input_schema, "type": "object"},  # some servers leave the type out
         output_schema=tool.output_schema,
         annotations=claims_of(tool.annotations, trusted=config.trusted),
         limits=Limits(config.seconds),

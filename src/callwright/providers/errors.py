@@ -28,7 +28,7 @@ _BY_KIND: dict[str, ProviderFault] = {
     "exceed_context_size_error": "too_large",
 }
 """The vendors' own error names. They outrank the status, which is 200 for an error in the middle of a stream."""
-_DECISIVE = frozenset(("too_large", "auth"))
+_DECISIVE = frozenset(("too_large", "auth"))  # named so under misleading statuses, such as 429 for no credit
 _BY_STATUS: dict[int, ProviderFault] = {
     401: "auth",
     402: "auth",
@@ -39,6 +39,7 @@ _BY_STATUS: dict[int, ProviderFault] = {
     425: "transient",
     429: "transient",
 }
+# most vendors report a full context as an ordinary 400
 _TOO_LONG = re.compile(
     r"prompt is too long|context[ _](?:length|window|size|limit)|maximum context|"
     r"too many (?:input )?tokens|input token count .* exceeds|request too large|payload size exceeds",

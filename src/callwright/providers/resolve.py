@@ -44,7 +44,7 @@ def provider_for(
         return _load_script(name)
     if vendor not in _KEYS or not name:
         raise UsageError(f"unknown model {model!r}: write {_FORMS}")
-    provider = _vendor_provider(vendor, name, api_key)
+    provider = _vendor_provider(vendor, name, api_key)  # first: a missing package is reported before a missing key
     if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
         raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]} or pass api_key=")
     return _with_schema_actions(provider) if tool_mode == "schema" else provider

@@ -80,6 +80,7 @@ class ScriptedProvider:
         yield MessageDone(message)
 
     def _next(self, request: ModelRequest) -> AssistantMessage | BrokenOff:
+        # a copy, because the history grows later
         self.requests.append(replace(request, messages=tuple(request.messages)))
         if self._always is not None:
             return _message(self._always(request))

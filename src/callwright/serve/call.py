@@ -30,7 +30,7 @@ class SuspendableCall(Generic[Found]):
         self.questions: tuple[Question, ...] = ()
         self.requests: types.InputRequests = {}
         """Requests of the tool itself to the client."""
-        self._turn: asyncio.Lock | None = None
+        self._turn: asyncio.Lock | None = None  # made on first use: most calls never ask
         self._reply: asyncio.Future[Any] | None = None
         self._ready: asyncio.Future[None] | None = None
         self._task = asyncio.ensure_future(run(self))
@@ -71,7 +71,7 @@ class SuspendableCall(Generic[Found]):
             self._ready = asyncio.get_running_loop().create_future()
             try:
                 await self._ready
-            except asyncio.CancelledError:
+            except asyncio.CancelledError:  # the client cancelled its request, so the call must end too
                 await self.stop()
                 raise
         return self._task.done()
@@ -102,7 +102,7 @@ class SuspendedCalls:
             stale.append(next(key for key in self._calls if key not in stale))
         for key in stale:
             await self._calls.pop(key)[1].stop()
-        token = secrets.token_urlsafe(24)
+        token = secrets.token_urlsafe(24)  # must not be guessable: it resumes the call
         self._calls[token] = (now, call)
         return token
 
@@ -130,6 +130,7 @@ class ProgressPump:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        # bounded: a client that reads slowly loses the oldest reports
         self._queue: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MAX_QUEUED)
         self._count = 0
         self._sending: asyncio.Task[None] | None = None
@@ -140,7 +141,7 @@ class ProgressPump:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._sending is not None:
+        if self._sending is not None:  # all progress must be sent before the result
             await asyncio.gather(self._sending, return_exceptions=True)
 
     def __call__(self, event: Event) -> None:

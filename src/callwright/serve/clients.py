@@ -23,6 +23,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.json import Json
 
 Context = ServerRequestContext[Any, Any]
+# in rising order, because positions are compared
 LOG_LEVELS: tuple[types.LoggingLevel, ...] = (
     "debug",
     "info",
@@ -109,7 +110,7 @@ class ContextCaller:
         self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         headers: Mapping[str, str] = getattr(context.request, "headers", {})
         self.key = headers.get("mcp-session-id", "")
-        if self.modern and headers and not self.key:
+        if self.modern and headers and not self.key:  # over pipes there are no headers, and only one client
             self.key = _sessionless_key(context, headers)
         self.wants_progress = bool(context.meta)
 
@@ -139,6 +140,7 @@ class ContextCaller:
         await self._context.session.send_notification(about, self._context.request_id)
 
     async def send(self, request: types.InputRequest) -> types.InputResponse:
+        # sends the request over the response stream of this call; a client may have no other stream open
         about = ServerMessageMetadata(related_request_id=self._context.request_id)
         match request:
             case types.ElicitRequest():
@@ -185,13 +187,15 @@ class Asker(Protocol):
 class ClientLacks(ToolFailed):
     """A tool needs a capability that its client does not have."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
-        super().__init__(f"this tool needs a client with {' and '.join(wanted)}, and this client has not declared it")
-        self.wanted = tuple(wanted)
+    def __init__(self, capabilities: Sequence[str]) -> None:
+        super().__init__(
+            f"this tool needs a client with {' and '.join(capabilities)}, and this client has not declared it"
+        )
+        self.capabilities = tuple(capabilities)
 
     def refusal(self) -> MCPError:
         """Return the error of the protocol of 2026-07-28."""
-        needed: dict[str, Any] = {name: {} for name in self.wanted}
+        needed: dict[str, Any] = {name: {} for name in self.capabilities}
         return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, self.message, {"requiredCapabilities": needed})
 
 

@@ -77,7 +77,7 @@ def _read(question: Question, catalog: Catalog, result: object) -> Reply:
 
 
 def _without_id(form: types.ElicitRequestParams) -> types.ElicitRequestParams:
-    if isinstance(form, types.ElicitRequestURLParams):
+    if isinstance(form, types.ElicitRequestURLParams):  # since 2026-07-28 answers are matched by key, not by id
         return types.ElicitRequestURLParams(message=form.message, url=form.url)
     return form
 
@@ -89,7 +89,7 @@ def can_show(capabilities: types.ClientCapabilities | None, form: types.ElicitRe
         return False
     if isinstance(form, types.ElicitRequestURLParams):
         return can.url is not None
-    return can.form is not None or can.url is None
+    return can.form is not None or can.url is None  # an empty capability means forms
 
 
 def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:

@@ -40,15 +40,15 @@ class PipeCaller:
 
     @property
     def can_answer(self) -> bool:
-        said = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
-        return isinstance(said, dict) and not _ASKABLE.isdisjoint(cast("dict[str, Any]", said))
+        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY) if self.modern else None
+        return isinstance(declared, dict) and not _ASKABLE.isdisjoint(cast("dict[str, Any]", declared))
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
         """The capabilities it declares, parsed only when needed: most calls ask nothing."""
-        said = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
+        declared = self._meta.get(CLIENT_CAPABILITIES_META_KEY)
         try:
-            return types.ClientCapabilities.model_validate(said) if self.modern else self._greeted
+            return types.ClientCapabilities.model_validate(declared) if self.modern else self._greeted
         except ValidationError:
             return None
 
@@ -57,8 +57,8 @@ class PipeCaller:
         return requested_log_level(self._meta, modern=self.modern)
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
-        said = {"progressToken": self._token, "progress": done, "total": total, "message": message}
-        params = {name: value for name, value in said.items() if value is not None}
+        fields = {"progressToken": self._token, "progress": done, "total": total, "message": message}
+        params = {name: value for name, value in fields.items() if value is not None}
         self._fast_path.send({"method": "notifications/progress", "params": params})
 
     async def log(self, level: types.LoggingLevel, data: Any, logger: str | None) -> None:
@@ -85,19 +85,19 @@ class CallFastPath:
         message: object = from_json(line)
         if not isinstance(message, dict):
             return False
-        said = cast("dict[str, Any]", message)
-        params = said.get("params")
+        fields = cast("dict[str, Any]", message)
+        params = fields.get("params")
         given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-        match said.get("method"):
+        match fields.get("method"):
             case "tools/call":
-                return self._start_call(said.get("id"), given)
+                return self._start_call(fields.get("id"), given)
             case "notifications/cancelled":
                 return self._cancel_call(given.get("requestId"))
             case "initialize":
                 self._greet(given)
                 return False
             case None:
-                return self._fast_path.busy and self._fast_path.take(said)
+                return self._fast_path.busy and self._fast_path.take(fields)
             case _:
                 return False
 
@@ -112,7 +112,7 @@ class CallFastPath:
         meta = params.get("_meta")
         stamps = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
         version = stamps.get(PROTOCOL_VERSION_META_KEY)
-        if not isinstance(number, (int, str)) or number in self._running:
+        if not isinstance(number, (int, str)) or number in self._running:  # invalid or reused id: the SDK reports it
             return False
         if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._greeted):
             return False

@@ -236,6 +236,7 @@ class Gateway:
         if state is None:
             while len(self._states) >= _MAX_CLIENTS:
                 del self._states[next(iter(self._states))]
+            # a copy per client: tools that one has searched for must not appear in another's list
             state = self._states[key] = self._executor.state.copy()
         return session_catalog(self._tools, state), state
 
@@ -244,7 +245,7 @@ class Gateway:
         if not caller.modern:
             self._list_changes.remember(caller.key, context.session)
         catalog, _ = self._catalog(caller.key)
-        if self._listed is None or self._listed[0] is not catalog:
+        if self._listed is None or self._listed[0] is not catalog:  # a catalog is frozen, so its list is too
             self._listed = (catalog, [_describe_tool(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
 
@@ -297,6 +298,7 @@ class Gateway:
             return outcome
         if call.name == SEARCH_NAME:
             self._list_changes.notify()  # tools revealed by a search are listed from now on
+        # the protocol wants an error for unknown tools and a result for all other failures
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
             raise MCPError(types.INVALID_PARAMS, outcome.error.message)
         if caller.modern and isinstance(outcome, Failed) and isinstance(outcome.error, ClientLacks):
@@ -320,13 +322,14 @@ class Gateway:
         while not await suspendable.step():
             if suspendable.requests or askable(caller, suspendable.questions, catalog):
                 return await self._suspend(suspendable, catalog)
+            # this client cannot show the questions, so the call continues with a no
             suspendable.answer(decline_all(suspendable.questions))
         return suspendable.result
 
     def _make_run(
-        self, caller: Caller, wanted: CallRequest, catalog: Catalog, state: State
+        self, caller: Caller, request: CallRequest, catalog: Catalog, state: State
     ) -> Callable[[Asker], Awaitable[Outcome]]:
-        call = ToolCall(f"mcp-{next(self._numbers)}", wanted.name, wanted.arguments)
+        call = ToolCall(f"mcp-{next(self._numbers)}", request.name, request.arguments)
 
         async def run(asker: Asker) -> Outcome:
             set_calling_client(CallingClient(caller, asker, self._levels.get(caller.key, "debug")))

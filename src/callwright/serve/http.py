@@ -105,6 +105,7 @@ class _SignalFreeServer(uvicorn.Server):
 def _bind_socket(options: HttpOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.socket(family)
+    # a restarted server must not wait until old connections have expired
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host, options.port))
@@ -142,4 +143,5 @@ class _BearerAuth:
 
     def _is_authorized(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
+        # two headers are rejected, since proxies differ on which one counts; compared in constant time
         return len(given) == 1 and hmac.compare_digest(given[0], self._expected)

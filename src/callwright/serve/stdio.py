@@ -33,7 +33,7 @@ async def serve_stdio(gateway: Gateway) -> None:
 
 
 def _is_pipe(descriptor: int) -> bool:
-    mode = os.fstat(descriptor).st_mode
+    mode = os.fstat(descriptor).st_mode  # asyncio cannot wait for regular files
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 

@@ -26,7 +26,7 @@ def openai_clients(client: "AsyncOpenAI | None", api_key: str | None, base_url: 
 def _make_client(api_key: str | None, base_url: str | None) -> "AsyncOpenAI":
     from openai import AsyncOpenAI
 
-    if api_key is None and base_url is not None:
+    if api_key is None and base_url is not None:  # OPENAI_API_KEY must not go to other servers
         api_key = _NO_KEY
     return AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0)
 

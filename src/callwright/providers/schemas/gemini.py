@@ -100,6 +100,7 @@ class _GeminiWriter:
             bound = given.get(key)
             if isinstance(bound, bool) or not isinstance(bound, (int, float)):
                 continue
+            # for integers an exclusive bound has an exact inclusive equivalent
             exact = kinds_of(given) == ["integer"] and float(bound).is_integer()
             if not exact:
                 self._note(

@@ -86,8 +86,8 @@ class JsonTextCodec:
         return isinstance(value, str) if direction == "back" else any(is_of(value, kind) for kind in self.kinds)
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class ObjectCodec:
             if field.name in given or field.absence != "never":
                 written[field.name] = value
         others = {name: value for name, value in given.items() if name not in written}
-        if self.more is None:
+        if self.more is None:  # undeclared properties stay, for `bind` to report
             return Converted({**written, **others}, fits and not others)
         pairs = self.more.convert(others, "out")
         return Converted({**written, self.more_name: pairs.value}, fits and pairs.fits)

@@ -188,7 +188,7 @@ class StrictCompiler:
         if len(solid) == 1 and len(parts) == 2:
             return Part(place.with_description(nullable(solid[0].schema)), codec, wire, rewritten)
         schemas: list[Schema] = []
-        for part in parts:
+        for part in parts:  # alternatives may differ on the tool's side only
             schemas += [part.schema] if part.schema not in schemas else []
         only = schemas[0] if len(schemas) == 1 and "$ref" not in schemas[0] else {"anyOf": schemas}
         return Part(place.with_description(only), codec, wire, rewritten)
