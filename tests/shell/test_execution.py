@@ -1,4 +1,4 @@
-"""Lines made at random and run for real: what is judged read-only leaves its folder as it was and asks no network."""
+"""Random lines, run for real: a read-only line leaves its folder unchanged and uses no network."""
 
 import contextlib
 import os
@@ -165,7 +165,7 @@ _CHECKS = [HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.functi
 
 @settings(max_examples=100, deadline=None, suppress_health_check=_CHECKS, database=None)
 @given(line=_lines)
-def test_what_is_judged_read_only_changes_nothing(folder: Path, line: str) -> None:
+def test_read_only_lines_change_nothing(folder: Path, line: str) -> None:
     _check(line, folder)
 
 
@@ -173,11 +173,11 @@ def test_what_is_judged_read_only_changes_nothing(folder: Path, line: str) -> No
 @pytest.mark.timeout(1800)
 @settings(max_examples=5_000, deadline=None, suppress_health_check=_CHECKS, database=None)
 @given(line=_lines)
-def test_what_is_judged_read_only_changes_nothing_in_thousands_of_lines(folder: Path, line: str) -> None:
+def test_thousands_of_read_only_lines_change_nothing(folder: Path, line: str) -> None:
     _check(line, folder)
 
 
-def test_the_generator_makes_lines_of_both_kinds(folder: Path) -> None:
+def test_generator_makes_read_only_and_other_lines(folder: Path) -> None:
     """A fuzz suite that is never allowed to run anything would prove nothing."""
     verdicts = {analyze(f"{program} a.txt", folder).verdict for program in _PROGRAMS}
     assert {Verdict.READ_ONLY, Verdict.WRITES, Verdict.DESTRUCTIVE, Verdict.UNKNOWN} <= verdicts | {

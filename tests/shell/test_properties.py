@@ -68,14 +68,14 @@ def test_no_bytes_raise(raw: bytes) -> None:
 
 
 @given(_LOOKS, st.sampled_from(_ADDED))
-def test_nothing_added_makes_a_line_harmless(line: str, added: str) -> None:
+def test_additions_never_make_a_line_harmless(line: str, added: str) -> None:
     assert _harmless(analyze(line, "/w"))
     assert not _harmless(analyze(added.format(line), "/w"))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(_TOKENS, st.sampled_from(["; touch x", "\ntouch x", " && touch x", " > x"]))
-def test_a_harmless_line_stops_being_harmless_with_a_write(line: str, tail: str) -> None:
+def test_adding_a_write_ends_read_only(line: str, tail: str) -> None:
     assume(_harmless(analyze(line, "/w")) and "#" not in line and line.strip())
     assert not _harmless(analyze(line + tail, "/w"))
 
@@ -171,10 +171,10 @@ def _work(line: str) -> int:
     ],
     ids=lambda line: repr(line[:12]),
 )
-def test_hostile_input_is_not_searched_for_long(line: str) -> None:
+def test_hostile_input_is_analyzed_quickly(line: str) -> None:
     assert _work(line) < 600_000
 
 
-def test_the_work_grows_with_the_length_of_the_line() -> None:
+def test_analysis_time_is_linear_in_line_length() -> None:
     short, long = (_work("; ".join(f"ls a{i}" for i in range(count))) for count in (300, 3_000))
     assert long < short * 12

@@ -44,7 +44,7 @@ _LINES = st.lists(st.tuples(st.text(st.sampled_from("ab \t"), max_size=3), _BREA
         (b"\x1b[31mred\x1b[0m\ttext\r\n", "utf-8"),
     ],
 )
-def test_text_is_told_by_its_bytes_and_written_back_unchanged(data: bytes, name: str):
+def test_detected_text_round_trips_unchanged(data: bytes, name: str):
     encoding = detect_encoding(data)
     assert encoding is not None
     assert encoding.name == name
@@ -53,11 +53,11 @@ def test_text_is_told_by_its_bytes_and_written_back_unchanged(data: bytes, name:
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02\x03", b"\x7fELF\x02\x01", b"PK\x03\x04zip", bytes(range(32)) * 4])
-def test_binary_is_no_text(data: bytes):
+def test_binary_is_detected(data: bytes):
     assert detect_encoding(data) is None
 
 
-def test_a_sample_that_ends_inside_a_letter_is_still_utf8():
+def test_sample_ending_inside_a_character_is_utf8():
     assert detect_encoding("é".encode()[:1], whole=False) == Encoding()
     assert detect_encoding(b"ab" + "✓".encode()[:2], whole=False) == Encoding()
 
@@ -71,7 +71,7 @@ def test_any_bytes_survive_a_round_trip(data: bytes):
 
 
 @given(before=_LINES, cut=_LINES, after=_LINES, new=_LINES)
-def test_lines_outside_a_splice_keep_their_own_breaks(
+def test_lines_outside_the_range_keep_their_breaks(
     before: list[tuple[str, str]],
     cut: list[tuple[str, str]],
     after: list[tuple[str, str]],
@@ -86,12 +86,12 @@ def test_lines_outside_a_splice_keep_their_own_breaks(
     assert unify_line_breaks(result) == unify_line_breaks(head) + replacement + unify_line_breaks(tail)
 
 
-def test_a_line_that_stays_inside_a_splice_keeps_its_break():
+def test_unchanged_line_inside_the_range_keeps_its_break():
     assert replace_range("a\r\nb\nc\r\n", 0, 6, "a\nB\nc\n") == "a\r\nB\r\nc\r\n"
     assert replace_range("a\nb\r\nc\n", 0, 6, "x\nb\nc\n") == "x\nb\r\nc\n"
 
 
-def test_the_usual_break_is_that_of_most_lines():
+def test_most_common_break_is_that_of_most_lines():
     assert most_common_break("a\r\nb\r\nc\n") == "\r\n"
     assert most_common_break("a\r\nb\n") == "\n"
     assert most_common_break("none") == ""
@@ -153,7 +153,7 @@ def test_a_long_scan_is_done_in_slices(tmp_path: Path):
     os.close(descriptor)
 
 
-def test_a_changed_file_is_not_looked_up_in_old_marks(tmp_path: Path):
+def test_changed_file_is_scanned_again(tmp_path: Path):
     path = tmp_path / "file"
     index = LineIndex()
     for content, expected in ((b"a\n" * 200_000, 200_000), (b"bb\n" * 200_000, 300_000)):
@@ -163,7 +163,7 @@ def test_a_changed_file_is_not_looked_up_in_old_marks(tmp_path: Path):
         os.close(descriptor)
 
 
-def test_of_a_giant_line_only_the_head_is_kept(tmp_path: Path):
+def test_giant_line_keeps_only_its_head(tmp_path: Path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1_000_000 + b"\nshort\n")
     descriptor = os.open(path, os.O_RDONLY)
@@ -173,7 +173,7 @@ def test_of_a_giant_line_only_the_head_is_kept(tmp_path: Path):
     assert (short.head, short.size) == (b"short", 5)
 
 
-def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path):
+def test_special_files_are_refused_without_blocking(tmp_path: Path):
     root = Path(os.path.realpath(tmp_path))
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -186,7 +186,7 @@ def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no proc file system here")
-def test_files_that_claim_to_be_empty_are_read_all_the_same():
+def test_files_with_size_zero_are_read_anyway():
     descriptor = open_regular(Path(os.path.realpath("/proc/self/status")))
     try:
         assert b"Name:" in read_all(descriptor)

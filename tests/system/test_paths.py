@@ -32,13 +32,13 @@ def test_a_missing_tail_is_resolved_too(root: Path):
 
 
 @pytest.mark.parametrize("path", ["..", "../outside/secret", "a/../../outside", "/etc/passwd", "/", "a/b/../../../x"])
-def test_paths_that_leave_the_root_are_refused_for_reading_and_writing(root: Path, path: str):
+def test_paths_outside_the_root_are_refused(root: Path, path: str):
     for check in (Workspace(root).check_read, Workspace(root).check_write):
         with pytest.raises(Unsafe, match="outside the workspace"):
             check(path)
 
 
-def test_a_sibling_that_shares_the_roots_name_is_outside(root: Path):
+def test_sibling_with_the_root_as_prefix_is_outside(root: Path):
     (root.parent / "root-evil").mkdir()
     with pytest.raises(Unsafe):
         Workspace(root).check_read(str(root) + "-evil")
@@ -46,7 +46,7 @@ def test_a_sibling_that_shares_the_roots_name_is_outside(root: Path):
 
 
 @pytest.mark.parametrize("target", ["/etc", "../outside", "../outside/secret", "../outside/not-there-yet"])
-def test_links_are_judged_by_where_they_lead(root: Path, target: str):
+def test_links_are_judged_by_their_target(root: Path, target: str):
     (root / "link").symlink_to(target)
     with pytest.raises(Unsafe):
         Workspace(root).check_write("link")
@@ -54,7 +54,7 @@ def test_links_are_judged_by_where_they_lead(root: Path, target: str):
         Workspace(root).check_read("link/x")
 
 
-def test_dots_after_a_link_count_from_where_it_leads(root: Path):
+def test_dots_after_a_link_start_at_its_target(root: Path):
     (root / "link").symlink_to(root.parent / "outside")
     with pytest.raises(Unsafe):
         Workspace(root).check_read("link/../root-like")
@@ -67,7 +67,7 @@ def test_a_root_reached_through_a_link_is_the_same_root(root: Path):
     assert workspace.contains(root / "a")
 
 
-def test_the_refusal_names_the_path_as_given_as_resolved_and_the_root(root: Path):
+def test_refusal_names_path_target_and_root(root: Path):
     (root / "link").symlink_to(root.parent / "outside")
     with pytest.raises(Unsafe) as refusal:
         Workspace(root).check_read("link/secret")
@@ -90,7 +90,7 @@ def test_paths_are_never_url_decoded(root: Path):
         Workspace(root).resolve("file:///etc/passwd")
 
 
-def test_a_tilde_means_home_only_where_a_shell_would_say_so(root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_tilde_means_home_only_as_in_a_shell(root: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(root / "a"))
     assert Workspace(root).resolve("~/b") == root / "a/b"
     assert Workspace(root).resolve("~") == root / "a"
@@ -98,25 +98,25 @@ def test_a_tilde_means_home_only_where_a_shell_would_say_so(root: Path, monkeypa
     assert Workspace(root).resolve("x~/b") == root / "x~/b"
 
 
-def test_reads_anywhere_still_fences_writes(root: Path):
+def test_reads_anywhere_still_restricts_writes(root: Path):
     workspace = Workspace(root, reads="anywhere")
     assert workspace.check_read("/etc/passwd") == Path(os.path.realpath("/etc/passwd"))
     with pytest.raises(Unsafe):
         workspace.check_write("/etc/passwd")
 
 
-def test_where_a_person_can_be_asked_paths_are_only_resolved(root: Path):
+def test_outside_ask_only_resolves_paths(root: Path):
     workspace = Workspace(root, outside="ask")
     assert workspace.check_write("../outside/secret") == root.parent / "outside/secret"
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])
-def test_a_root_without_a_name_is_the_programmers_mistake(name: str):
+def test_empty_root_raises_usage_error(name: str):
     with pytest.raises(UsageError):
         Workspace(name)
 
 
-def test_a_file_is_no_root(tmp_path: Path):
+def test_file_as_root_raises_usage_error(tmp_path: Path):
     (tmp_path / "a.txt").write_text("a")
     with pytest.raises(UsageError, match="is a file; give the folder"):
         Workspace(tmp_path / "a.txt")
@@ -134,7 +134,7 @@ def test_a_workspace_is_a_value(root: Path):
 
 
 @given(path=st.text(st.sampled_from("ab./~-\\%"), min_size=1, max_size=12))
-def test_whatever_is_not_refused_lies_inside(path: str):
+def test_paths_not_refused_are_inside(path: str):
     root = Path("/nowhere/root")
     try:
         resolved = Workspace(root).check_write(path)
@@ -150,7 +150,7 @@ def test_opening_reads_what_was_resolved(root: Path):
 
 
 @pytest.mark.parametrize("swapped", ["a", "a/b", "a/b/file"])
-def test_a_component_swapped_for_a_link_after_the_check_is_not_followed(root: Path, swapped: str):
+def test_component_swapped_for_a_link_is_not_followed(root: Path, swapped: str):
     path = Workspace(root).check_read("a/b/file")
     (root / swapped).rename(root / "aside")
     (root / swapped).symlink_to(root / "aside")
@@ -165,7 +165,7 @@ def test_a_circle_of_links_is_refused(root: Path):
         open_resolved(Workspace(root).check_write("one"), os.O_WRONLY | os.O_CREAT)
 
 
-def test_missing_folders_are_made_only_where_told(root: Path):
+def test_missing_folders_are_made_only_with_create(root: Path):
     with pytest.raises(FileNotFoundError):
         open_folder(root / "x" / "y")
     os.close(open_folder(root / "x" / "y", create=True))
@@ -205,7 +205,7 @@ def test_no_external_traversal_payload_leaves_the_root(root: Path):
         assert resolved == root or root in resolved.parents
 
 
-def test_external_boundaries_are_drawn_where_others_draw_them():
+def test_external_boundary_cases_agree():
     for row in _rows("mcpfs_within_allowed.jsonl"):
         if not all(isinstance(each, str) and each for each in row["allowed"] or [""]) or not str(
             row["path"]

@@ -76,7 +76,7 @@ async def test_output_and_errors_come_interleaved_with_the_exit_code():
     assert (ended.exit_code, ended.reason, ended.leftovers) == (3, "exited", 0)
 
 
-async def test_a_signal_is_told_as_a_shell_tells_it():
+async def test_fatal_signal_gives_the_shell_exit_code():
     assert (await run(command("kill -SEGV $$"))).exit_code == 139
 
 
@@ -85,7 +85,7 @@ async def test_there_is_no_input_and_no_terminal(tmp_path: Path):
     assert ended.output.text.split() == ["none", "?", str(tmp_path)]
 
 
-async def test_a_command_leads_its_own_session_and_inherits_no_descriptor_but_the_report():
+async def test_command_has_its_own_session_and_only_the_report_fd():
     ended = await run(command("ps -o sid=,pgid=,pid= -p $$; ls /proc/self/fd"))
     session, group, pid, *descriptors = ended.output.text.split()
     assert session == group == pid
@@ -98,27 +98,27 @@ async def test_signals_are_at_their_defaults():
     assert ended.exit_code == 143
 
 
-async def test_what_cannot_start_says_so_and_exits_with_127():
+async def test_command_that_cannot_start_exits_with_127():
     for broken in (Command(("no-such-program",), "/", {"PATH": "/bin"}), Command(("true",), "/no/such/folder", {})):
         ended = await run(broken)
         assert ended.exit_code == 127
         assert "cannot start" in ended.output.text
 
 
-async def test_nothing_of_our_environment_is_added(monkeypatch: pytest.MonkeyPatch):
+async def test_our_environment_is_not_passed_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SECRET_OF_OURS", "1")
     ended = await run(Command(("env",), "/", {"PATH": os.environ["PATH"], "GIVEN": "\udcff\n"}))
     names = {line.partition("=")[0] for line in ended.output.text.splitlines() if "=" in line}
     assert names == {"PATH", "GIVEN", "CALLWRIGHT_COMMAND"}
 
 
-async def test_last_words_are_kept_apart_from_output():
+async def test_report_is_separate_from_output():
     ended = await run(command(f"echo said; pwd >&{REPORT_FD}", "/tmp"))
     assert ended.output.text == "said\n"
     assert ended.report == "/tmp\n"
 
 
-async def test_a_long_line_and_a_large_environment_arrive_whole():
+async def test_long_line_and_large_environment_arrive():
     ended = await run(
         Command(("bash", "-c", 'echo "${#BIG}"; : ' + "x" * 100_000), "/", {"PATH": "/bin", "BIG": "y" * 120_000})
     )
@@ -140,13 +140,13 @@ async def test_characters_cut_between_reads_are_put_together():
     assert ended.output.text == "€ � �"
 
 
-async def test_what_is_about_to_finish_by_itself_may():
+async def test_processes_about_to_end_are_not_stopped():
     ended = await run(command("echo late > >(sleep 0.03; cat)"))
     assert ended.output.text == "late\n"
     assert ended.leftovers == 0
 
 
-async def test_a_pipe_held_open_by_a_daemon_does_not_hold_the_call():
+async def test_daemon_holding_a_pipe_does_not_block_the_call():
     ended = await run(command("sleep 987 & echo ready"))
     assert ended.output.text == "ready\n"
     assert ended.leftovers == 1
@@ -210,7 +210,7 @@ async def test_cancelling_at_any_moment_leaves_nothing(milliseconds: int):
     assert processes_with(marker) == []
 
 
-async def test_cancelling_a_command_under_way_leaves_nothing():
+async def test_cancelling_a_running_command_leaves_nothing():
     marker = new_marker()
     seen: list[str] = []
     line = f"trap '' TERM; sleep 987.{marker} & echo ready; sleep 987.{marker}; sleep 987.{marker}"
@@ -223,7 +223,7 @@ async def test_cancelling_a_command_under_way_leaves_nothing():
     assert processes_with(marker) == []
 
 
-async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends():
+async def test_second_cancellation_returns_at_once():
     marker = new_marker()
     seen: list[str] = []
     line = f"trap '' TERM; echo ready; sleep 987.{marker}; sleep 987.{marker}"
@@ -234,7 +234,7 @@ async def test_a_second_cancellation_returns_at_once_and_the_command_still_ends(
         await asyncio.sleep(0.01)
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert processes_with(marker)  # it does not heed SIGTERM, so nobody can have waited for its end
+    assert processes_with(marker)  # it ignores SIGTERM, so the call cannot have waited for its end
     await until(lambda: not processes_with(marker))
 
 
@@ -248,7 +248,7 @@ async def test_memory_stays_bounded_and_a_flood_is_stopped():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
-async def test_commands_run_beside_each_other(tmp_path: Path):
+async def test_commands_run_in_parallel(tmp_path: Path):
     meet = "touch {0}; until [ $(ls | wc -l) = 20 ]; do sleep 0.02; done; echo {0}"
     ends = await asyncio.gather(*(run(command(meet.format(number), str(tmp_path))) for number in range(20)))
     assert [ended.output.text for ended in ends] == [f"{number}\n" for number in range(20)]
@@ -271,7 +271,7 @@ def test_a_command_outlives_the_loop_that_started_it():
 
 
 @pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "os._exit(0)", "sys.exit(0)"])
-def test_commands_end_with_us_however_we_end(ending: str):
+def test_commands_end_when_our_process_ends(ending: str):
     marker = new_marker()
     program = f"""
         import os, sys, time
@@ -304,7 +304,7 @@ def test_a_forked_child_starts_its_own_supervisor():
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
 
 
-def test_a_forked_child_does_not_stop_our_commands_when_it_exits():
+def test_exiting_forked_child_keeps_our_commands():
     program = """
         import os, sys
         from callwright.system.process import Command, Running
@@ -321,7 +321,7 @@ def test_a_forked_child_does_not_stop_our_commands_when_it_exits():
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=30)
 
 
-async def test_nothing_of_ours_is_used_up_by_running_commands():
+async def test_commands_leak_no_descriptors_or_threads():
     await run(command("true"))
     before = used()
     await asyncio.gather(*(run(command("echo; sleep 0.01 & true")) for _ in range(30)))
@@ -355,10 +355,10 @@ async def hold_out(count: int) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
-async def test_twenty_hostile_commands_end_in_time_and_leave_nothing():
+async def test_twenty_hostile_commands_leave_nothing():
     await hold_out(20)
 
 
 @pytest.mark.slow
-async def test_two_hundred_hostile_commands_end_in_time_and_leave_nothing():
+async def test_two_hundred_hostile_commands_leave_nothing():
     await hold_out(200)

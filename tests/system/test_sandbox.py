@@ -1,4 +1,4 @@
-"""The wall around commands, tried from the inside."""
+"""The sandbox around commands, tested from the inside."""
 
 import os
 import select
@@ -69,7 +69,7 @@ def reach(sandbox: Sandbox, kind: str, port: int, cwd: Path) -> None:
     attempt(sandbox, f'{sys.executable} -c "{program}"', cwd)
 
 
-def test_the_workspace_can_be_written_and_everything_read(sandbox: Sandbox, workspace: Path, tmp_path: Path):
+def test_workspace_is_writable_and_all_is_readable(sandbox: Sandbox, workspace: Path, tmp_path: Path):
     (tmp_path / "outside").write_text("readable")
     line = "mkdir d && echo new > d/a && mv d/a b && ln b c && cat b ../outside > both; cat both; : >/dev/null"
     done = attempt(sandbox, line, workspace)
@@ -101,7 +101,7 @@ def test_a_link_does_not_lead_out(sandbox: Sandbox, workspace: Path, tmp_path: P
     assert (tmp_path / "file").read_text() == "as it was"
 
 
-def test_the_settings_of_the_kernel_cannot_be_changed(sandbox: Sandbox, workspace: Path):
+def test_kernel_settings_cannot_be_changed(sandbox: Sandbox, workspace: Path):
     # the same value again, so that a sandbox that fails this test does no harm
     line = 'value=$(cat /proc/sys/kernel/core_pattern); echo "$value" > /proc/sys/kernel/core_pattern'
     assert attempt(sandbox, line, workspace).returncode != 0
@@ -130,7 +130,7 @@ def test_processes_outside_cannot_be_signalled(sandbox: Sandbox, workspace: Path
     assert attempt(sandbox, f"kill -0 {os.getpid()}", workspace).returncode != 0
 
 
-def test_the_exit_code_comes_through(sandbox: Sandbox, workspace: Path):
+def test_exit_code_is_passed_on(sandbox: Sandbox, workspace: Path):
     assert attempt(sandbox, "exit 7", workspace).returncode == 7
 
 
@@ -145,7 +145,7 @@ def test_the_exit_code_comes_through(sandbox: Sandbox, workspace: Path):
         "unshare -rm sh -c 'umount .git/hooks; echo evil > .git/hooks/pre-commit'",
     ],
 )
-def test_protected_paths_cannot_be_changed_or_moved_aside(enclosed: Confine, workspace: Path, line: str):
+def test_protected_paths_cannot_be_changed_or_moved(enclosed: Confine, workspace: Path, line: str):
     assert attempt(enclosed(".git/hooks"), line, workspace).returncode != 0
     assert list((workspace / ".git" / "hooks").iterdir()) == []
     assert [path.name for path in workspace.iterdir() if path.name != "new"] == [".git"]
@@ -154,12 +154,12 @@ def test_protected_paths_cannot_be_changed_or_moved_aside(enclosed: Confine, wor
 @pytest.mark.parametrize(
     "line", ["echo x > .mcp.json", "mkdir -p .agent/x", "rmdir .agent; mkdir -p .agent/x", "touch .agent"]
 )
-def test_protected_paths_are_held_even_when_missing_and_leave_no_trace(enclosed: Confine, workspace: Path, line: str):
+def test_missing_protected_paths_leave_no_trace(enclosed: Confine, workspace: Path, line: str):
     attempt(enclosed(".mcp.json", ".agent/hooks"), line, workspace)
     assert [path.name for path in workspace.iterdir()] == [".git"]
 
 
-def test_a_missing_path_stays_held_while_another_command_still_runs(enclosed: Confine, workspace: Path):
+def test_missing_path_stays_protected_until_last_command(enclosed: Confine, workspace: Path):
     sandbox = enclosed(".agent")
     with sandbox.confine(("true",), str(workspace)):
         attempt(sandbox, "true", workspace)
@@ -202,19 +202,19 @@ def test_off_changes_nothing():
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
-def test_require_fails_closed_and_says_what_to_install(workspace: Path):
+def test_require_raises_and_names_what_to_install(workspace: Path):
     with pytest.raises(UsageError, match=r"bubblewrap is not installed.*install bubblewrap"):
         find_sandbox("require", writable=[workspace], protected=[".agent"])
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
-def test_prefer_takes_what_there_is_and_names_what_it_does_not_cover(workspace: Path):
+def test_prefer_uses_what_works_and_names_gaps(workspace: Path):
     sandbox = find_sandbox("prefer", writable=[workspace], protected=[".agent"])
     assert sandbox.kind in ("landlock", "none")
     assert ("protected paths" if sandbox.kind == "landlock" else "install bubblewrap") in sandbox.describe()
 
 
-def test_what_is_in_force_is_told_in_a_sentence(enclosed: Confine, workspace: Path):
+def test_describe_names_the_sandbox_in_use(enclosed: Confine, workspace: Path):
     told = enclosed(".agent").describe()
     assert told.startswith("bubblewrap: ")
     assert str(workspace) in told

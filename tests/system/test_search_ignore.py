@@ -1,4 +1,4 @@
-"""Ignore rules: git itself says what is right."""
+"""Ignore rules, compared with git itself."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_the_walk_lists_what_git_lists(files: list[str], rules: dict[str, str]) 
         assert _listed(root) == _git(root, "ls-files", "-z", "-o", "--exclude-standard")
 
 
-def test_ignore_files_weigh_as_ripgrep_weighs_them(tmp_path: Path) -> None:
+def test_ignore_files_have_ripgrep_precedence(tmp_path: Path) -> None:
     _make(tmp_path, ["a.log", "b.tmp", "keep.log", "sub/c.log", "sub/d.txt"], {"": "*.log\n*.tmp\n", "sub": "!c.log\n"})
     (tmp_path / ".ignore").write_text("!keep.log\nd.txt\n")
     (tmp_path / ".rgignore").write_text("!b.tmp\n")
@@ -84,13 +84,13 @@ def test_ignore_files_weigh_as_ripgrep_weighs_them(tmp_path: Path) -> None:
         assert _listed(tmp_path) == sorted(done.stdout.decode().split("\0")[:-1])
 
 
-def test_rules_of_an_outer_repository_stop_at_an_inner_one(tmp_path: Path) -> None:
+def test_outer_repository_rules_stop_at_an_inner_one(tmp_path: Path) -> None:
     _make(tmp_path, ["a.log", "inner/b.log"], {"": "*.log\n"})
     _git(tmp_path / "inner", "init", "-q")
     assert _listed(tmp_path) == [".gitignore", "inner/b.log"]
 
 
-def test_rules_count_outside_of_a_repository_from_the_top_down(tmp_path: Path) -> None:
+def test_rules_apply_from_the_top_without_repository(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
     root = tmp_path / "workspace"
     (root / "sub").mkdir(parents=True)
@@ -117,7 +117,7 @@ def test_the_reason_names_file_line_and_rule(tmp_path: Path) -> None:
     assert find_ignore_reason(tmp_path / "src", tmp_path) is None
 
 
-def test_an_edited_ignore_file_counts_at_once(tmp_path: Path) -> None:
+def test_edited_ignore_file_applies_at_once(tmp_path: Path) -> None:
     _make(tmp_path, ["a.log"], {"": "*.log\n"})
     assert _listed(tmp_path) == [".gitignore"]
     (tmp_path / ".gitignore").write_text("*.txt\n")

@@ -1,4 +1,4 @@
-"""Arguments as models write them: what is accepted, what is mended, and what the model is told otherwise."""
+"""Arguments as models write them: what is accepted, what is repaired, and the error messages."""
 
 import json
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_json_that_is_not_an_object_is_refused(made: Tool, value: str) -> None:
         (Typed(), {"inner": {"n": "x"}}, 'inner.n: expected an integer, got "x" (string)'),
     ],
 )
-def test_a_refusal_names_the_field_what_was_expected_and_what_came(made: Tool, arguments: Any, said: str) -> None:
+def test_error_names_field_expected_type_and_value(made: Tool, arguments: Any, said: str) -> None:
     assert said in refusal(made, arguments)
     assert said in refusal(made, json.dumps(arguments))
 
@@ -168,7 +168,7 @@ def test_a_missing_argument_is_named() -> None:
     assert "path: missing" in refusal(read, "{}")
 
 
-def test_a_rule_of_the_author_is_told_in_the_authors_words() -> None:
+def test_custom_validator_message_is_kept() -> None:
     class Even(Arguments):
         n: int
         short: str = Field("", max_length=3)
@@ -217,7 +217,7 @@ def test_a_rule_of_the_author_is_told_in_the_authors_words() -> None:
         (Typed(), '{"anything": NaN}'),
     ],
 )
-def test_numbers_that_json_or_64_bits_cannot_hold_are_refused_wherever_they_stand(made: Tool, arguments: Any) -> None:
+def test_nan_and_integers_beyond_64_bits_are_refused(made: Tool, arguments: Any) -> None:
     refusal(made, arguments)
 
 
@@ -246,7 +246,7 @@ def test_ten_megabytes_of_nesting_are_refused(made: Tool) -> None:
     refusal(made, {"anything": deep})
 
 
-def test_a_ten_megabyte_string_is_an_argument_like_any_other() -> None:
+def test_ten_megabyte_string_is_accepted() -> None:
     long = "x" * 10_000_000
     assert tight.bind({"name": long}).values == {"name": long}
     assert tight.bind(json.dumps({"name": long})).values == {"name": long}
@@ -268,11 +268,11 @@ def test_a_huge_argument_does_not_become_a_huge_message() -> None:
     assert "tags.0: expected a string, got 1 (integer)" in refusal(tight, {"tags": [1] * 200_000})
 
 
-def test_the_last_of_two_equal_keys_counts() -> None:
+def test_last_of_two_equal_keys_wins() -> None:
     assert tight.bind('{"count": 1, "count": 2}').values == {"count": 2}
 
 
-def test_an_object_that_holds_what_json_cannot_is_refused() -> None:
+def test_object_with_non_json_value_is_refused() -> None:
     circle: dict[str, Any] = {}
     circle["anything"] = circle
     for arguments in ({"anything": object()}, circle):
@@ -313,7 +313,7 @@ def test_any_mapping_is_an_arguments_object() -> None:
         (choosy, {"table": {"a": "1"}}, {"table": {"a": 1}}),
     ],
 )
-def test_a_slip_with_one_meaning_is_mended(made: Any, arguments: Any, values: dict[str, Any] | None) -> None:
+def test_unambiguous_mistake_is_repaired(made: Any, arguments: Any, values: dict[str, Any] | None) -> None:
     if values is None:
         refusal(made, arguments)
         return
@@ -354,16 +354,16 @@ def test_a_slip_with_one_meaning_is_mended(made: Any, arguments: Any, values: di
         (handwritten, {"inner": "{}"}),
     ],
 )
-def test_nothing_else_is_mended(made: Tool, arguments: Any) -> None:
+def test_nothing_else_is_repaired(made: Tool, arguments: Any) -> None:
     refusal(made, arguments)
 
 
-def test_what_was_mended_must_be_right_altogether() -> None:
+def test_repaired_arguments_must_be_valid() -> None:
     said = refusal(tight, {"count": "5", "name": 1})
     assert said == 'count: expected an integer, got "5" (string); name: expected a string, got 1 (integer)'
 
 
-async def test_the_body_never_runs_for_bad_arguments() -> None:
+async def test_body_does_not_run_for_invalid_arguments() -> None:
     ran: list[int] = []
 
     @tool
@@ -398,7 +398,7 @@ def only_invalid_arguments(bind: Callable[[Any], object], arguments: Any) -> Non
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary() | st.text(st.characters()) | st.dictionaries(NAMES, JSON, max_size=4) | JSON)
-def test_nothing_a_model_writes_raises_anything_else(arguments: Any) -> None:
+def test_only_invalid_arguments_is_raised(arguments: Any) -> None:
     for made in TOOLS:
         only_invalid_arguments(made.bind, arguments)
         if not isinstance(arguments, (str, bytes)):
@@ -407,7 +407,7 @@ def test_nothing_a_model_writes_raises_anything_else(arguments: Any) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=4))
-def test_objects_and_their_text_are_judged_alike(arguments: Any) -> None:
+def test_objects_and_their_text_validate_alike(arguments: Any) -> None:
     def verdict(made: Tool, given_arguments: Any) -> bool:
         try:
             made.bind(given_arguments)

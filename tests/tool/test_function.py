@@ -23,10 +23,10 @@ def define(source: str, **names: Any) -> Any:
 async def test_an_async_function_is_a_tool(context: ToolContext) -> None:
     @tool
     async def greet(name: str) -> str:
-        """Greet somebody."""
+        """Greet a person."""
         return f"hello {name}"
 
-    assert (greet.spec.name, greet.spec.description) == ("greet", "Greet somebody.")
+    assert (greet.spec.name, greet.spec.description) == ("greet", "Greet a person.")
     assert isinstance(greet, Tool)
     invocation = greet.bind('{"name":"Ann"}')
     assert isinstance(invocation, Invocation)
@@ -85,7 +85,7 @@ class Counter:
         return number * 2
 
 
-async def test_a_method_is_bound_to_the_instance_it_is_taken_from(context: ToolContext) -> None:
+async def test_method_is_bound_to_its_instance(context: ToolContext) -> None:
     one, ten = Counter(1), Counter(10)
     assert await one.add.bind({"amount": 5}).run(context) == 6
     assert await ten.add.bind({"amount": 5}).run(context) == 15
@@ -98,12 +98,12 @@ def test_all_instances_of_a_class_share_one_spec() -> None:
     assert Counter(1).add.spec is Counter(2).add.spec is Counter.add.spec
 
 
-def test_a_method_that_was_not_taken_from_an_instance_cannot_be_called() -> None:
+def test_unbound_method_cannot_be_called() -> None:
     with pytest.raises(UsageError, match=r"Counter\.add is a method; take the tool from an instance"):
         Counter.add.bind({"amount": 1})
 
 
-def test_a_plain_function_with_self_is_not_taken_for_a_method() -> None:
+def test_function_with_self_is_not_a_method() -> None:
     with pytest.raises(UsageError, match="'self' has no annotation"):
         define("@tool\ndef f(self, x: int):\n    'Do it.'")
 
@@ -115,7 +115,7 @@ class Greeter:
         self.word = word
 
     async def __call__(self, name: str) -> str:
-        """Greet somebody by name.
+        """Greet a person by name.
 
         Args:
             name: Who.
@@ -126,11 +126,11 @@ class Greeter:
 async def test_an_object_that_can_be_called_is_a_tool(context: ToolContext) -> None:
     greeter = tool(Greeter("hi"))
     assert greeter.spec.name == "greeter"
-    assert greeter.spec.description == "Greet somebody by name."
+    assert greeter.spec.description == "Greet a person by name."
     assert await greeter.bind({"name": "Bo"}).run(context) == "hi Bo"
 
 
-async def test_what_a_partial_has_settled_is_hidden_from_the_model(context: ToolContext) -> None:
+async def test_arguments_bound_by_partial_are_hidden(context: ToolContext) -> None:
     def fetch(token: str, path: str, host: str = "example.org") -> str:
         """Fetch a path."""
         return f"{host}{path} with {token}"
@@ -192,7 +192,7 @@ async def test_the_context_is_injected_and_absent_from_the_schema(context: ToolC
     assert await who.bind({"name": "Al"}).run(context) == "Al in call-1"
 
 
-async def test_the_context_shows_what_a_tool_may_know_and_nothing_of_the_loop(context: ToolContext) -> None:
+async def test_context_does_not_expose_the_loop(context: ToolContext) -> None:
     shown = {name for name in dir(context) if not name.startswith("_")}
     known = "call call_id session_id turn_id attempt deadline depth parent idempotency_key state cancelled"
     assert shown == {*known.split(), "report", "execute"}
@@ -223,7 +223,7 @@ async def test_positional_only_and_keyword_only_parameters_are_filled(context: T
     assert await mix.bind({"a": 1, "b": 2, "d": 4}).run(context) == [1, 2, 300, 4]
 
 
-async def test_a_gap_between_positional_parameters_is_closed_with_the_default(context: ToolContext) -> None:
+async def test_positional_gap_is_filled_with_the_default(context: ToolContext) -> None:
     @tool
     def mix(a: int = 10, b: int = 20, /) -> list[int]:
         """Mix numbers."""
@@ -271,9 +271,7 @@ def test_accesses_are_declared_from_the_final_arguments() -> None:
     assert tool(read.function).bind({}).accesses() == ()
 
 
-async def test_a_generator_reports_progress_and_gives_its_last_value(
-    context: ToolContext, reports: list[object]
-) -> None:
+async def test_generator_reports_progress(context: ToolContext, reports: list[object]) -> None:
     @tool
     def climb(steps: int) -> Iterator[int]:
         """Climb steps."""
@@ -284,7 +282,7 @@ async def test_a_generator_reports_progress_and_gives_its_last_value(
     assert climb.spec.output_schema == {"type": "integer"}
 
 
-async def test_what_a_generator_returns_beats_what_it_yielded(context: ToolContext, reports: list[object]) -> None:
+async def test_generator_return_value_wins_over_yields(context: ToolContext, reports: list[object]) -> None:
     @tool
     def climb() -> Generator[str, None, str]:
         """Climb."""
@@ -296,9 +294,7 @@ async def test_what_a_generator_returns_beats_what_it_yielded(context: ToolConte
     assert reports == ["one", "two"]
 
 
-async def test_an_async_generator_reports_progress_and_gives_its_last_value(
-    context: ToolContext, reports: list[object]
-) -> None:
+async def test_async_generator_reports_progress(context: ToolContext, reports: list[object]) -> None:
     @tool
     async def climb(steps: int) -> AsyncIterator[dict[str, int]]:
         """Climb steps."""
@@ -358,7 +354,7 @@ def test_traits_reach_the_spec() -> None:
     assert spec.metadata == {"cost": 1}
 
 
-def test_a_tool_that_says_nothing_is_neither_read_only_nor_destructive() -> None:
+def test_default_effect_is_write() -> None:
     @tool
     def act() -> None:
         """Act."""
@@ -392,7 +388,7 @@ def test_a_tool_that_says_nothing_is_neither_read_only_nor_destructive() -> None
         ("def f(x: int):\n    ''':param x: A number.'''", "f: no description"),
     ],
 )
-def test_what_cannot_be_represented_is_refused_at_definition(source: str, said: str) -> None:
+def test_unsupported_parameters_are_refused(source: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         tool(define(source))
 
@@ -415,7 +411,7 @@ def test_a_wrong_option_is_refused_at_definition(options: dict[str, Any], said: 
 
 
 @pytest.mark.parametrize("thing", [5, "read", Greeter, len, lambda: None])
-def test_what_is_not_a_describable_function_is_refused(thing: Any) -> None:
+def test_functions_without_description_are_refused(thing: Any) -> None:
     with pytest.raises(UsageError):
         tool(thing)
 

@@ -1,4 +1,4 @@
-"""What the linter says about definitions."""
+"""Problems that the linter finds in tool definitions."""
 
 from typing import Annotated, Any
 
@@ -51,7 +51,7 @@ def test_a_word_that_only_contains_and_is_fine(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["write_file", "deleteFile", "run", "fs.remove", "exec_command"])
-def test_read_claimed_by_a_name_that_says_otherwise_is_found(name: str) -> None:
+def test_read_effect_with_a_changing_name_is_found(name: str) -> None:
     assert codes(name=name, annotations=Annotations(Effect.READ)) == ["EFFECT"]
     assert codes(name=name) == []
 
@@ -78,7 +78,7 @@ def test_nesting_deeper_than_three_is_found() -> None:
     assert codes(input_schema=maps) == ["NESTED"]
 
 
-def test_a_schema_that_refers_to_itself_is_nested_without_end() -> None:
+def test_recursive_schema_counts_as_infinitely_deep() -> None:
     @tool
     def plant(tree: Annotated[Tree, Field(description="What to plant.")]) -> str:
         """Plant a tree somewhere."""

@@ -129,7 +129,7 @@ CIRCLE.append(CIRCLE)
     ],
     ids=["object", "inside", "function", "serialiser", "circle", "deep", "deeper", "bytes", "method", "integer"],
 )
-def test_what_cannot_be_written_is_a_failure_of_the_output(value: object) -> None:
+def test_unwritable_output_raises_tool_failed(value: object) -> None:
     with pytest.raises(ToolFailed, match=r"^tool failed: output serialize: ") as caught:
         render(value)
     assert caught.value.message.startswith("output serialize: ")
@@ -137,6 +137,6 @@ def test_what_cannot_be_written_is_a_failure_of_the_output(value: object) -> Non
     caught.value.message.encode()
 
 
-def test_mixed_parts_and_data_are_not_guessed_at() -> None:
+def test_mixed_parts_and_data_raise() -> None:
     with pytest.raises(ToolFailed, match="output serialize"):
         render([Image(b"\xff"), {"a": 1}])

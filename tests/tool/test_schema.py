@@ -62,7 +62,7 @@ def properties_of(made: FunctionTool) -> Any:
     return made.spec.input_schema["properties"]
 
 
-def test_the_schema_of_read_file_is_exactly_what_the_book_shows() -> None:
+def test_read_file_schema_is_exact() -> None:
     assert ReadFile.spec.input_schema == READ_FILE_SCHEMA
 
     @tool
@@ -210,7 +210,7 @@ def test_a_named_tuple_is_an_array_of_known_items() -> None:
     assert act.bind({"pair": [1, "a"]}).values == {"pair": Pair(1, "a")}
 
 
-def test_a_recursive_model_keeps_its_definition_and_nothing_else_does() -> None:
+def test_only_recursive_models_keep_their_definition() -> None:
     @tool
     def act(tree: Node, other: Node, place: Point) -> str:
         """Act."""
@@ -244,7 +244,7 @@ def test_two_parameters_may_share_a_model() -> None:
     assert line.bind({"start": {"x": 1}, "end": {"x": 2}}).values == {"start": Point(x=1), "end": Point(x=2)}
 
 
-def test_defaults_are_told_except_the_null_that_absence_means() -> None:
+def test_defaults_are_listed_except_null() -> None:
     @tool
     def act(a: int = 5, b: str | None = None, c: bool = False, d: Unit = Unit.CELSIUS, e: str = "") -> str:
         """Act."""
@@ -285,7 +285,7 @@ async def test_a_default_factory_is_called_for_every_call(context: ToolContext) 
     assert [await made.bind({}).run(context) for _ in range(3)] == [1, 1, 1]
 
 
-async def test_a_field_default_without_a_default_of_the_function_is_filled_in(context: ToolContext) -> None:
+async def test_field_default_is_filled_in(context: ToolContext) -> None:
     def act(value: Any) -> Any:
         """Act."""
         return value
@@ -296,7 +296,7 @@ async def test_a_field_default_without_a_default_of_the_function_is_filled_in(co
     assert await made.bind({}).run(context) == 5
 
 
-def test_what_field_says_beats_the_docstring_and_the_docstring_beats_the_class() -> None:
+def test_description_precedence_is_field_docstring_class() -> None:
     @tool
     def act(a: Annotated[int, Field(description="From field.")], b: Point, c: int) -> str:
         """Act.
@@ -363,7 +363,7 @@ def test_every_docstring_style_describes_tool_and_parameters(docstring: str) -> 
     assert properties_of(made)["target"]["description"] == "Where it goes."
 
 
-def test_numpy_style_may_describe_several_parameters_at_once() -> None:
+def test_numpy_style_describes_several_parameters() -> None:
     @tool
     def add(x: int, y: int) -> int:
         """Add numbers.
@@ -425,7 +425,7 @@ def _busy(point: Point, box: Box, options: Options, unit: Unit, number: Annotate
     return f"{point}{box}{options}{unit}{number}"
 
 
-def test_schemas_cannot_be_changed_and_stay_the_same_object() -> None:
+def test_schemas_are_immutable_and_cached() -> None:
     made = tool(_busy)
     schema: Any = made.spec.input_schema
     assert made.spec is made.spec
@@ -482,7 +482,7 @@ def test_schemas_are_the_same_in_every_process() -> None:
     assert len(seen) == 1
 
 
-def test_defining_a_tool_with_common_annotations_does_not_import_pydantic() -> None:
+def test_common_annotations_do_not_import_pydantic() -> None:
     program = (
         "import sys\nfrom typing import Literal\nfrom callwright import tool\n"
         "@tool\ndef f(a: str, b: int | None = None, c: Literal['x', 'y'] = 'x', d: list[str] | None = None, /): 'Do.'\n"
@@ -492,7 +492,7 @@ def test_defining_a_tool_with_common_annotations_does_not_import_pydantic() -> N
     assert done.stdout.strip() == "False"
 
 
-def test_annotations_as_strings_are_resolved_also_from_local_names() -> None:
+def test_string_annotations_resolve_local_names() -> None:
     class Local(BaseModel):
         a: int
 
@@ -532,7 +532,7 @@ async def test_a_typed_tool_receives_its_typed_arguments(context: ToolContext) -
     assert PlainTool().spec.name == "plain"
 
 
-def test_a_typed_tool_refuses_unknown_fields_whatever_its_model_says_nothing_about() -> None:
+def test_typed_tool_refuses_unknown_fields_by_default() -> None:
     with pytest.raises(InvalidArguments, match="c: unknown field; known are a, b"):
         PlainTool().bind({"a": 1, "c": 2})
 
@@ -546,7 +546,7 @@ class OpenTool(TypedTool[Open]):
     spec = describe("open", "Take anything more.")
 
 
-def test_a_model_that_allows_more_is_left_to_its_word() -> None:
+def test_model_with_extra_allow_keeps_its_setting() -> None:
     assert OpenTool().bind({"a": 1, "b": 2}).arguments == {"a": 1, "b": 2}
 
 
@@ -576,7 +576,7 @@ def test_an_argument_may_be_given_by_its_alias_or_its_name() -> None:
     assert act.bind({"path": "x"}).values == act.bind({"filePath": "x"}).values == {"path": "x"}
 
 
-def test_a_typed_tool_says_what_it_lacks() -> None:
+def test_incomplete_typed_tool_raises_usage_error() -> None:
     class NoSpec(TypedTool[Plain]):
         pass
 
@@ -605,7 +605,7 @@ async def test_a_typed_tool_inherits_arguments_and_spec(context: ToolContext) ->
     assert Louder().spec == PlainTool().spec
 
 
-def test_a_hand_written_schema_is_kept_to_the_letter() -> None:
+def test_hand_written_schema_is_unchanged() -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Kept",
@@ -632,19 +632,19 @@ def test_a_hand_written_schema_is_kept_to_the_letter() -> None:
         {"properties": {"a": {"pattern": "("}}},
     ],
 )
-def test_a_hand_written_schema_that_is_none_or_must_be_fetched_is_refused_at_definition(schema: dict[str, Any]) -> None:
+def test_invalid_or_remote_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="act: input_schema is not a JSON Schema"):
         SchemaTool(ToolSpec("act", "Act.", schema), _echo)
 
 
 @pytest.mark.parametrize("signature", ["", "a, b, c", "**named", "*, arguments"])
-def test_a_handler_that_could_never_be_called_is_refused_at_definition(signature: str) -> None:
+def test_handler_with_wrong_parameters_is_refused(signature: str) -> None:
     handler = eval(f"lambda {signature}: None")
     with pytest.raises(UsageError, match=r"write \(arguments\) or \(arguments, context\)"):
         SchemaTool(ToolSpec("act", "Act.", {"type": "object"}), handler)
 
 
-def test_a_derived_spec_is_the_one_somebody_would_have_written() -> None:
+def test_derived_spec_equals_a_hand_written_one() -> None:
     @tool(effect=Effect.READ, metadata={"team": "files"})
     def find(word: str) -> str:
         """Find a word.
@@ -663,9 +663,7 @@ def test_a_derived_spec_is_the_one_somebody_would_have_written() -> None:
     assert find.spec == written
 
 
-async def test_a_schema_tool_runs_sync_and_async_handlers_with_and_without_context(
-    context: ToolContext, reports: list[object]
-) -> None:
+async def test_schema_tool_runs_every_kind_of_handler(context: ToolContext, reports: list[object]) -> None:
     spec = ToolSpec("act", "Act.", {"type": "object"})
 
     async def later(arguments: Any, context: ToolContext) -> str:
@@ -681,7 +679,7 @@ async def test_a_schema_tool_runs_sync_and_async_handlers_with_and_without_conte
     assert reports == [1]
 
 
-async def test_a_handler_that_changes_its_arguments_does_not_change_the_call(context: ToolContext) -> None:
+async def test_handler_cannot_change_the_call_arguments(context: ToolContext) -> None:
     made = SchemaTool(ToolSpec("act", "Act.", {"type": "object"}), _popping)
     invocation = made.bind({"a": [1]})
     assert await invocation.run(context) == await invocation.run(context) == [1]

@@ -39,7 +39,7 @@ async def test_context_variables_are_carried_and_stay_inside() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(3), LookupError()])
-async def test_errors_are_carried(error: BaseException) -> None:
+async def test_errors_reach_the_caller(error: BaseException) -> None:
     def fail() -> None:
         raise error
 
@@ -49,7 +49,7 @@ async def test_errors_are_carried(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", [StopIteration(1), asyncio.CancelledError(), GeneratorExit()])
-async def test_errors_that_mean_something_to_coroutines_arrive_as_ordinary_ones(error: BaseException) -> None:
+async def test_control_flow_errors_become_ordinary_errors(error: BaseException) -> None:
     def fail() -> None:
         raise error
 
@@ -94,7 +94,7 @@ def test_several_loops_share_the_threads() -> None:
     assert sorted(results) == [*range(50), *range(100, 150), *range(200, 250)]
 
 
-def test_a_loop_that_closed_meanwhile_does_not_hurt_the_thread() -> None:
+def test_closed_loop_does_not_break_the_thread() -> None:
     threads = Threads()
     release = threading.Event()
     finished = threading.Event()

@@ -1,4 +1,4 @@
-"""What the seed documents ask of typed tools, through the real executor."""
+"""Typed tools, run through the real executor."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ async def test_a_typed_tool_round_trips_through_json() -> None:
     assert outcome.output.structured == {"sum": 5}
 
 
-async def test_bad_arguments_are_text_for_the_model_and_the_body_does_not_run() -> None:
+async def test_invalid_arguments_are_explained_to_the_model() -> None:
     add = Add()
     outcome = await executor_of(add).run("add", {"a": "not-a-number"})
     assert isinstance(outcome, Failed)
@@ -66,7 +66,7 @@ async def test_bad_arguments_are_text_for_the_model_and_the_body_does_not_run() 
     assert (outcome.started, add.ran) == (False, 0)
 
 
-def test_name_and_description_are_known_without_an_instance() -> None:
+def test_name_and_description_need_no_instance() -> None:
     assert (Add.spec.name, Add.spec.description, Add.spec.aliases) == ("add", "Add two numbers.", ("plus",))
     assert Add.spec is Add().spec
 

@@ -1,4 +1,4 @@
-"""The table language: what a line of a table lets pass."""
+"""The table language: which arguments a rule accepts."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def _objection(name: str, *texts: str) -> str:
         ("check", ["-vc"]),
     ],
 )
-def test_what_a_line_allows_passes(name: str, words: list[str]) -> None:
+def test_allowed_arguments_have_no_objection(name: str, words: list[str]) -> None:
     assert _objection(name, *words) == ""
 
 
@@ -63,11 +63,11 @@ def test_what_a_line_allows_passes(name: str, words: list[str]) -> None:
         ("check", []),
     ],
 )
-def test_what_a_line_does_not_allow_is_named(name: str, words: list[str]) -> None:
+def test_objection_names_the_refused_argument(name: str, words: list[str]) -> None:
     assert _objection(name, *words)
 
 
-def test_a_word_that_may_be_an_option_stops_all_but_free_programs() -> None:
+def test_possible_option_is_an_objection_unless_free() -> None:
     anything = [Word("$x", Certainty.ANYTHING)]
     prefixed = [Word("a*", Certainty.PREFIXED)]
     assert _TABLE["free"].objection(anything) == ""
@@ -95,11 +95,11 @@ def test_a_sub_command_is_found_behind_options_only(words: list[str], found: boo
     assert (rule is not None) is found
 
 
-def test_a_clause_nobody_knows_is_a_mistake_in_the_table() -> None:
+def test_unknown_clause_raises() -> None:
     with pytest.raises(AssertionError, match="no such clause"):
         parse_table("x: reeds")
 
 
-def test_all_tables_can_be_read() -> None:
+def test_all_tables_parse() -> None:
     assert tables.find_rule("cat") is not None
     assert tables.find_rule("no-such-program") is None

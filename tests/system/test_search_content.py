@@ -77,7 +77,7 @@ async def test_matches_over_lines_are_the_same_without_ripgrep(tmp_path: Path, p
 
 
 @pytest.mark.parametrize("engine", [search, search_python])
-async def test_binary_files_are_passed_over_and_utf_16_is_read(tmp_path: Path, engine: Engine) -> None:
+async def test_binary_files_are_skipped_and_utf_16_is_read(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "a.bin").write_bytes(b"needle\0")
     (tmp_path / "b.txt").write_bytes("needle".encode("utf-16"))
     (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfneedle")
@@ -88,7 +88,7 @@ async def test_binary_files_are_passed_over_and_utf_16_is_read(tmp_path: Path, e
 
 
 @pytest.mark.parametrize("engine", [search, search_python])
-async def test_letters_have_more_cases_outside_of_ascii(tmp_path: Path, engine: Engine) -> None:
+async def test_ignore_case_covers_non_ascii_letters(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "kelvin").write_text("two \N{KELVIN SIGN}ELVIN")
     (tmp_path / "plain").write_text("two Kelvin")
     (tmp_path / "none").write_text("two elvin")
@@ -133,7 +133,7 @@ async def test_ignore_files_above_the_workspace_do_not_count(tmp_path: Path) -> 
     assert (await search(ContentQuery("needle", folder.parent, folder.parent))).files == ["sub/a.txt"]
 
 
-def test_globs_are_parted_outside_of_braces_only() -> None:
+def test_globs_are_split_outside_braces_only() -> None:
     globs = Globs.parse("*.{ts,tsx}, src/**/*.py !*.test.ts")
     assert globs == Globs(("*.{ts,tsx}", "src/**/*.py"), ("*.test.ts",))
     assert globs.accepts("deep/a.tsx")
@@ -159,5 +159,5 @@ def test_globs_are_parted_outside_of_braces_only() -> None:
         ("\\x41b", ""),
     ],
 )
-def test_what_every_match_must_contain_is_found_only_where_it_is_sure(pattern: str, literal: str) -> None:
+def test_required_literal_is_found_only_where_certain(pattern: str, literal: str) -> None:
     assert find_required_literal(pattern) == literal

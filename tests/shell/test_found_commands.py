@@ -1,4 +1,4 @@
-"""Whoever denies must see every command, whatever it hides in, and what it would touch."""
+"""Deny rules must see every command, in whatever construct, and what it would access."""
 
 import pytest
 
@@ -91,12 +91,12 @@ def _layers(command: SimpleCommand) -> tuple[tuple[str, ...], ...]:
 
 
 @pytest.mark.parametrize("line", _HIDING_TOUCH, ids=lambda line: repr(line[:60]))
-def test_a_command_is_found_wherever_it_hides(line: str) -> None:
+def test_hidden_commands_are_found(line: str) -> None:
     layers = [layer for command in analyze(line, "/w").commands for layer in _layers(command)]
     assert any(layer[:2] == ("touch", "x") for layer in layers)
 
 
-def test_a_program_is_found_behind_its_path() -> None:
+def test_program_path_does_not_hide_its_name() -> None:
     (command,) = analyze("/usr/bin/touch x", "/w").commands
     assert command.words == ("/usr/bin/touch", "x")
     assert command.wrapped == (("touch", "x"),)
@@ -110,7 +110,7 @@ def test_wrappers_are_named_outermost_first() -> None:
     assert command.assignments == (("A", "1"),)
 
 
-def test_where_a_command_was_found_is_said() -> None:
+def test_inside_names_the_enclosing_construct() -> None:
     inside = {command.words[0]: command.inside for command in analyze("echo $(ls); bash -c pwd", "/w").commands}
     assert inside == {"echo": "", "ls": "command substitution", "pwd": "bash -c"}
 
@@ -153,7 +153,7 @@ def test_where_a_command_was_found_is_said() -> None:
         ("X=a; rm $X", DeletePath("/w/a")),
     ],
 )
-def test_what_is_changed_is_said(line: str, access: object) -> None:
+def test_writes_list_their_accesses(line: str, access: object) -> None:
     accesses = analyze(line, "/w").accesses
     if isinstance(access, Reach):
         assert any(isinstance(found, Reach) and found.url == access.url for found in accesses)
@@ -182,12 +182,12 @@ def test_what_is_changed_is_said(line: str, access: object) -> None:
         "rsync -a --delete a b",
     ],
 )
-def test_what_cannot_be_undone_is_called_destructive(line: str) -> None:
+def test_irreversible_commands_are_destructive(line: str) -> None:
     assert analyze(line, "/w").verdict is Verdict.DESTRUCTIVE
 
 
 @pytest.mark.parametrize("line", ["touch a", "rm a", "mkdir a", "cp a b", "git add .", "git commit -m x", "ls > a"])
-def test_what_is_changed_and_known_is_called_writing(line: str) -> None:
+def test_known_writers_get_the_writes_verdict(line: str) -> None:
     plan = analyze(line, "/w")
     assert (plan.proven, plan.verdict) == (True, Verdict.WRITES)
 
@@ -213,7 +213,7 @@ def test_what_is_changed_and_known_is_called_writing(line: str) -> None:
         "echo / | xargs -I{} rm -rf / {}",
     ],
 )
-def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
+def test_dangers_are_reported(line: str) -> None:
     assert analyze(line, "/w").dangers
 
 
@@ -228,17 +228,17 @@ def test_what_no_rule_may_lift_is_a_danger(line: str) -> None:
         "f() { ls; }; f",
     ],
 )
-def test_what_only_looks_dangerous_is_no_danger(line: str) -> None:
+def test_harmless_lookalikes_are_no_danger(line: str) -> None:
     assert not analyze(line, "/w").dangers
 
 
-def test_an_unknown_program_with_literal_words_is_proven_but_unknown() -> None:
+def test_unknown_program_with_literal_words_is_proven() -> None:
     plan = analyze("make all", "/w")
     assert (plan.proven, plan.verdict) == (True, Verdict.UNKNOWN)
     assert "make" in plan.reason
 
 
-def test_the_verdict_of_a_line_is_the_worst_of_its_commands() -> None:
+def test_line_verdict_is_the_worst_of_its_commands() -> None:
     assert analyze("ls; touch a; rm -rf b", "/w").verdict is Verdict.DESTRUCTIVE
     assert analyze("ls; touch a", "/w").verdict is Verdict.WRITES
     assert analyze("", "/w").verdict is Verdict.READ_ONLY

@@ -1,4 +1,4 @@
-"""Tools in a process of their own: results, failures, and that nothing of them stays."""
+"""Tools in a process of their own: results, failures, and that no process is left."""
 
 import asyncio
 import importlib
@@ -146,7 +146,7 @@ async def test_a_value_comes_back_from_another_process(tools: Any, context: Tool
     assert await gone(result["pid"])
 
 
-async def test_a_tool_error_keeps_its_kind_and_words(tools: Any, context: ToolContext) -> None:
+async def test_tool_error_keeps_its_class_and_message(tools: Any, context: ToolContext) -> None:
     with pytest.raises(Denied) as caught:
         await tools.deny.bind({"reason": "not today"}).run(context)
     assert caught.value.message == "not today"
@@ -161,7 +161,7 @@ async def test_a_tool_error_keeps_its_kind_and_words(tools: Any, context: ToolCo
         ("strange", {}, r"the error cannot be sent between processes: .*\(denied: no\)"),
     ],
 )
-async def test_anything_else_is_a_crash_that_says_why(
+async def test_other_failures_are_crashes_with_a_reason(
     tools: Any, context: ToolContext, name: str, arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(Crashed, match=said):
@@ -172,9 +172,7 @@ async def test_a_large_value_does_not_block_the_loop(tools: Any, context: ToolCo
     assert await tools.big.bind({"size": 3_000_000}).run(context) == "x" * 3_000_000
 
 
-async def test_a_dead_worker_is_noticed_though_its_child_lives_and_the_child_dies_with_it(
-    tools: Any, context: ToolContext, tmp_path: Path
-) -> None:
+async def test_dead_worker_is_noticed_and_its_child_ends(tools: Any, context: ToolContext, tmp_path: Path) -> None:
     note = tmp_path / "child"
     with pytest.raises(Crashed, match="exit code 3"):
         await tools.leave_with_child.bind({"path": str(note)}).run(context)
@@ -302,7 +300,7 @@ def at_top_yielding(x: int) -> Any:
     yield x
 
 
-def test_what_cannot_be_isolated_is_refused_at_definition() -> None:
+def test_functions_that_cannot_be_isolated_are_refused() -> None:
     def local(x: int) -> int:
         """Act."""
         return x

@@ -32,7 +32,7 @@ def _accepts(schema: dict[str, Any], arguments: Any) -> bool:
 
 
 @pytest.mark.skipif(not CASES, reason="CALLWRIGHT_CASES does not name a folder of cases")
-def test_a_schema_tool_gives_the_verdict_of_the_schema() -> None:
+def test_external_schema_suite_agrees() -> None:
     path = Path(CASES) / "schema" / "bfcl_instances.jsonl"
     cases = [json.loads(line) for line in path.read_text().splitlines()]
     wrong = [

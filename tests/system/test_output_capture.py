@@ -16,7 +16,7 @@ def fed(chunks: list[bytes], kept_chars: int) -> OutputCapture:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(2, 60))
-def test_an_output_is_kept_whole_or_by_its_two_ends(chunks: list[bytes], kept_chars: int):
+def test_long_output_keeps_its_two_ends(chunks: list[bytes], kept_chars: int):
     whole = b"".join(chunks).decode("utf-8", "replace")
     transcript = fed(chunks, kept_chars)
     half = kept_chars // 2
@@ -30,7 +30,7 @@ def test_an_output_is_kept_whole_or_by_its_two_ends(chunks: list[bytes], kept_ch
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(2, 60))
-def test_the_file_holds_every_byte(chunks: list[bytes], kept_chars: int):
+def test_spill_file_has_every_byte(chunks: list[bytes], kept_chars: int):
     transcript = fed(chunks, kept_chars)
     whole = b"".join(chunks)
     assert (transcript.path is not None) == (len(whole) > kept_chars)
@@ -40,7 +40,7 @@ def test_the_file_holds_every_byte(chunks: list[bytes], kept_chars: int):
 
 
 @given(st.lists(st.text(max_size=10), max_size=20), st.data())
-def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
+def test_increments_join_to_the_output(words: list[str], data: st.DataObject):
     transcript = OutputCapture(OutputLimits(kept_chars=10_000))
     news, read = "", 0
     for word in words:
@@ -50,7 +50,7 @@ def test_news_joined_are_the_output(words: list[str], data: st.DataObject):
     assert news + transcript.since(read) == transcript.text
 
 
-def test_news_that_no_longer_fit_say_what_is_missing():
+def test_increment_names_what_is_missing():
     transcript = OutputCapture(OutputLimits(kept_chars=20))
     transcript.feed(b"x" * 15)
     read = transcript.chars
@@ -59,7 +59,7 @@ def test_news_that_no_longer_fit_say_what_is_missing():
     assert "90 characters left out" in transcript.since(read)
 
 
-def test_whole_outputs_are_for_our_eyes_only():
+def test_output_files_are_private():
     transcript = fed([b"x" * 100], 10)
     assert transcript.path is not None
     assert stat.S_IMODE(output_folder().stat().st_mode) == 0o700

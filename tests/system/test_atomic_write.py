@@ -1,4 +1,4 @@
-"""Replacing content in one step: attributes kept, rivals noticed, nothing left behind."""
+"""Atomic replacement of files: attributes kept, other writers detected, nothing left behind."""
 
 import multiprocessing
 import os
@@ -73,7 +73,7 @@ def test_a_new_file_obeys_the_umask(path: Path):
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("expected", [ABSENT, digest(b"something else")])
-def test_other_content_than_expected_is_left_alone(path: Path, expected: str):
+def test_unexpected_content_is_not_replaced(path: Path, expected: str):
     path.write_bytes(b"theirs")
     with pytest.raises(Changed):
         replace_file(path, b"ours", expected=expected)
@@ -87,7 +87,7 @@ def test_a_file_that_vanished_is_a_change(path: Path):
     assert not path.exists()
 
 
-def test_a_rival_between_check_and_exchange_is_not_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_write_between_check_and_exchange_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"old")
     real = atomic_write.exchange_names
     rounds: list[int] = []
@@ -105,7 +105,7 @@ def test_a_rival_between_check_and_exchange_is_not_overwritten(path: Path, monke
     assert path.read_bytes() == b"theirs"
 
 
-def test_a_rival_that_has_the_file_open_for_writing_is_noticed(path: Path):
+def test_open_writer_is_detected(path: Path):
     path.write_bytes(b"old")
     with path.open("ab") as rival:
         with pytest.raises(Changed):
@@ -114,7 +114,7 @@ def test_a_rival_that_has_the_file_open_for_writing_is_noticed(path: Path):
     assert path.read_bytes() == b"old and theirs"
 
 
-def test_a_rival_that_was_made_to_wait_writes_to_the_file_it_opened(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_waiting_writer_writes_to_the_file_it_opened(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"old")
     real = atomic_write.exchange_names
 
@@ -137,7 +137,7 @@ def test_a_rival_that_was_made_to_wait_writes_to_the_file_it_opened(path: Path, 
     assert path.read_bytes() == b"old and theirs"
 
 
-def test_a_link_in_the_files_place_is_not_replaced(path: Path):
+def test_symlink_is_not_replaced(path: Path):
     (path.parent / "target").write_bytes(b"old")
     path.symlink_to("target")
     with pytest.raises((Unsafe, ToolFailed)):
@@ -145,7 +145,7 @@ def test_a_link_in_the_files_place_is_not_replaced(path: Path):
     assert path.is_symlink()
 
 
-def test_another_name_of_the_same_file_keeps_the_old_content(path: Path):
+def test_hard_link_keeps_the_old_content(path: Path):
     path.write_bytes(b"old")
     os.link(path, path.parent / "store")
     replace_file(path, b"new", expected=digest(b"old"))
@@ -153,7 +153,7 @@ def test_another_name_of_the_same_file_keeps_the_old_content(path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_in_a_folder_that_cannot_be_written_the_file_is_rewritten_in_place(path: Path):
+def test_read_only_folder_overwrites_in_place(path: Path):
     path.write_bytes(b"a longer old content")
     path.parent.chmod(0o555)
     try:
@@ -163,7 +163,7 @@ def test_in_a_folder_that_cannot_be_written_the_file_is_rewritten_in_place(path:
         path.parent.chmod(0o755)
 
 
-def test_where_renaming_is_refused_the_file_is_rewritten_in_place(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_refused_rename_overwrites_in_place(path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(b"a longer old content")
     inode = path.stat().st_ino
 
@@ -178,7 +178,7 @@ def test_where_renaming_is_refused_the_file_is_rewritten_in_place(path: Path, mo
         replace_file(path, b"newer", expected=digest(b"something else"))
 
 
-def test_drafts_of_killed_processes_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_drafts_of_killed_processes_are_removed(path: Path, monkeypatch: pytest.MonkeyPatch):
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     left = path.parent / f".{int(ended.stdout)}-0.callwright-draft"
     left.write_bytes(b"left over")
@@ -211,13 +211,13 @@ def _kill_while_writing(path: Path, rounds: int, seed: int) -> None:
         assert os.listdir(path.parent) == ["file"]  # noqa: PTH208 - names are compared
 
 
-def test_a_kill_leaves_old_or_new_content_and_no_litter(path: Path):
+def test_kill_leaves_old_or_new_content_and_no_draft(path: Path):
     _kill_while_writing(path, 20, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_no_kill_of_many_leaves_a_mixture_or_litter(path: Path):
+def test_many_kills_leave_no_mixture_and_no_draft(path: Path):
     _kill_while_writing(path, 500, 2)
 
 
@@ -267,12 +267,12 @@ def _race(path: Path, rounds: int, *, in_place: bool) -> None:
 
 
 @pytest.mark.parametrize("in_place", [True, False])
-def test_no_update_is_lost_between_rivals(path: Path, *, in_place: bool):
+def test_concurrent_updates_are_not_lost(path: Path, *, in_place: bool):
     _race(path, 100, in_place=in_place)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("in_place", [True, False])
-def test_no_update_is_lost_in_a_long_race(path: Path, *, in_place: bool):
+def test_long_race_loses_no_update(path: Path, *, in_place: bool):
     _race(path, 1000, in_place=in_place)

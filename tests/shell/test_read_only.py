@@ -1,4 +1,4 @@
-"""Ordinary looking around must be proven harmless, or people stop reading the questions."""
+"""Ordinary read-only lines must be proven, or people stop reading the approval requests."""
 
 import pytest
 
@@ -99,13 +99,13 @@ _REMOTE = [
 
 
 @pytest.mark.parametrize("line", _LOCAL, ids=repr)
-def test_looking_around_is_proven_read_only(line: str) -> None:
+def test_common_read_only_lines_are_proven(line: str) -> None:
     plan = analyze(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READ_ONLY), plan.reason
 
 
 @pytest.mark.parametrize("line", _REMOTE, ids=repr)
-def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
+def test_network_reads_have_their_own_verdict(line: str) -> None:
     plan = analyze(line, "/srv/project")
     assert (plan.proven, plan.verdict) == (True, Verdict.READS_NETWORK), plan.reason
 
@@ -135,26 +135,26 @@ def test_asking_other_machines_is_told_apart_from_looking(line: str) -> None:
         ("cat <(cat /etc/passwd)", "/etc/passwd"),
     ],
 )
-def test_what_is_read_is_said_with_its_whole_path(line: str, path: str) -> None:
+def test_reads_list_absolute_paths(line: str, path: str) -> None:
     assert ReadPath(path) in analyze(line, "/srv/project").accesses
 
 
-def test_a_cd_that_may_fail_leaves_both_folders_possible() -> None:
+def test_cd_that_may_fail_keeps_both_folders() -> None:
     paths = {access.path for access in analyze("cd src; cat a", "/w").accesses if isinstance(access, ReadPath)}
     assert {"/w/a", "/w/src/a"} <= paths
 
 
-def test_a_path_that_cannot_be_told_is_not_absolute() -> None:
+def test_unknown_path_is_not_absolute() -> None:
     plan = analyze('cat "$FILE"', "/w")
     assert [access.path[0] == "/" for access in plan.accesses if isinstance(access, ReadPath)] == [False]
 
 
-def test_names_from_a_file_cannot_be_told() -> None:
+def test_xargs_names_from_a_file_are_unknown() -> None:
     plan = analyze("cat list | xargs cat", "/w")
     assert ReadPath("{}") in plan.accesses
 
 
-def test_home_is_known_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_spellings_of_home_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     for line in ("cat ~/.ssh/id_rsa", "cat $HOME/.ssh/id_rsa", 'cat "${HOME}/.ssh/id_rsa"', "cd; cat .ssh/id_rsa"):
         assert ReadPath("/home/me/.ssh/id_rsa") in analyze(line, "/w").accesses, line
