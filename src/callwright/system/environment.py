@@ -1,0 +1,55 @@
+"""Leaves credentials out of the environment that commands, hooks and servers are started with."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+_SECRET_NAME = re.compile(
+    r"""
+    (?:^|_)(?:KEY|PASS|PASSWD|PWD|PW|AUTH|CREDS?|DSN|PAT|JWT|NETRC|LICENSE|SIGNING)S?\d*(?:$|_)   # whole words
+    |(?:API|ACCESS|PRIVATE|SECRET|AUTH|ENC|ENCRYPTION|MASTER|DEPLOY|SIGNING)KEYS?\d*(?:$|_)       # APIKEY, AUTHKEY
+    |(?:TOKEN|SECRET|PASSPHRASE|CREDENTIAL|COOKIE|BEARER|WEBHOOK)S?\d*(?:$|_)                     # also AUTHTOKEN
+    |PASSWORD|CONNECTION_?STRING|CONN_?STR(?:$|_)
+    """,
+    re.VERBOSE,
+)
+_SECRET_PREFIXES = ("AWS_", "AZURE_", "ARM_CLIENT_", "ALICLOUD_", "TF_VAR_", "VAULT_", "OP_SESSION_", "BW_")
+_NOT_SECRET = frozenset(
+    {"PWD", "OLDPWD", "AWS_REGION", "AWS_DEFAULT_REGION", "AZURE_CONFIG_DIR", "XAUTHORITY", "GNOME_KEYRING_CONTROL"}
+)
+_SECRET_VALUE = re.compile(
+    r"""
+    \A\s*-----BEGIN[ ]
+    |://[^/\s:@]*:[^/\s@]+@                                     # a password inside an address
+    |\A(?:sk-|sk_live_|rk_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|eyJ[\w-]{8,}\.)
+    |(?:Password|Pwd|AccountKey|SharedAccessKey)=[^;]+          # a connection string
+    """,
+    re.VERBOSE,
+)
+
+
+def is_credential(name: str, value: str = "") -> bool:
+    """Return whether an environment variable looks like a credential, by its name or its value."""
+    upper = name.upper().replace("-", "_").replace(".", "_")
+    if _SECRET_VALUE.search(value):
+        return True
+    if upper in _NOT_SECRET:
+        return False
+    return upper.startswith(_SECRET_PREFIXES) or _SECRET_NAME.search(upper) is not None
+
+
+def without_credentials(environment: Mapping[str, str] | None = None, *, passed: Iterable[str] = ()) -> dict[str, str]:
+    """Return an environment without the variables that look like credentials.
+
+    Args:
+        environment: The variables; those of this process by default.
+        passed: Names to keep nevertheless; `*` stands for any characters.
+    """
+    given = os.environ if environment is None else environment
+    kept_names = tuple(passed)
+    return {
+        name: value
+        for name, value in given.items()
+        if not is_credential(name, value) or any(fnmatchcase(name, pattern) for pattern in kept_names)
+    }

@@ -1,0 +1,43 @@
+"""Which environment variables are left out of what is started."""
+
+import pytest
+
+from callwright.system.environment import is_credential, without_credentials
+
+CREDENTIALS = [
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "npm_config__authToken"),
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AZURE_CLIENT_SECRET"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SMTP_PASS", "REDIS_PASSWD"),
+    *("STRIPE_SECRET", "SECRET_KEY_BASE", "JWT_SECRET", "SENTRY_DSN", "SLACK_WEBHOOK_URL", "SSH_AUTH_SOCK"),
+    *("APIKEY", "MY_APIKEY", "GPG_PASSPHRASE", "SESSION_COOKIE", "VAULT_ADDR", "TF_VAR_db", "DATABASE_PASSWORD_FILE"),
+    *("API_KEY_2", "TOKEN", "KEY", "GITHUB_PAT", "AZURE_STORAGE_CONNECTION_STRING", "LANGFUSE_PUBLIC_KEY"),
+]
+ORDINARY = [
+    *("PATH", "HOME", "PWD", "OLDPWD", "LANG", "LC_ALL", "TERM", "USER", "SHELL", "TMPDIR", "EDITOR", "PYTHONPATH"),
+    *("VIRTUAL_ENV", "CARGO_HOME", "GOPATH", "JAVA_HOME", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "AWS_REGION"),
+    *("XDG_RUNTIME_DIR", "DISPLAY", "COLUMNS", "CI", "NODE_ENV", "DOCKER_HOST", "HTTP_PROXY", "MONKEYTYPE"),
+]
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_credential_names_are_recognised(name: str) -> None:
+    assert is_credential(name, "x")
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_names_are_kept(name: str) -> None:
+    assert not is_credential(name, "/usr/local/x")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["postgres://ann:hunter2@db/app", "http://ann:pw@proxy:3128", "gh" + "p_" + "a" * 36, "Server=x;Password=y;"],
+)
+def test_values_that_hold_a_credential_are_recognised(value: str) -> None:
+    assert is_credential("PLAIN", value)
+
+
+def test_named_variables_are_passed_on() -> None:
+    given = {"PATH": "/bin", "GH_TOKEN": "a", "AWS_PROFILE": "b", "AWS_SECRET_ACCESS_KEY": "c"}
+    assert without_credentials(given) == {"PATH": "/bin"}
+    assert set(without_credentials(given, passed=["GH_TOKEN", "AWS_P*"])) == {"PATH", "GH_TOKEN", "AWS_PROFILE"}
