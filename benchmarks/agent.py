@@ -143,14 +143,15 @@ async def stored(turns: int = 200) -> tuple[float, float]:
     commits = 0
     with tempfile.TemporaryDirectory() as folder:
         async with SqliteStore(Path(folder) / "s.db") as store:
-            write = store._file._transaction
+            file = await store.run(lambda file: file)
+            write = file._transaction
 
             def counted(*, synced: bool = True) -> object:
                 nonlocal commits
                 commits += synced
                 return write(synced=synced)
 
-            store._file._transaction = counted  # type: ignore[method-assign, assignment] - counting is the point
+            file._transaction = counted  # type: ignore[method-assign, assignment] - counting is the point
             runs = [(await conversation(turns, store, f"s{n}"))[0] for n in range(3)]
     return min(runs) - plain, commits / 3 / turns
 

@@ -38,7 +38,7 @@ from callwright.policy import (
 )
 from callwright.policy.dry_run import DryRunCall, dry_run_call
 from callwright.policy.rules.resource_patterns import resource_pattern
-from callwright.sessions.records import decode_access, encode_access
+from callwright.sessions.record_encoding import decode_access, encode_access
 
 HERE = PathContext("/w", "/home/ann")
 SPELLINGS = [

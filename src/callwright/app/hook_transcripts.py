@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from callwright.sessions import SessionError, SessionStore
-from callwright.sessions.records import dump_record
+from callwright.sessions.record_encoding import dump_record
 from callwright.system.output_capture import output_folder
 
 _REST_FACTOR = 20

@@ -112,6 +112,8 @@ class Approve:
 
     arguments: JsonObject | None = None
     scope: GrantScope = "once"
+    by: str = ""
+    """Who approved, for the record: a user's name, a hook; empty for the user who was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Decline:
     """A no; the model reads the reason."""
 
     reason: str = ""
+    by: str = ""
+    """Who declined, for the record; empty for the user who was asked."""
 
 
 Reply: TypeAlias = Approve | Decline

@@ -6,12 +6,15 @@ TYPE_CHECKING = False  # read as true by type checkers; importing typing would c
 if TYPE_CHECKING:
     from callwright.sessions.base import (
         SessionBusy as SessionBusy,
+        SessionDamaged as SessionDamaged,
         SessionEntry as SessionEntry,
         SessionError as SessionError,
         SessionHit as SessionHit,
         SessionHold as SessionHold,
         SessionStore as SessionStore,
+        StoredRecord as StoredRecord,
         export_jsonl as export_jsonl,
+        list_undo_points as list_undo_points,
     )
     from callwright.sessions.memory import MemoryStore as MemoryStore
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "base": "SessionBusy SessionEntry SessionError SessionHit SessionHold SessionStore export_jsonl",
+        "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
+        " export_jsonl list_undo_points",
         "memory": "MemoryStore",
         "sqlite": "SqliteStore",
     },

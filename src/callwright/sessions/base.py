@@ -1,12 +1,13 @@
 """The contract of a session store: one writer at a time, append-only, durable when `append` returns."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.core.errors import CallwrightError, UsageError
-from callwright.sessions.records import Record, dump_record
+from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.records import Record, UndoPoint
 
 _MAX_ID_CHARS = 256
 
@@ -17,6 +18,37 @@ class SessionError(CallwrightError):
 
 class SessionBusy(SessionError):
     """Another run or process is writing this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record with its place in the session and the time it was stored."""
+
+    position: int
+    at: float
+    """Unix time; 0 if it is not known."""
+    record: Record
+
+
+class SessionDamaged(SessionError):
+    """Some records of a session cannot be read; the others are in `readable`.
+
+    Args:
+        session_id: the session.
+        faults: what is wrong, by the position of the record.
+        readable: the records that can be read.
+    """
+
+    def __init__(self, session_id: str, faults: Mapping[int, str], readable: Sequence[StoredRecord]) -> None:
+        position, fault = next(iter(faults.items()))
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        super().__init__(
+            f"session {session_id!r} is damaged: record {position}{more} cannot be read ({fault}); "
+            f"the other {len(readable)} records can be exported"
+        )
+        self.session_id = session_id
+        self.faults = dict(faults)
+        self.readable = tuple(readable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +112,7 @@ class SessionStore(Protocol):
 
         Raises:
             SessionBusy: another run or process is writing it.
+            SessionDamaged: records of it cannot be read.
         """
         ...
 
@@ -88,15 +121,40 @@ class SessionStore(Protocol):
 
         Raises:
             SessionError: there is no such session.
+            SessionDamaged: records of it cannot be read; the exception has the others.
+        """
+        ...
+
+    async def read_from(
+        self, session_id: str, position: int = 0, *, limit: int | None = None
+    ) -> Sequence[StoredRecord]:
+        """Return the records from a position on, with their times; none if the session has no more.
+
+        Raises:
+            SessionError: there is no such session.
+            SessionDamaged: records from there on cannot be read; the exception has the others.
+        """
+        ...
+
+    async def version(self) -> str:
+        """Return a value that is different after any session was changed, by this process or another.
+
+        Cheap enough to poll. Values of two store objects cannot be compared.
         """
         ...
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        """Return the sessions, most recently used first."""
+        """Return the sessions, most recently used first; the records themselves are not read."""
         ...
 
-    async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        """Find records that contain a text, ignoring the case of ASCII letters, most recently used sessions first."""
+    async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
+        """Find records that contain a text, ignoring the case of ASCII letters, most recently used sessions first.
+
+        Args:
+            text: the text to find.
+            limit: the most hits to return.
+            session: search in this session only.
+        """
         ...
 
     async def fork(self, session_id: str, new_id: str) -> None:
@@ -141,8 +199,22 @@ async def export_jsonl(store: SessionStore, session_id: str) -> str:
 
     Raises:
         SessionError: there is no such session.
+        SessionDamaged: records of it cannot be read; the exception has the others.
     """
     return "".join(f"{dump_record(record)}\n" for record in await store.read(session_id))
+
+
+async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredRecord]:
+    """Return the undo points of a session, oldest first, with their positions and times.
+
+    Args:
+        store: the store that holds the session.
+        session_id: the session.
+
+    Raises:
+        SessionError: there is no such session, or records of it cannot be read.
+    """
+    return [stored for stored in await store.read_from(session_id) if isinstance(stored.record, UndoPoint)]
 
 
 _AROUND_CHARS = 60

@@ -9,61 +9,83 @@ from pathlib import Path
 
 from callwright.sessions.base import SessionBusy, SessionError
 
-_held: set[Path] = set()
+_held: dict[Path, "Lease"] = {}
 _guard = threading.Lock()
 
 
 class Lease:
     """The exclusive right of one run in one process to write a session.
 
-    It is a POSIX record lock. A forked child does not inherit it, so a worker that outlives this process cannot keep
-    it. Such locks do not exclude each other inside a process; there the set of held paths decides.
+    It is a `flock`, which belongs to its descriptor: unlike a POSIX record lock it is not dropped when other code of
+    this process opens and closes the file, as a search through the folder does. Children made by `fork` would inherit
+    the descriptor and keep the lock alive, so they close it at once.
     """
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_path", "_process")
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._process = os.getpid()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether it was taken by the parent of this forked process, so that it gives this one no right."""
+        return self._process != os.getpid()
 
     @classmethod
     def take(cls, folder: Path, session_id: str) -> "Lease":
         """Take the lock without waiting.
 
+        Args:
+            folder: holds the lock files; links in its path are resolved, so that two names are one lock.
+            session_id: the session to lock.
+
         Raises:
             SessionBusy: another run or process holds it.
             SessionError: the lock file cannot be used.
         """
-        path = folder / f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
+        name = f"{sha256(session_id.encode(errors='surrogatepass')).hexdigest()[:32]}.lock"
         with _guard:
-            if path in _held:
-                raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
-            # Never open a lock file twice: closing any descriptor of it drops the lock of the whole process.
             try:
+                path = _make_folder(folder) / name
+                if path in _held:
+                    raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
                 lease = cls(path, _lock(path, session_id))
             except OSError as error:
                 raise SessionError(f"session {session_id!r} cannot be locked in {folder}: {error}") from error
-            _held.add(path)
+            _held[path] = lease
             return lease
 
     def release(self) -> None:
-        """Release the lock and remove its file."""
+        """Release the lock and remove its file; does nothing in a forked child."""
+        if self.inherited:
+            return
         # Unlink first: after closing, another process could lock a file that is about to disappear.
         with _guard, suppress(OSError):
-            _held.discard(self._path)
+            if _held.pop(self._path, None) is None:
+                return
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
 
+    def abandon(self) -> None:
+        """Close the descriptor that a forked child inherited; the parent keeps the lock."""
+        with suppress(OSError):
+            os.close(self._descriptor)
+
+
+def _make_folder(folder: Path) -> Path:
+    # `parents=True` ignores the mode, so create the parent with its own
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return Path(os.path.realpath(folder))
+
 
 def _lock(path: Path, session_id: str) -> int:
-    path.parent.parent.mkdir(
-        mode=0o700, parents=True, exist_ok=True
-    )  # `parents=True` ignores the mode, so create the parent with its own
-    path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             raise SessionBusy(
@@ -79,3 +101,15 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
+
+
+def _forget_leases() -> None:
+    """In a forked child: give up the parent's leases."""
+    for lease in _held.values():
+        lease.abandon()
+    _held.clear()
+    _guard.release()
+
+
+# The lock is held across a fork: a lease being taken by another thread would be inherited without being known.
+os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget_leases)

@@ -9,12 +9,14 @@ from callwright.sessions.base import (
     SessionEntry,
     SessionError,
     SessionHit,
+    StoredRecord,
     check_session_id,
     escape_query,
     make_excerpt,
     no_such_session,
 )
-from callwright.sessions.records import Record, count_settled_records, dump_record, find_first_prompt
+from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.records import Record, count_settled_records, find_first_prompt
 
 _TITLE_CHARS = 80
 
@@ -22,6 +24,7 @@ _TITLE_CHARS = 80
 @dataclass(slots=True)
 class _Session:
     records: list[Record] = field(default_factory=list[Record])
+    times: list[float] = field(default_factory=list[float])
     title: str = ""
     created_at: float = field(default_factory=time.time)
     updated_at: float = field(default_factory=time.time)
@@ -35,6 +38,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
+        self._changes = [0]
 
     async def hold(self, session_id: str) -> "MemoryHold":
         session = self._sessions.get(session_id)
@@ -43,10 +47,20 @@ class MemoryStore:
         if session.held:
             raise SessionBusy(f"session {session_id!r} is being written by another run in this process")
         session.held = True
-        return MemoryHold(session_id, session, self._sessions)
+        return MemoryHold(session_id, session, self._sessions, self._changes)
 
     async def read(self, session_id: str) -> Sequence[Record]:
         return tuple(self._get(session_id).records)
+
+    async def read_from(
+        self, session_id: str, position: int = 0, *, limit: int | None = None
+    ) -> Sequence[StoredRecord]:
+        session = self._get(session_id)
+        end = len(session.records) if limit is None else min(position + limit, len(session.records))
+        return [StoredRecord(at, session.times[at], session.records[at]) for at in range(max(position, 0), end)]
+
+    async def version(self) -> str:
+        return str(self._changes[0])
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
         return [
@@ -60,29 +74,34 @@ class MemoryStore:
             for key, session in self._most_recent()[:limit]
         ]
 
-    async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
+    async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
         query = escape_query(text).lower()
         hits: list[SessionHit] = []
-        for key, session in self._most_recent():
-            for position, record in enumerate(session.records):
+        searched = self._most_recent() if session is None else [(session, self._get(session))]
+        for key, found in searched:
+            for position, record in enumerate(found.records):
                 body = dump_record(record)
                 if query in body.lower():
                     hits.append(SessionHit(key, position, make_excerpt(body, query)))
         return hits[:limit]
 
     async def fork(self, session_id: str, new_id: str) -> None:
-        records = self._get(session_id).records
+        origin = self._get(session_id)
         if check_session_id(new_id) in self._sessions:
             raise SessionError(f"session {new_id!r} already exists; choose another id")
-        self._sessions[new_id] = _Session(records[: count_settled_records(records)], self._get(session_id).title)
+        kept = count_settled_records(origin.records)
+        self._sessions[new_id] = _Session(origin.records[:kept], origin.times[:kept], origin.title)
+        self._changes[0] += 1
 
     async def rename(self, session_id: str, title: str) -> None:
         self._get(session_id).title = title
+        self._changes[0] += 1
 
     async def delete(self, session_id: str) -> None:
         if self._get(session_id).held:
             raise SessionBusy(f"session {session_id!r} is being written; end that run first")
         del self._sessions[session_id]
+        self._changes[0] += 1
 
     def _get(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
@@ -97,20 +116,26 @@ class MemoryStore:
 class MemoryHold:
     """The exclusive right to write a session in memory."""
 
-    __slots__ = ("_session", "_sessions", "records", "session_id")
+    __slots__ = ("_changes", "_session", "_sessions", "records", "session_id")
 
-    def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session]) -> None:
+    def __init__(self, session_id: str, session: _Session, sessions: dict[str, _Session], changes: list[int]) -> None:
         self.session_id = session_id
         self.records: Sequence[Record] = tuple(session.records)
         self._session = session
         self._sessions = sessions
+        self._changes = changes
 
     async def append(self, *records: Record) -> None:
-        self._session.records.extend(records)
-        self._session.updated_at = time.time()
+        session = self._session
+        session.updated_at = now = time.time()
+        session.records.extend(records)
+        session.times.extend([now] * len(records))
+        self._changes[0] += 1
 
     def note(self, record: Record) -> None:
         self._session.records.append(record)
+        self._session.times.append(time.time())
+        self._changes[0] += 1
 
     async def release(self) -> None:
         self._session.held = False

@@ -5,15 +5,17 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from callwright.sessions.base import SessionEntry, SessionError, SessionHit, check_session_id
+from callwright.sessions.base import SessionEntry, SessionError, SessionHit, StoredRecord, check_session_id
 from callwright.sessions.lease import Lease
-from callwright.sessions.records import Record, dump_record, find_first_prompt
+from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.records import Record, find_first_prompt
 from callwright.sessions.sqlite_io import SessionFile, explain_error
+from callwright.sessions.sqlite_shared import FileUse
 
 Value = TypeVar("Value")
 Redact = Callable[[str], str]
@@ -22,6 +24,9 @@ _TITLE_CHARS = 80
 
 class SqliteStore:
     """Stores sessions in one file, with one writing thread and one commit with fsync per `append`.
+
+    Stores of one process that use the same file, under whatever name, share its connection and thread. A store may be
+    used after `fork()`: the child opens the file anew.
 
     If `redact` changes the arguments of a call that waits for an approval, the approval no longer matches the call
     after a restart.
@@ -39,13 +44,13 @@ class SqliteStore:
     ) -> None:
         self.path = Path(path).absolute()
         self._redact = redact
-        self._file = SessionFile(self.path, wait_seconds=wait_seconds)
-        self._thread = ThreadPoolExecutor(1, "callwright-sessions")
-        self._finalizer = weakref.finalize(self, _close_store, self._thread, self._file)
+        self._wait_seconds = wait_seconds
+        self._use = FileUse(self.path)
+        self._finalizer = weakref.finalize(self, self._use.end)
 
     async def hold(self, session_id: str) -> "SqliteHold":
         check_session_id(session_id)
-        taken = self._submit(lambda: self._hold(session_id))
+        taken = self._submit(lambda file: self._hold(file, session_id))
         try:
             return await asyncio.shield(asyncio.wrap_future(taken))
         except asyncio.CancelledError:
@@ -53,23 +58,31 @@ class SqliteStore:
             raise
 
     async def read(self, session_id: str) -> Sequence[Record]:
-        return (await self.run(lambda: self._file.read(session_id)))[1]
+        return [stored.record for stored in await self.run(lambda file: file.read(session_id))]
+
+    async def read_from(
+        self, session_id: str, position: int = 0, *, limit: int | None = None
+    ) -> Sequence[StoredRecord]:
+        return await self.run(lambda file: file.read(session_id, position, limit))
+
+    async def version(self) -> str:
+        return await self.run(lambda file: file.version())
 
     async def list(self, *, limit: int = 100) -> Sequence[SessionEntry]:
-        return await self.run(lambda: self._file.entries(limit))
+        return await self.run(lambda file: file.entries(limit))
 
-    async def search(self, text: str, *, limit: int = 50) -> Sequence[SessionHit]:
-        return await self.run(lambda: self._file.search(text, limit))
+    async def search(self, text: str, *, limit: int = 50, session: str | None = None) -> Sequence[SessionHit]:
+        return await self.run(lambda file: file.search(text, limit, session))
 
     async def fork(self, session_id: str, new_id: str) -> None:
         check_session_id(new_id)
-        await self.run(lambda: self._file.fork(session_id, new_id))
+        await self.run(lambda file: file.fork(session_id, new_id))
 
     async def rename(self, session_id: str, title: str) -> None:
-        await self.run(lambda: self._file.rename(session_id, title))
+        await self.run(lambda file: file.rename(session_id, title))
 
     async def delete(self, session_id: str) -> None:
-        await self.run(lambda: self._file.delete(session_id))
+        await self.run(lambda file: file.delete(session_id))
 
     def close(self) -> None:
         """Write pending notes and close the file; the store cannot be used afterwards."""
@@ -83,14 +96,14 @@ class SqliteStore:
     ) -> None:
         self.close()
 
-    async def run(self, action: Callable[[], Value]) -> Value:
+    async def run(self, action: Callable[[SessionFile], Value]) -> Value:
         """Run an action on the writing thread, after all actions submitted before."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Value] = loop.create_future()
 
-        def work() -> None:
+        def work(file: SessionFile) -> None:
             try:
-                value = self._run_action(action)
+                value = self._run_action(action, file)
             except BaseException as error:  # noqa: BLE001 - raised again in the waiting task
                 loop.call_soon_threadsafe(_set_error, result, error)
             else:
@@ -100,14 +113,15 @@ class SqliteStore:
         self._submit(work)
         return await result
 
-    def submit(self, action: Callable[[], None]) -> None:
+    def submit(self, action: Callable[[SessionFile], None]) -> None:
         """Queue an action for the writing thread without waiting for it."""
         self._submit(action)
 
-    def _submit(self, action: Callable[[], Value]) -> "Future[Value]":
+    def _submit(self, action: Callable[[SessionFile], Value]) -> "Future[Value]":
         if not self._finalizer.alive:
             raise SessionError(f"the session store {self.path} is closed; open a new SqliteStore")
-        return self._thread.submit(self._run_action, action)
+        shared = self._use.get()
+        return shared.submit(lambda: self._run_action(action, shared.file), self._wait_seconds)
 
     def encode(self, record: Record) -> str:
         """Return a record as it is stored."""
@@ -118,76 +132,74 @@ class SqliteStore:
         redacted = text if self._redact is None else self._redact(text)
         return redacted.encode(errors="replace").decode()  # SQLite cannot store a lone surrogate
 
-    def _run_action(self, action: Callable[[], Value]) -> Value:
+    def _run_action(self, action: Callable[[SessionFile], Value], file: SessionFile) -> Value:
         try:
-            return action()
+            return action(file)
         except (sqlite3.Error, OSError) as error:
             raise explain_error(error, self.path) from error
 
-    def _hold(self, session_id: str) -> "SqliteHold":
-        lease = Lease.take(self._file.locks, session_id)
+    def _hold(self, file: SessionFile, session_id: str) -> "SqliteHold":
+        lease = Lease.take(file.locks, session_id)
         try:
-            key, records = self._file.find(session_id)
+            key, stored = file.find(session_id)
         except BaseException:
             lease.release()
             raise
-        return SqliteHold(self, self._file, lease, session_id, (key, records))
+        return SqliteHold(self, lease, session_id, (key, [item.record for item in stored]))
 
 
 class SqliteHold:
     """The exclusive right to write a session in a file."""
 
-    def __init__(
-        self, store: SqliteStore, file: SessionFile, lease: Lease, session_id: str, found: tuple[int, list[Record]]
-    ) -> None:
+    def __init__(self, store: SqliteStore, lease: Lease, session_id: str, found: tuple[int, list[Record]]) -> None:
         self.session_id = session_id
         self.records: Sequence[Record]
         self._key, self.records = found
         self._position = len(self.records)
         self._store = store
-        self._file = file
         self._lease = lease
         self._failure: SessionError | None = None
 
     async def append(self, *records: Record) -> None:
         bodies = [self._store.encode(record) for record in records]
         title = "" if self._key else self._store.redact_text(find_first_prompt(records))[:_TITLE_CHARS]
-        await self._store.run(lambda: self._write(bodies, title))
+        await self._store.run(lambda file: self._write(file, bodies, title))
 
     def note(self, record: Record) -> None:
         body = self._store.encode(record)
-        self._store.submit(lambda: self._write_note(body))
+        self._store.submit(lambda file: self._write_note(file, body))
 
     async def release(self) -> None:
-        await self._store.run(self.release_lease)
+        await self._store.run(lambda _: self.release_lease())
 
     def release_lease(self) -> None:
         """Release the lease; runs on the writing thread, after all writes."""
         self._lease.release()
 
-    def _write(self, bodies: Sequence[str], title: str) -> None:
-        if self._failure is not None:  # a note was lost: appending after a gap would falsify the record
-            raise self._failure
+    def _write(self, file: SessionFile, bodies: Sequence[str], title: str) -> None:
+        self._check_writable()
         if self._key:
-            self._file.append(self._key, self._position, bodies, synced=True)
+            file.append(self._key, self._position, bodies, synced=True)
         else:
-            self._key = self._file.create(self.session_id, title, bodies)
+            self._key = file.create(self.session_id, title, bodies)
         self._position += len(bodies)
 
-    def _write_note(self, body: str) -> None:
+    def _check_writable(self) -> None:
+        if self._failure is not None:  # a note was lost: appending after a gap would falsify the record
+            raise self._failure
+        if self._lease.inherited:
+            raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
+
+    def _write_note(self, file: SessionFile, body: str) -> None:
         try:
-            self._file.append(self._key, self._position, [body], synced=False)
+            self._check_writable()
+            file.append(self._key, self._position, [body], synced=False)
         except SessionError as error:
             self._failure = error
         except (sqlite3.Error, OSError) as error:
-            self._failure = explain_error(error, self._file.path)
+            self._failure = explain_error(error, file.path)
         else:
             self._position += 1
-
-
-def _close_store(thread: ThreadPoolExecutor, file: SessionFile) -> None:
-    thread.shutdown()
-    file.close()
 
 
 def _set_result(waiting: "asyncio.Future[Value]", value: Value) -> None:

@@ -1,16 +1,28 @@
 """The blocking part of the SQLite store: schema, migrations, statements and error messages; all on one thread."""
 
+import itertools
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from callwright.sessions.base import SessionEntry, SessionError, SessionHit, escape_query, make_excerpt, no_such_session
+from callwright.sessions.base import (
+    SessionDamaged,
+    SessionEntry,
+    SessionError,
+    SessionHit,
+    StoredRecord,
+    escape_query,
+    make_excerpt,
+    no_such_session,
+)
 from callwright.sessions.lease import Lease
-from callwright.sessions.records import Record, count_settled_records, load_record
+from callwright.sessions.record_encoding import UnreadableRecord, load_record
+from callwright.sessions.records import Record, count_settled_records
 
 _MIGRATIONS = (
     """
@@ -32,6 +44,8 @@ _MIGRATIONS = (
 """Step n migrates a file from version n to n + 1. Only append: released files depend on the existing steps."""
 
 _WAL_RETRY_SECONDS = 0.005
+_creating = threading.Lock()
+"""Held while a file is created: SQLite must not open it before the creating descriptor is closed."""
 _ERROR_HINTS = (
     ("database is locked", "it is locked by another program; stop that program or try again"),
     ("disk is full", "the disk is full; free some space and try again. Stored records are intact"),
@@ -44,9 +58,16 @@ _ERROR_HINTS = (
 
 
 def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
-    """Open the file and migrate it; a new file is private to the user."""
+    """Open the file and migrate it; a new file is private to the user.
+
+    An existing file is never opened except by SQLite: closing any other descriptor of it would drop the locks of all
+    connections of this process, and another process would then delete the log they write to.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with _creating:
+        if not path.exists():
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
         _enable_wal(connection, wait_seconds)
@@ -104,58 +125,83 @@ def explain_error(error: Exception, path: Path) -> SessionError:
     return SessionError(f"the session file {path} failed: {hint}")
 
 
+# Positions are dense, so the last record tells both the count and the time: no other record is read. CROSS JOIN makes
+# SQLite go through the sessions first.
 _LIST = """
-    SELECT id, title, created_at, max(at) AS updated_at, count(*)
-    FROM sessions JOIN records ON session = key GROUP BY key ORDER BY updated_at DESC, key DESC LIMIT ?
+    SELECT CAST(id AS BLOB), CAST(title AS BLOB), created_at, at AS updated_at, position + 1
+    FROM sessions CROSS JOIN records ON session = key
+    WHERE position = (SELECT max(position) FROM records WHERE session = key)
+    ORDER BY updated_at DESC, key DESC LIMIT ?
 """
 _SEARCH = """
-    SELECT id, position, body FROM records JOIN sessions ON key = session
-    WHERE body LIKE ? ESCAPE '!' ORDER BY at DESC LIMIT ?
+    SELECT CAST(id AS BLOB), position, CAST(body AS BLOB) FROM records JOIN sessions ON key = session
+    WHERE body LIKE ? ESCAPE '!' AND (? IS NULL OR session = ?) ORDER BY at DESC LIMIT ?
+"""
+# As bytes: a text that is not valid UTF-8 is a fault of one record, not of the whole query.
+_READ = """
+    SELECT position, at, CAST(body AS BLOB) FROM records WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
 """
 _INSERT = "INSERT INTO records (session, position, at, body) VALUES (?, ?, ?, ?)"
+_opened = itertools.count(1)
 
 
 class SessionFile:
-    """One SQLite file; created and opened on first use."""
+    """One SQLite file; created and opened on first use. Used by one thread only."""
 
-    def __init__(self, path: Path, *, wait_seconds: float) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.locks = path.with_name(f"{path.name}-locks")
-        self._wait_seconds = wait_seconds
+        self.wait_seconds = 5.0
+        """How long to wait while another process locks the file."""
+        self._log = path.with_name(f"{path.name}-wal")
         self._connection: sqlite3.Connection | None = None
+        self._waiting_seconds = -1.0
+        self._opening = 0
+        self._identity: tuple[int, ...] = ()
+        self._lost = False
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        if self._connection is not None:
+        if self._connection is not None and not self._lost:
             self._connection.close()
             self._connection = None
 
-    def find(self, session_id: str) -> tuple[int, list[Record]]:
+    def find(self, session_id: str) -> tuple[int, list[StoredRecord]]:
         """Read a session; one that does not exist has key 0 and no records."""
         key = self._lookup(session_id)
-        return (0, []) if key is None else (key, self._records(key))
+        return (0, []) if key is None else (key, self._records(key, session_id))
 
-    def read(self, session_id: str) -> tuple[int, list[Record]]:
-        """Return the key and the records of a session."""
-        key = self._key(session_id)
-        return key, self._records(key)
+    def read(self, session_id: str, position: int = 0, limit: int | None = None) -> list[StoredRecord]:
+        """Return the records of a session from a position on."""
+        return self._records(self._key(session_id), session_id, max(position, 0), -1 if limit is None else limit)
+
+    def version(self) -> str:
+        """Return a value that changes with every commit of this or another connection."""
+        ((others,),) = self._query("PRAGMA data_version")
+        return f"{self._opening}.{others}.{self._open().total_changes}"
 
     def entries(self, limit: int) -> list[SessionEntry]:
         """Return the sessions, most recently used first."""
-        return [SessionEntry(*row) for row in self._query(_LIST, limit)]
+        return [
+            SessionEntry(_text(session_id), _text(title), created_at, updated_at, records)
+            for session_id, title, created_at, updated_at, records in self._query(_LIST, limit)
+        ]
 
-    def search(self, text: str, limit: int) -> list[SessionHit]:
+    def search(self, text: str, limit: int, session_id: str | None = None) -> list[SessionHit]:
         """Find records that contain a text."""
+        key = None if session_id is None else self._key(session_id)
         query = escape_query(text)
         pattern = f"%{query.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
         return [
-            SessionHit(key, at, make_excerpt(body, query)) for key, at, body in self._query(_SEARCH, pattern, limit)
+            SessionHit(_text(found), at, make_excerpt(_text(body), query))
+            for found, at, body in self._query(_SEARCH, pattern, key, key, limit)
         ]
 
-    def create(self, session_id: str, title: str, bodies: Sequence[str]) -> int:
+    def create(self, session_id: str, title: str, bodies: Sequence[str], times: Sequence[float] = ()) -> int:
         """Create a session with its first records; return its key."""
+        now = time.time()
+        stamps = times or [now] * len(bodies)
         with self._transaction() as connection:
-            now = time.time()
             try:
                 added = connection.execute(
                     "INSERT INTO sessions (id, title, created_at) VALUES (?, ?, ?)",
@@ -164,7 +210,8 @@ class SessionFile:
             except sqlite3.IntegrityError:
                 raise SessionError(f"session {session_id!r} already exists; choose another id") from None
             key = int(added.lastrowid or 0)
-            connection.executemany(_INSERT, [(key, position, now, body) for position, body in enumerate(bodies)])
+            rows = [(key, at, stamp, body) for at, (stamp, body) in enumerate(zip(stamps, bodies, strict=True))]
+            connection.executemany(_INSERT, rows)
         return key
 
     def append(self, key: int, position: int, bodies: Sequence[str], *, synced: bool) -> None:
@@ -181,11 +228,13 @@ class SessionFile:
 
     def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session without its open turn."""
-        key, records = self.read(session_id)
-        kept = count_settled_records(records)
-        rows = self._query("SELECT body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept)
+        key = self._key(session_id)
+        kept = count_settled_records([stored.record for stored in self._records(key, session_id)])
+        rows = self._query(
+            "SELECT at, body FROM records WHERE session = ? AND position < ? ORDER BY position", key, kept
+        )
         ((title,),) = self._query("SELECT title FROM sessions WHERE key = ?", key)
-        self.create(new_id, title, [body for (body,) in rows])
+        self.create(new_id, title, [body for _, body in rows], [at for at, _ in rows])
 
     def rename(self, session_id: str, title: str) -> None:
         """Change the title of a session."""
@@ -205,16 +254,60 @@ class SessionFile:
             lease.release()
 
     def _open(self) -> sqlite3.Connection:
+        if self._lost:
+            raise SessionError(self._explain_loss())
         if self._connection is None:
-            self._connection = connect(self.path, wait_seconds=self._wait_seconds)
+            self._connection = connect(self.path, wait_seconds=self.wait_seconds)
+            self._opening, self._waiting_seconds = next(_opened), self.wait_seconds
+            self._identity = self._find_identity()
+        elif self._waiting_seconds != self.wait_seconds:  # stores that share the file may wait differently long
+            self._connection.execute(f"PRAGMA busy_timeout={int(self.wait_seconds * 1000)}")
+            self._waiting_seconds = self.wait_seconds
         return self._connection
+
+    def _find_identity(self) -> tuple[int, ...]:
+        """Identify the file and its log on disk, without opening them."""
+        try:
+            return (*_inode(self.path.stat()), *_inode(self._log.stat()))
+        except FileNotFoundError:
+            return ()
+
+    def _check_attached(self) -> None:
+        """Raise if what was just committed went into a file that is no longer there.
+
+        The file or its log was deleted or replaced under this connection: by the user, or by another process after
+        code of this one had closed a descriptor of the file, which drops SQLite's locks. Nothing can be stored through
+        this connection any more, and closing it could copy old pages over newer ones, so it is kept for good.
+        """
+        if self._find_identity() != self._identity:
+            self._lost = True
+            _keep_for_good(self._connection)
+            raise SessionError(self._explain_loss())
+
+    def _explain_loss(self) -> str:
+        return (
+            f"the session file {self.path} or its log was deleted or replaced while it was in use; the last records "
+            "were not stored. Restart this program"
+        )
 
     def _query(self, query: str, *values: object) -> list[Any]:
         return self._open().execute(query, values).fetchall()
 
-    def _records(self, key: int) -> list[Record]:
-        rows = self._query("SELECT body FROM records WHERE session = ? ORDER BY position", key)
-        return [load_record(body) for (body,) in rows]
+    def _records(self, key: int, session_id: str, position: int = 0, limit: int = -1) -> list[StoredRecord]:
+        readable: list[StoredRecord] = []
+        faults: dict[int, str] = {}
+        expected = position
+        for found, at, body in self._query(_READ, key, position, limit):
+            for missing in range(expected, min(found, expected + _MOST_FAULTS)):
+                faults[missing] = "it is missing"
+            expected = found + 1
+            try:
+                readable.append(StoredRecord(found, float(at), _load(body)))
+            except UnreadableRecord as error:
+                faults[found] = str(error)
+        if faults:
+            raise SessionDamaged(session_id, faults, readable)
+        return readable
 
     def _lookup(self, session_id: str) -> int | None:
         rows = self._query("SELECT key FROM sessions WHERE id = ?", session_id)
@@ -236,10 +329,35 @@ class SessionFile:
             try:
                 yield connection
                 connection.execute("COMMIT")
+                self._check_attached()
             except BaseException:
-                with suppress(sqlite3.Error):  # some errors have rolled it back already
+                with suppress(sqlite3.Error):  # it may have been committed or rolled back already
                     connection.execute("ROLLBACK")
                 raise
         finally:
             if not synced:
                 connection.execute("PRAGMA synchronous=FULL")
+
+
+_MOST_FAULTS = 100
+
+
+def _keep_for_good(connection: object) -> None:
+    """Keep a connection from being closed, also when the interpreter ends."""
+    import ctypes  # rarely needed, and slow to load
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _text(stored: object) -> str:
+    return stored.decode(errors="replace") if isinstance(stored, bytes) else str(stored)
+
+
+def _load(body: object) -> Record:
+    if not isinstance(body, bytes):
+        raise UnreadableRecord("it is empty")
+    return load_record(body)

@@ -18,7 +18,7 @@ from callwright.providers.base import (
     TextDelta,
     ThinkingDelta,
 )
-from callwright.sessions.records import decode_message, encode_message
+from callwright.sessions.record_encoding import decode_message, encode_message
 
 Data = dict[str, Any]
 _KINDS = {"text": TextDelta, "thinking": ThinkingDelta, "call": CallDelta}

@@ -1,7 +1,7 @@
 """Conformance check for session stores."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from callwright.core.access import ReadPath, RunCommand, UseTool
@@ -11,7 +11,20 @@ from callwright.core.errors import Cancelled, Halted, Transient, UnknownTool
 from callwright.core.messages import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.spec import Effect
 from callwright.sessions.base import SessionBusy, SessionError, SessionStore
-from callwright.sessions.records import Answered, Asked, Began, Checkpoint, Compacted, Ended, Record, Said, dump_record
+from callwright.sessions.record_encoding import dump_record
+from callwright.sessions.records import (
+    Answered,
+    Asked,
+    Began,
+    Checkpoint,
+    Compacted,
+    Ended,
+    Record,
+    Said,
+    Spent,
+    Started,
+    UndoPoint,
+)
 
 _CALLS = (
     ToolCall("c1", "fs.read", '{"path": "a"}'),
@@ -26,7 +39,7 @@ _OUTCOMES = (
     Completed(_CALLS[1], Output('{"a":1}', {"a": 1}), 0.25, 2),
     Failed(_CALLS[2], UnknownTool("raed", ["fs.read"]), started=False, attempts=1),
 )
-_RECORDS: tuple[Record, ...] = (
+STORED_RECORDS: tuple[Record, ...] = (
     Said(UserMessage('what is in ünïcode \ud800 100%_sure "quoted"?')),
     Said(
         AssistantMessage(
@@ -37,21 +50,25 @@ _RECORDS: tuple[Record, ...] = (
     Asked(
         (_QUESTION, Question("c2", "x", {}, "d2", "s", accesses=(UseTool("x", Effect.WRITE),), kind="auth", url="u"))
     ),
-    Answered({_QUESTION.id: Approve({"path": "z"}, "session"), "other": Decline("no")}),
-    Began({"c1": "d1", "c2": "d2"}),
+    Answered({_QUESTION.id: Approve({"path": "z"}, "session", "ada"), "other": Decline("no", "a hook")}),
+    Began({"c1": "d1", "c2": "d2"}, each=True),
+    Started(("c1",)),
     Ended(Failed(_CALLS[0], Transient("later", retry_after=1.5), started=True, seconds=1.0, attempts=3)),
     Said(ToolMessage(_OUTCOMES)),
     Said(ToolMessage((Failed(_CALLS[0], Halted("stop")), Failed(_CALLS[1], Cancelled("cut"), started=True)))),
     Compacted((UserMessage((Text("so far"),)),), Usage(9, 9)),
+    Spent(Usage(1, 2), 0.25),
     Checkpoint("verify", {"tried": 2, "notes": ["a"]}, "go on?"),
+    UndoPoint("u1", "before the edit", {"files": ["a"]}),
 )
 
 
 async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     """Check that a session store keeps the contract.
 
-    Records are returned unchanged and in order; there is one writer at a time; fork, rename, delete and search work;
-    a durable store has all records after it was opened again.
+    Records are returned unchanged and in order, also from a position on, with their times; there is one writer at a
+    time; fork, rename, delete and search work; the version changes with every change; a durable store has all records
+    after it was opened again.
 
     Args:
         made: the store, or a function that opens it; a durable one each time with the same sessions.
@@ -64,18 +81,21 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     await _check_round_trip(store)
     await _check_writers(store)
     await _check_lists(store)
+    await _check_positions(store)
     await _check_forks(store)
     if store.durable:
         again = make()
-        assert _dump_all(await again.read("check-1")) == _dump_all(_RECORDS), "records must be readable after a restart"
+        assert _dump_all(await again.read("check-1")) == _dump_all(STORED_RECORDS), (
+            "records must be readable after a restart"
+        )
     await store.delete("check-1")
     with suppress(SessionError):
         await store.read("check-1")
         raise AssertionError("a deleted session must not be readable")
 
 
-def _dump_all(records: object) -> list[str]:
-    return [dump_record(record) for record in records]  # type: ignore[union-attr] - a sequence of records
+def _dump_all(records: Iterable[Record]) -> list[str]:
+    return [dump_record(record) for record in records]
 
 
 async def _check_round_trip(store: SessionStore) -> None:
@@ -84,14 +104,14 @@ async def _check_round_trip(store: SessionStore) -> None:
         raise AssertionError("reading a session that does not exist must raise SessionError")
     hold = await store.hold("check-1")
     assert list(hold.records) == [], "a new session has no records"
-    await hold.append(*_RECORDS[:2])
-    await hold.append(_RECORDS[2])
-    hold.note(_RECORDS[3])  # between two appends: a note must keep its place in the order
-    await hold.append(*_RECORDS[4:])
+    await hold.append(*STORED_RECORDS[:2])
+    await hold.append(STORED_RECORDS[2])
+    hold.note(STORED_RECORDS[3])  # between two appends: a note must keep its place in the order
+    await hold.append(*STORED_RECORDS[4:])
     await hold.release()
-    assert _dump_all(await store.read("check-1")) == _dump_all(_RECORDS), "records must be returned unchanged"
+    assert _dump_all(await store.read("check-1")) == _dump_all(STORED_RECORDS), "records must be returned unchanged"
     hold = await store.hold("check-1")
-    assert _dump_all(hold.records) == _dump_all(_RECORDS), "a hold must have the records of the session"
+    assert _dump_all(hold.records) == _dump_all(STORED_RECORDS), "a hold must have the records of the session"
     await hold.release()
 
 
@@ -116,23 +136,57 @@ async def _check_lists(store: SessionStore) -> None:
     await store.rename("check-2", "a title")
     listed = {entry.session_id: entry for entry in await store.list()}
     assert listed["check-2"].title == "a title", "list() must return the new title"
-    assert listed["check-1"].records == len(_RECORDS), "list() must count the records"
+    assert listed["check-1"].records == len(STORED_RECORDS), "list() must count the records"
     for query, where in (("NEEDLE in", "check-2"), ('"quoted"', "check-1"), ("100%_s", "check-1")):
         found = {hit.session_id for hit in await store.search(query)}
         assert found == {where}, f"searching {query!r} must find {where} only, got {found}"
     assert not await store.search("100x_s"), "a search must treat % and _ literally"
 
 
+async def _check_positions(store: SessionStore) -> None:
+    stored = await store.read_from("check-1")
+    assert _dump_all(item.record for item in stored) == _dump_all(STORED_RECORDS), "read_from must return every record"
+    assert [item.position for item in stored] == list(range(len(STORED_RECORDS))), "positions must count from 0"
+    times = [item.at for item in stored]
+    assert times == sorted(times) and times[0] > 0, "records must have the times they were stored at"
+    part = await store.read_from("check-1", 3, limit=2)
+    assert [item.position for item in part] == [3, 4], "read_from must begin at the position and end at the limit"
+    assert not await store.read_from("check-1", len(STORED_RECORDS)), "after the last record there is none"
+    with suppress(SessionError):
+        await store.read_from("check-none")
+        raise AssertionError("reading a session that does not exist must raise SessionError")
+    before = await store.version()
+    assert await store.version() == before, "the version must stay the same while nothing changes"
+    await _append_one(store, "check-2")
+    appended = await store.version()
+    assert appended != before, "the version must change when a record is added"
+    await store.rename("check-2", "another title")
+    assert await store.version() not in (before, appended), "the version must change when a session is renamed"
+    hits = await store.search("e", session="check-2")
+    assert {hit.session_id for hit in hits} == {"check-2"}, f"a search within check-2 must find it only, got {hits}"
+    assert not await store.search('"quoted"', session="check-2"), "a search must not leave the session"
+
+
+async def _append_one(store: SessionStore, session_id: str) -> None:
+    hold = await store.hold(session_id)
+    await hold.append(Said(UserMessage("one more")))
+    await hold.release()
+
+
 async def _check_forks(store: SessionStore) -> None:
     hold = await store.hold("check-3")
-    await hold.append(_RECORDS[0], _RECORDS[1], _RECORDS[4])
+    await hold.append(STORED_RECORDS[0], STORED_RECORDS[1], STORED_RECORDS[4], STORED_RECORDS[5])
     await hold.release()
     await store.fork("check-3", "check-4")
-    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must not contain the open turn"
+    assert _dump_all(await store.read("check-4")) == _dump_all(STORED_RECORDS[:1]), (
+        "a fork must not contain the open turn"
+    )
     with suppress(SessionError):
         await store.fork("check-3", "check-4")
         raise AssertionError("a fork must not overwrite a session")
     await store.delete("check-3")
-    assert _dump_all(await store.read("check-4")) == _dump_all(_RECORDS[:1]), "a fork must not depend on its origin"
+    assert _dump_all(await store.read("check-4")) == _dump_all(STORED_RECORDS[:1]), (
+        "a fork must not depend on its origin"
+    )
     await store.delete("check-4")
     await store.delete("check-2")

@@ -1,0 +1,355 @@
+"""The encoding of records as JSON, and a strict decoder: what it returns has the types the program relies on."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from typing import Any, cast
+
+from callwright.core import access as accesses, errors
+from callwright.core.access import Access
+from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
+from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.errors import CallwrightError, ToolError, ToolFailed
+from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
+from callwright.core.spec import Effect
+from callwright.sessions.records import (
+    Answered,
+    Asked,
+    Began,
+    Checkpoint,
+    Compacted,
+    Ended,
+    Record,
+    Said,
+    Spent,
+    Started,
+    UndoPoint,
+)
+
+Data = dict[str, Any]
+
+_ACCESSES = {kind.__name__: kind for kind in accesses.Access.__args__}
+_ERRORS: dict[str, type[ToolError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ToolError)
+}
+_PLAIN: Any = (str, int, float, bool, tuple, type(None))
+_SHOWN_CHARS = 60
+
+
+class UnreadableRecord(CallwrightError):
+    """A stored record is damaged, or a later version wrote it."""
+
+
+def dump_record(record: Record, redact: Callable[[str], str] | None = None) -> str:
+    """Encode a record as one line of JSON; `redact` is applied to every text in it."""
+    data = encode_record(record)
+    if redact is not None:
+        data = _redact_value(data, redact)
+    text = _write_json(data)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # UTF-8 cannot encode a lone surrogate, an escape sequence can
+        return json.dumps(data, separators=(",", ":"), default=str)
+    return text
+
+
+def load_record(text: str | bytes) -> Record:
+    """Decode what `dump_record` wrote.
+
+    Raises:
+        UnreadableRecord: the text is damaged, or a later version wrote it.
+    """
+    try:
+        data: object = json.loads(text if isinstance(text, str) else text.decode())
+        if not isinstance(data, dict):
+            raise UnreadableRecord(f"expected a JSON object, got {_show(data)}")
+        return decode_record(cast("Data", data))
+    except UnreadableRecord:
+        raise
+    except RecursionError:
+        raise UnreadableRecord("it is nested too deeply") from None
+    # Whatever a constructor or decoder makes of foreign values: a damaged record must not crash the reader.
+    except Exception as error:
+        raise UnreadableRecord(f"{type(error).__name__}: {error}") from error
+
+
+_write_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str).encode
+
+
+def _take(data: Data, name: str, *kinds: type) -> Any:
+    """Return a field that must exist and have one of these types."""
+    if name not in data:
+        raise UnreadableRecord(f"the field {name!r} is missing")
+    return _check(data[name], name, *kinds)
+
+
+def _check(value: Any, name: str, *kinds: type) -> Any:
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):  # a bool is an int too
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise UnreadableRecord(f"{name!r} must be {expected}, got {_show(value)}")
+    return value
+
+
+def _take_list(data: Data, name: str, kind: type = dict) -> list[Any]:
+    return [_check(item, name, kind) for item in _take(data, name, list)]
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def encode_record(record: Record) -> Data:
+    """Encode a record as a JSON object."""
+    match record:
+        case Said(message, turn_id):
+            return {**encode_message(message), "turn": turn_id} if turn_id else encode_message(message)
+        case Began(digests, each):
+            return {"kind": "began", "digests": dict(digests), **({"each": True} if each else {})}
+        case Started(call_ids):
+            return {"kind": "started", "calls": list(call_ids)}
+        case Ended(outcome):
+            return {"kind": "ended", **encode_outcome(outcome)}
+        case Asked(questions):
+            return {"kind": "asked", "questions": [_encode_question(question) for question in questions]}
+        case Answered(replies):
+            return {"kind": "answered", "replies": {key: _encode_reply(reply) for key, reply in replies.items()}}
+        case Compacted(messages, usage):
+            kept = [encode_message(message) for message in messages]
+            return {"kind": "compacted", "messages": kept, "usage": _encode_usage(usage)}
+        case Spent(usage, cost):
+            return {"kind": "spent", "usage": _encode_usage(usage), "cost": cost}
+        case Checkpoint(step, state, waiting):
+            return {"kind": "checkpoint", "step": step, "state": state, "waiting": waiting}
+        case UndoPoint(point_id, label, data):
+            return {"kind": "undo_point", "id": point_id, "label": label, "data": data}
+
+
+def decode_record(data: Data) -> Record:
+    """Decode a record.
+
+    Raises:
+        UnreadableRecord: the kind of record is unknown, so a later version wrote it, or a field is not as it must be.
+    """
+    match _take(data, "kind", str):
+        case "user" | "assistant" | "outcomes":
+            return Said(decode_message(data), _check(data.get("turn", ""), "turn", str))
+        case "began":
+            return Began(_decode_texts(data, "digests"), each=_check(data.get("each", False), "each", bool))
+        case "started":
+            return Started(tuple(_take_list(data, "calls", str)))
+        case "ended":
+            return Ended(decode_outcome(data))
+        case "asked":
+            return Asked(tuple(_decode_question(question) for question in _take_list(data, "questions")))
+        case "answered":
+            replies: Data = _take(data, "replies", dict)
+            return Answered({key: _decode_reply(_check(reply, "replies", dict)) for key, reply in replies.items()})
+        case "compacted":
+            kept = tuple(decode_message(message) for message in _take_list(data, "messages"))
+            return Compacted(kept, _decode_usage(data))
+        case "spent":
+            return Spent(_decode_usage(data), _take(data, "cost", int, float, type(None)))
+        case "checkpoint":
+            return Checkpoint(_take(data, "step", str), _take(data, "state", object), _take(data, "waiting", str))
+        case "undo_point":
+            return UndoPoint(_take(data, "id", str), _take(data, "label", str), data.get("data"))
+        case kind:
+            raise UnreadableRecord(f"unknown kind {kind!r}; upgrade callwright to read it")
+
+
+def encode_message(message: Message) -> Data:
+    """Encode a message as a JSON object."""
+    match message:
+        case UserMessage(content):
+            return {"kind": "user", "content": encode_content(content)}
+        case AssistantMessage(parts, stop, usage, model):
+            encoded = [encode_part(part) for part in parts]
+            return {"kind": "assistant", "parts": encoded, "stop": stop, "usage": _encode_usage(usage), "model": model}
+        case ToolMessage(outcomes):
+            return {"kind": "outcomes", "outcomes": [encode_outcome(outcome) for outcome in outcomes]}
+
+
+def decode_message(data: Data) -> Message:
+    """Decode a message from a JSON object.
+
+    Raises:
+        UnreadableRecord: a field is not as it must be.
+    """
+    match _take(data, "kind", str):
+        case "user":
+            return UserMessage(decode_content(_take(data, "content", str, list)))
+        case "assistant":
+            parts = tuple(decode_part(part) for part in _take_list(data, "parts"))
+            stop: Any = _take(data, "stop", str)
+            return AssistantMessage(parts, stop, _decode_usage(data), _take(data, "model", str))
+        case "outcomes":
+            return ToolMessage(tuple(decode_outcome(outcome) for outcome in _take_list(data, "outcomes")))
+        case kind:
+            raise UnreadableRecord(f"unknown kind of message {kind!r}")
+
+
+def encode_content(content: str | tuple[Part, ...]) -> str | list[Data]:
+    """Encode text unchanged and parts as objects."""
+    return content if isinstance(content, str) else [_encode_content_part(part) for part in content]
+
+
+def decode_content(data: str | list[Any]) -> str | tuple[Part, ...]:
+    """Decode what `encode_content` returned."""
+    if isinstance(data, str):
+        return data
+    return tuple(_decode_content_part(_check(part, "content", dict)) for part in data)
+
+
+def _encode_content_part(part: Part) -> Data:
+    match part:
+        case Text(text):
+            return {"text": text}
+        case Image(data, media_type):
+            return {"image": b64encode(data).decode(), "media_type": media_type}
+        case File(data, media_type, name):
+            return {"file": b64encode(data).decode(), "media_type": media_type, "name": name}
+
+
+def _decode_content_part(data: Data) -> Part:
+    if "text" in data:
+        return Text(_take(data, "text", str))
+    if "image" in data:
+        return Image(_decode_bytes(data, "image"), _take(data, "media_type", str))
+    return File(_decode_bytes(data, "file"), _take(data, "media_type", str), _take(data, "name", str))
+
+
+def _decode_bytes(data: Data, name: str) -> bytes:
+    return b64decode(_take(data, name, str), validate=True)
+
+
+def encode_part(part: AssistantPart) -> Data:
+    """Encode a part of a model message."""
+    match part:
+        case Text(text):
+            return {"text": text}
+        case Thinking(text, opaque):
+            return {"thinking": text, "opaque": opaque}
+        case ToolCall():
+            return encode_call(part)
+
+
+def decode_part(data: Data) -> AssistantPart:
+    """Decode a part of a model message."""
+    if "text" in data:
+        return Text(_take(data, "text", str))
+    if "thinking" in data:
+        return Thinking(_take(data, "thinking", str), _take(data, "opaque", object))
+    return decode_call(data)
+
+
+def encode_call(call: ToolCall) -> Data:
+    """Encode a call; text arguments stay exactly as the model wrote them."""
+    if isinstance(call.arguments, bytes):
+        return {"call": call.id, "name": call.name, "bytes": b64encode(call.arguments).decode()}
+    return {"call": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def decode_call(data: Data) -> ToolCall:
+    """Decode a call."""
+    arguments = _decode_bytes(data, "bytes") if "bytes" in data else _take(data, "arguments", str, dict)
+    return ToolCall(_take(data, "call", str), _take(data, "name", str), arguments)
+
+
+def encode_outcome(outcome: Completed | Failed) -> Data:
+    """Encode the outcome of a call."""
+    base: Data = {**encode_call(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
+    if isinstance(outcome, Completed):
+        output = outcome.output
+        data = {} if output.structured is None else {"structured": output.structured}
+        return {**base, "content": encode_content(output.content), **data}
+    return {**base, "started": outcome.started, "error": _encode_error(outcome.error)}
+
+
+def decode_outcome(data: Data) -> Completed | Failed:
+    """Decode the outcome of a call."""
+    call = decode_call(data)
+    seconds, attempts = _take(data, "seconds", int, float), _take(data, "attempts", int)
+    if "error" in data:
+        error = _decode_error(_take(data, "error", dict))
+        return Failed(call, error, _take(data, "started", bool), seconds, attempts)
+    output = Output(decode_content(_take(data, "content", str, list)), data.get("structured"))
+    return Completed(call, output, seconds, attempts)
+
+
+def _encode_error(error: ToolError) -> Data:
+    known = {name: value for name, value in vars(error).items() if isinstance(value, _PLAIN)}
+    kind = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS), "ToolFailed")
+    return {"type": kind, **known, "message": error.message}
+
+
+def _decode_error(data: Data) -> ToolError:
+    kind = _ERRORS.get(_take(data, "type", str), ToolFailed)
+    # Constructors differ and compose the message, so restore the stored attributes without calling them.
+    error = ToolError(_take(data, "message", str))
+    error.__class__ = kind
+    for name, value in data.items():
+        if name != "type" and not name.startswith("_"):
+            setattr(error, name, tuple(cast("list[Any]", value)) if isinstance(value, list) else value)
+    return error
+
+
+def encode_access(access: Access) -> Data:
+    """Encode an access."""
+    return {"type": type(access).__name__, **{name: getattr(access, name) for name in access.__slots__}}
+
+
+def decode_access(data: Data) -> Access:
+    """Decode an access."""
+    fields = {name: Effect(value) if name == "effect" else value for name, value in data.items() if name != "type"}
+    return _ACCESSES[_take(data, "type", str)](**fields)
+
+
+def _encode_usage(usage: Usage) -> list[int]:
+    return [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+
+
+def _decode_usage(data: Data) -> Usage:
+    return Usage(*_take_list(data, "usage", int))
+
+
+def _decode_texts(data: Data, name: str) -> dict[str, str]:
+    return {key: _check(value, name, str) for key, value in _take(data, name, dict).items()}
+
+
+def _encode_question(question: Question) -> Data:
+    data = {name: getattr(question, name) for name in question.__slots__}
+    return {**data, "accesses": [encode_access(access) for access in question.accesses]}
+
+
+def _decode_question(data: Data) -> Question:
+    touched: Any = tuple(decode_access(access) for access in _take_list(data, "accesses"))
+    for name in ("call_id", "tool", "digest", "summary"):
+        _take(data, name, str)
+    _take(data, "arguments", dict)
+    return Question(**{**data, "accesses": touched})
+
+
+def _encode_reply(reply: Reply) -> Data:
+    by = {"by": reply.by} if reply.by else {}
+    if isinstance(reply, Decline):
+        return {"decline": reply.reason, **by}
+    return {"approve": reply.scope, "arguments": reply.arguments, **by}
+
+
+def _decode_reply(data: Data) -> Reply:
+    by = _check(data.get("by", ""), "by", str)
+    if "decline" in data:
+        return Decline(_take(data, "decline", str), by)
+    scope: Any = _take(data, "approve", str)
+    return Approve(_take(data, "arguments", dict, type(None)), scope, by)
+
+
+def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _redact_value(part, redact) for key, part in cast("Data", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_redact_value(part, redact) for part in cast("list[Any]", value)]
+    return value

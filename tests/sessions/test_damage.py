@@ -1,0 +1,160 @@
+"""Damaged records: `SessionError` for every kind of damage, and the other records stay readable."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from callwright import Agent
+from callwright.core.messages import UserMessage
+from callwright.sessions import SessionDamaged, SessionError, SqliteStore
+from callwright.sessions.record_encoding import UnreadableRecord, dump_record, load_record
+from callwright.sessions.records import Said
+from callwright.testing.fakes import ScriptedProvider
+from callwright.testing.stores import STORED_RECORDS
+
+DAMAGE: list[Any] = [
+    None,
+    b"",
+    b"\xff\xfe",
+    b'{"kind":"user","content":"\xff"}',
+    17,
+    "",
+    "not json",
+    '{"kind":"user"',
+    "[]",
+    "null",
+    "5",
+    "{}",
+    '{"kind":5}',
+    '{"kind":"later"}',
+    '{"kind":"user"}',
+    '{"kind":"user","content":5}',
+    '{"kind":"user","content":[5]}',
+    '{"kind":"user","content":[{"text":5}]}',
+    '{"kind":"user","content":[{"image":"?","media_type":"image/png"}]}',
+    '{"kind":"user","content":"x","turn":1}',
+    '{"kind":"assistant","parts":{},"stop":"end","usage":[0,0,0,0],"model":""}',
+    '{"kind":"assistant","parts":[{"call":1,"name":"x","arguments":{}}],"stop":"end","usage":[0,0,0,0],"model":""}',
+    '{"kind":"assistant","parts":[],"stop":"end","usage":[1,2,3,4,5],"model":""}',
+    '{"kind":"assistant","parts":[],"stop":"end","usage":["1"],"model":""}',
+    '{"kind":"outcomes","outcomes":[{}]}',
+    '{"kind":"began","digests":[]}',
+    '{"kind":"began","digests":{"c":5}}',
+    '{"kind":"asked","questions":[{"call_id":"c"}]}',
+    '{"kind":"answered","replies":{"q":true}}',
+    '{"kind":"answered","replies":{"q":{}}}',
+    '{"kind":"answered","replies":{"q":{"approve":true,"arguments":null}}}',
+    '{"kind":"compacted","messages":[{"kind":"began"}],"usage":[0,0,0,0]}',
+    "[" * 100_000,
+]
+
+
+async def fill(path: Path) -> None:
+    async with SqliteStore(path) as store:
+        hold = await store.hold("s")
+        await hold.append(*(Said(UserMessage(text)) for text in ("first", "second", "third")))
+        await hold.release()
+
+
+def damage(path: Path, body: object) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA ignore_check_constraints=ON")
+    if body is None:
+        connection.execute("DELETE FROM records WHERE position = 1")
+    else:
+        connection.execute("UPDATE records SET body = ? WHERE position = 1", (body,))
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("body", DAMAGE, ids=range(len(DAMAGE)))
+async def test_damage_is_a_session_error_and_the_rest_readable(tmp_path: Path, body: object) -> None:
+    path = tmp_path / "s.db"
+    await fill(path)
+    damage(path, body)
+    async with SqliteStore(path) as store:
+        with pytest.raises(SessionDamaged, match="record 1 cannot be read") as raised:
+            await store.read("s")
+        assert [stored.position for stored in raised.value.readable] == [0, 2]
+        assert [stored.record for stored in raised.value.readable] == [
+            Said(UserMessage("first")),
+            Said(UserMessage("third")),
+        ]
+        with pytest.raises(SessionError):
+            await store.hold("s")
+        with pytest.raises(SessionError):
+            await store.fork("s", "t")
+        with pytest.raises(SessionError):
+            await Agent(ScriptedProvider("hi"), sessions=store).run("more", session="s")
+        assert [stored.position for stored in await store.read_from("s", 2)] == [2]
+        assert (await store.list())[0].records == 3
+        assert [hit.position for hit in await store.search("third", session="s")] == [2]
+        await store.delete("s")  # not busy: the failed hold released it
+
+
+async def test_damaged_title_and_id_do_not_break_the_list(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await fill(path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE sessions SET title = CAST(x'ff41' AS TEXT)")
+    connection.commit()
+    connection.close()
+    async with SqliteStore(path) as store:
+        assert (await store.list())[0].title.endswith("A")
+
+
+def test_every_field_of_every_record_is_checked() -> None:
+    for record in STORED_RECORDS:
+        whole = json.loads(dump_record(record))
+        for path in paths_in(whole):
+            for foreign in (None, True, 5, "x", [], {}, [5], {"x": 5}):
+                changed = json.loads(dump_record(record))
+                replace_at(changed, path, foreign)
+                try:
+                    again = load_record(json.dumps(changed))
+                except UnreadableRecord:
+                    continue
+                dump_record(again)  # what was accepted must be a record like any other
+
+
+def paths_in(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [before] if before else []
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = cast("dict[str, Any]", value).items()
+    elif isinstance(value, list):
+        inner = enumerate(cast("list[Any]", value))
+    return found + [path for key, part in inner for path in paths_in(part, (*before, key))]
+
+
+def replace_at(value: Any, path: tuple[Any, ...], foreign: object) -> None:
+    for key in path[:-1]:
+        value = value[key]
+    value[path[-1]] = foreign
+
+
+async def test_listing_does_not_read_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connections.append(connect(*arguments, **options))
+        return connections[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    steps: list[int] = []
+    async with SqliteStore(tmp_path / "s.db") as store:
+        hold = await store.hold("s")
+        await hold.append(Said(UserMessage("a")))
+        for _ in range(2):
+            counted = [0]
+            connections[0].set_progress_handler(lambda counted=counted: counted.__setitem__(0, counted[0] + 1), 1)
+            assert len(await store.list()) == 1
+            connections[0].set_progress_handler(None, 1)
+            steps.append(counted[0])
+            await hold.append(*(Said(UserMessage("x" * 1000)) for _ in range(500)))
+        await hold.release()
+    assert steps[1] <= steps[0] * 2
