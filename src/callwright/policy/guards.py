@@ -29,11 +29,11 @@ from callwright.core.access import (
 )
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths
-from callwright.policy.sensitive_paths import comparable, is_environment, is_protected, is_secret
 from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.system.paths import Workspace
+from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
 
 _HARMLESS_DEVICES = words(
     "/dev/null /dev/zero /dev/full /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom"
@@ -215,7 +215,7 @@ class Guards(Policy):
 
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         for place in places.all:
-            if is_protected(self._below_root(place)):
+            if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if _changes_modes(subject) and (_whole_folder(place) in self._vital or _is_top_level(_whole_folder(place))):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)

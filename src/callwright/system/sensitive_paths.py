@@ -3,11 +3,17 @@
 Names are compared without case and in composed Unicode, because many file systems do so.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
-from callwright.policy.tool_names import words
+
+def words(text: str) -> frozenset[str]:
+    """Split a table that is written as words between spaces."""
+    return frozenset(text.split())
+
 
 PROTECTED_FOLDERS = words(
     ".git .vscode .idea .husky .cargo .devcontainer .yarn .mvn .claude .agents .codex .gemini .qwen .cursor .opencode"
@@ -28,6 +34,9 @@ PROTECTED_FILES = words(
     " gradle-wrapper.properties maven-wrapper.properties .devcontainer.json .ripgreprc pyrightconfig.json"
     " .mcp.json .claude.json"
     " .netrc .pypirc .git-credentials .vimrc .exrc"
+    # instructions that agents read and follow
+    " agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md callwright.md .cursorrules"
+    " .windsurfrules copilot-instructions.md"
 )
 _SECRET_FOLDERS = words(".ssh .gnupg .password-store keychains")
 _HARMLESS_IN_SSH = ("*.pub", "known_hosts*", "config", "config.d", "authorized_keys")
@@ -140,13 +149,36 @@ def comparable(path: str) -> str:
     return _TRAILING.sub("", "/" + plain.casefold().strip("/"))
 
 
+_READABLE_OF_OURS = ("skills", "commands", "agents")
+
+
+def own_home() -> str:
+    """Return our folder in the user's home: settings, trust, sessions, OAuth tokens."""
+    return os.path.abspath(os.environ.get("CALLWRIGHT_HOME") or os.path.expanduser("~/.callwright"))  # noqa: PTH100, PTH111 - compared as text
+
+
+@lru_cache(maxsize=8)
+def _own_folders(home: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((comparable(home), comparable(os.path.realpath(home)))))
+
+
+def is_ours(path: str) -> bool:
+    """Whether a comparable path lies in our own folder, but for what models may read there."""
+    for folder in _own_folders(own_home()):
+        if path == folder or path.startswith(folder + "/"):
+            return path[len(folder) + 1 :].partition("/")[0] not in _READABLE_OF_OURS
+    return False
+
+
 def is_protected(path: str) -> bool:
     """Whether writing to a comparable path changes how other programs, or this one, behave."""
     return _PROTECTED.search(path) is not None or is_environment(path)
 
 
 def is_secret(path: str) -> bool:
-    """Whether a comparable path may hold a private key or a password."""
+    """Whether a comparable path may hold a private key or a password, or lies in our own folder."""
+    if is_ours(path):
+        return True
     if _SECRET_FOLDER.search(path):
         return not _HARMLESS.search(path)
     return _SECRET.search(path) is not None or is_environment(path)
