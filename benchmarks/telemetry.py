@@ -72,7 +72,7 @@ def main() -> None:
     """Print the table."""
     print(f"{'':<40} {'µs per turn':>12} {'µs per call':>12}")
     for name, opened in (
-        ("nobody watches", nullcontext()),
+        ("no observer", nullcontext()),
         ("an observer that does nothing", nullcontext(_hear)),
         ("Telemetry, OpenTelemetry not set up", nullcontext(Telemetry())),
         ("log_to, lines at INFO", _logged()),

@@ -207,7 +207,7 @@ async def test_the_context_may_be_optional_or_positional_only(context: ToolConte
     @tool
     def second(name: str, context: ToolContext | None = None) -> str:
         """Say who calls."""
-        return f"{name} in {context.call_id}" if context else "nobody"
+        return f"{name} in {context.call_id}" if context else "no context"
 
     assert await first.bind({"name": "Al"}).run(context) == "Al in call-1"
     assert await second.bind({"name": "Al"}).run(context) == "Al in call-1"

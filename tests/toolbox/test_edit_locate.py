@@ -22,7 +22,7 @@ class Greeter:
 
     def greet(self) -> str:
         if not self.name:
-            return "nobody"
+            return "unnamed"
         return f"hello {self.name}"
 
 
@@ -64,7 +64,7 @@ def test_several_matches_are_refused_with_lines():
 
 @pytest.mark.parametrize("shift", ["dedented", "deeper"])
 def test_uniform_shift_is_corrected_in_new_too(shift: str):
-    old = '        if not self.name:\n            return "nobody"\n'
+    old = '        if not self.name:\n            return "unnamed"\n'
     new = "        if not self.name:\n            raise ValueError\n\n        # fine\n"
     move = textwrap.dedent if shift == "dedented" else partial(textwrap.indent, prefix="    ")
     assert edited(FILE, move(old), move(new)) == FILE.replace(old, new)
@@ -89,8 +89,8 @@ def test_cut_first_line_keeps_whole_later_lines():
         ("def greet(self) -> str:\n", "def greet(self) -> str:\n    # deeper or beside?\n"),
         ("   self.name = name\n", "        self.name = other\n"),
         (
-            'if not self.name:\n    return "nobody"\n',
-            'for _ in self:\n    if not self.name:\n        return "nobody"\n',
+            'if not self.name:\n    return "unnamed"\n',
+            'for _ in self:\n    if not self.name:\n        return "unnamed"\n',
         ),
     ],
 )
@@ -124,9 +124,9 @@ def test_spaces_in_a_tabbed_file_are_doubted():
 
 
 def test_typographic_quotes_become_plain():
-    assert edited(FILE, "“nobody”", "“some’body”") == FILE.replace('"nobody"', '"some\'body"')
-    old, new = "            return “nobody”\n", "            return “somebody”\n"
-    assert edited(FILE, old, new) == FILE.replace('"nobody"', '"somebody"')
+    assert edited(FILE, "“unnamed”", "“some’body”") == FILE.replace('"unnamed"', '"some\'body"')
+    old, new = "            return “unnamed”\n", "            return “a guest”\n"
+    assert edited(FILE, old, new) == FILE.replace('"unnamed"', '"a guest"')
     assert "typographic" in slip(FILE, old, new)
 
 
@@ -140,9 +140,9 @@ def test_new_typographic_quotes_are_doubted():
 def test_copied_line_numbers_are_removed(prefix: str):
     lines = FILE.splitlines(keepends=True)[10:13]
     old = "".join(prefix.format(11 + index) + line for index, line in enumerate(lines))
-    new = old.replace("nobody", "somebody")
-    assert edited(FILE, old, new) == FILE.replace("nobody", "somebody")
-    assert edited(FILE, old, "".join(lines).replace("nobody", "nil")) == FILE.replace("nobody", "nil")
+    new = old.replace("unnamed", "a guest")
+    assert edited(FILE, old, new) == FILE.replace("unnamed", "a guest")
+    assert edited(FILE, old, "".join(lines).replace("unnamed", "nil")) == FILE.replace("unnamed", "nil")
 
 
 def test_copied_number_selects_among_equal_lines():
@@ -203,7 +203,7 @@ def test_byte_order_mark_is_never_doubled():
         ("        self.nmae = name\n", "column 15 is 'a' in the file, 'm' in old_string"),
         ("class Greeter:\n    ...\n    def greet(self) -> str:\n", "abbreviates other lines"),
         ("class Greeter:\n    # ... existing code ...\n        return x\n", "abbreviates other lines"),
-        ("        if not self.name:\n            return nobody\n", "first difference, line 12"),
+        ("        if not self.name:\n            return unnamed\n", "first difference, line 12"),
         ("something quite different", "nor anything similar"),
     ],
 )
@@ -215,8 +215,8 @@ def test_miss_names_closest_lines_and_difference(old: str, message: str):
 
 @given(st.integers(0, 10_000), st.sampled_from("abcxyz_ \t("), st.sampled_from(["drop", "replace", "insert"]))
 def test_misspelt_text_is_never_matched(position: int, letter: str, kind: str):
-    old = '    def greet(self) -> str:\n        if not self.name:\n            return "nobody"\n'
-    new = old.replace("nobody", "somebody")
+    old = '    def greet(self) -> str:\n        if not self.name:\n            return "unnamed"\n'
+    new = old.replace("unnamed", "a guest")
     at = position % len(old)
     rest = old[at:] if kind == "insert" else old[at + 1 :]
     broken = old[:at] + ("" if kind == "drop" else letter) + rest
