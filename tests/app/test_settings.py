@@ -177,7 +177,10 @@ def test_settings_of_another_agent_load(locations: Locations) -> None:
     locations.user_settings.write_text(json.dumps(COPIED, indent=2))
     settings = load_settings(locations, trusted=False)
     app = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False))
-    assert [hook.command for hook in app.hooks.hooks] == ['"$CLAUDE_PROJECT_DIR"/.hooks/check.sh', "audit"]
+    assert [hook.command for hook in app.hooks.hooks if not hook.broken] == [
+        '"$CLAUDE_PROJECT_DIR"/.hooks/check.sh',
+        "audit",
+    ]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
     assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
     assert settings.last("sandbox") == "prefer"

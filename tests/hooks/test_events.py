@@ -97,16 +97,18 @@ NOT_A_YES = [
 
 
 @pytest.mark.parametrize("ran", NOT_A_YES)
-def test_failing_hook_makes_no_decision(ran: HookRun) -> None:
-    reply = read_reply(ShellHook("PreToolUse", "x"), ran)
+def test_failing_guard_denies_unless_told_to_proceed(ran: HookRun) -> None:
+    for blocks in (None, True):
+        reply = read_reply(ShellHook("PreToolUse", "x", blocks_on_error=blocks), ran)
+        assert reply.decision == "deny" and reply.arguments is None and reply.error
+    reply = read_reply(ShellHook("PreToolUse", "x", blocks_on_error=False), ran)
     assert reply.decision == "" and reply.arguments is None and reply.error
-    assert read_reply(ShellHook("PreToolUse", "x", blocks_on_error=True), ran).decision == "deny"
 
 
 @pytest.mark.parametrize("word", ["deny", "ask"])
 def test_failing_hook_may_deny_but_not_rewrite(word: str) -> None:
     said = {"hookSpecificOutput": {"permissionDecision": word, "updatedInput": {"command": "y"}}}
-    reply = read_reply(ShellHook("PreToolUse", "x"), HookRun(1, json.dumps(said)))
+    reply = read_reply(ShellHook("PreToolUse", "x", blocks_on_error=False), HookRun(1, json.dumps(said)))
     assert reply.decision == word and reply.arguments is None and reply.error
 
 

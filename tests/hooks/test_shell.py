@@ -74,8 +74,11 @@ async def test_json_does_not_override_exit_code_2(executor: Make) -> None:
 
 
 @pytest.mark.parametrize("command", ["exit 1", "exit 77", "echo '{not json'"])
-async def test_failing_hook_is_reported_and_the_call_runs(executor: Make, reports: list[str], command: str) -> None:
-    assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
+async def test_failure_with_proceed_is_reported_and_the_call_runs(
+    executor: Make, reports: list[str], command: str
+) -> None:
+    hook = before(command, blocks_on_error=False)
+    assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Completed)
     assert len(reports) == 1 and command.split(maxsplit=1)[0] in reports[0]
 
 
@@ -90,14 +93,16 @@ NOT_STARTED = [
 
 
 @pytest.mark.parametrize("command", NOT_STARTED)
-async def test_hook_that_cannot_start_does_not_deny(executor: Make, reports: list[str], command: str) -> None:
-    assert isinstance(await executor(before(command)).run("bash", {"command": "ls"}), Completed)
+async def test_hook_that_cannot_start_is_no_decision(executor: Make, reports: list[str], command: str) -> None:
+    hook = before(command, blocks_on_error=False)
+    assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Completed)
     assert len(reports) == 1 and "could not start" in reports[0]
 
 
 @pytest.mark.parametrize("command", [*NOT_STARTED, "exit 1", "sleep 5"])
-async def test_on_error_block_denies_when_the_hook_fails(executor: Make, command: str) -> None:
-    hook = before(command, blocks_on_error=True, seconds=0.3)
+@pytest.mark.parametrize("blocks", [None, True])
+async def test_call_is_denied_when_its_hook_fails(executor: Make, command: str, blocks: bool | None) -> None:
+    hook = before(command, blocks_on_error=blocks, seconds=0.3 if "sleep" in command else 10)
     outcome = await executor(hook).run("bash", {"command": "ls"})
     assert isinstance(outcome, Failed) and outcome.error.code == "denied" and not outcome.started
 
@@ -111,7 +116,7 @@ async def test_existing_script_with_exit_code_2_denies(executor: Make, tmp_path:
 
 async def test_timed_out_hook_is_killed_with_its_children(executor: Make, reports: list[str], tmp_path: Path) -> None:
     hook = before(f"(sleep 0.6; touch {tmp_path}/late) & sleep 30", seconds=0.2)
-    assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Completed)
+    assert isinstance(await executor(hook).run("bash", {"command": "ls"}), Failed)
     assert "did not end within 0.2 s" in reports[0]
     await executor(before("sleep 0.7")).run("bash", {"command": "ls"})
     assert not (tmp_path / "late").exists()
@@ -155,8 +160,8 @@ async def test_old_decision_names_are_accepted(executor: Make) -> None:
     assert isinstance(outcome, Failed) and outcome.text == "no"
 
 
-async def test_unknown_decision_is_ignored(executor: Make, reports: list[str]) -> None:
-    assert isinstance(await executor(before(says(decision("perhaps")))).run("bash", {"command": "x"}), Completed)
+async def test_unknown_decision_denies(executor: Make, reports: list[str]) -> None:
+    assert isinstance(await executor(before(says(decision("perhaps")))).run("bash", {"command": "x"}), Failed)
     assert "'perhaps'" in reports[0]
 
 
@@ -233,7 +238,9 @@ def test_unsupported_hooks_in_settings_are_reported() -> None:
         },
         written_in="here",
     )
-    assert [(hook.command, hook.seconds, hook.blocks_on_error) for hook in hooks] == [("a", 5, True), ("c", 600, False)]
+    able = [(hook.command, hook.seconds, hook.blocks_on_error) for hook in hooks if not hook.broken]
+    assert able == [("a", 5, True), ("c", 600, None)]
+    assert [hook.command for hook in hooks if hook.broken] == ["b", "http://x"]
     assert len(problems) == 3 and all(problem.startswith("here: ") for problem in problems)
 
 

@@ -9,7 +9,8 @@ that forked twice, left the session and cleared its environment is still the mon
 when the command has ended, when we ask for it, or when we die and the control socket closes. A command that kills its
 monitor gains nothing: its processes become the supervisor's children, and the supervisor ends them.
 
-On the control socket we send the request and later perhaps one byte for "stop"; the monitor sends notes.
+On the control socket we send the request and later perhaps one byte for "stop"; the monitor sends notes. With it come
+two descriptors (output and report) or three (input, output and error output).
 
 A worker of an isolated tool needs no supervisor: it calls `supervise_call`, which makes it its own monitor.
 
@@ -38,6 +39,7 @@ SIZE = struct.Struct("!I")
 REPORT_FD = 250
 """The descriptor on which a command may report to its caller; high, because scripts use low numbers themselves."""
 
+_PIPES = 3
 _NATURAL_SECONDS = 0.1
 _GRACE_SECONDS = 0.2
 _ROUND_SECONDS = 0.002
@@ -73,7 +75,7 @@ def main() -> None:
 
 def _accept_command(handover: socket.socket, monitors: dict[int, int]) -> bool:
     try:
-        data, fds, _, _ = socket.recv_fds(handover, 1, 3)
+        data, fds, _, _ = socket.recv_fds(handover, 1, 4)
     except OSError:
         return False
     if not data:
@@ -194,24 +196,26 @@ def _spawn(request: _Request, ends: list[int]) -> int:
             _find_program(request),
             request["argv"],
             request["env"],
-            file_actions=_list_file_actions(*ends),
+            file_actions=_list_file_actions(ends),
             setsid=True,
             setsigmask=(),
             setsigdef=_RESTORED,
         )
     except (OSError, ValueError) as error:
-        os.write(ends[0], f"cannot start {request['argv'][0]}: {error}\n".encode("utf-8", "replace"))
+        errors = ends[-1] if len(ends) == _PIPES else ends[0]
+        os.write(errors, f"cannot start {request['argv'][0]}: {error}\n".encode("utf-8", "replace"))
         return 0
     finally:
         os.chdir("/")  # a working folder could not be unmounted or removed
 
 
-def _list_file_actions(output: int, report: int) -> list[tuple[int, ...]]:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    return [
-        (os.POSIX_SPAWN_DUP2, fd, number)
-        for fd, number in ((nothing, 0), (output, 1), (output, 2), (report, REPORT_FD))
-    ]
+def _list_file_actions(ends: list[int]) -> list[tuple[int, ...]]:
+    if len(ends) == _PIPES:
+        pairs = [*zip(ends, range(_PIPES), strict=True)]
+    else:
+        output, report = ends
+        pairs = [(os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2), (report, REPORT_FD)]
+    return [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in pairs]
 
 
 def _find_program(request: _Request) -> str:
@@ -219,7 +223,8 @@ def _find_program(request: _Request) -> str:
     if "/" in name:
         return name
     for folder in os.get_exec_path(request["env"]):
-        if os.access(f"{folder}/{name}", os.X_OK):
+        # an empty or relative entry is the working folder, whose files must not replace programs
+        if folder.startswith("/") and os.access(f"{folder}/{name}", os.X_OK):
             return f"{folder}/{name}"
     raise FileNotFoundError(2, "no such program on the PATH", name)
 

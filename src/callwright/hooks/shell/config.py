@@ -18,6 +18,8 @@ class EventKind:
     """The field a matcher is compared with; empty if matchers have no meaning here."""
     blocks: bool = False
     """Exit code 2 or `onError: "block"` stops something; otherwise the reason is only shown to the user."""
+    guards: bool = False
+    """It comes before an action, so a hook that fails or cannot be understood stops the action."""
     tool: bool = False
     """It is about a call, so conditions (`if`) can be permission rules."""
     text_is_context: bool = False
@@ -26,21 +28,23 @@ class EventKind:
 
 
 _CALL_EVENT = EventKind("tool_name", blocks=True, tool=True)
+_CALL_GUARD = EventKind("tool_name", blocks=True, guards=True, tool=True)
+_FORM_GUARD = EventKind("mcp_server_name", blocks=True, guards=True)
 
 EVENTS: Mapping[str, EventKind] = {
     "SessionStart": EventKind("source", text_is_context=True),
     "InstructionsLoaded": EventKind("load_reason"),
     "ConfigChange": EventKind("source"),
-    "UserPromptSubmit": EventKind(blocks=True, text_is_context=True, seconds=30.0),
-    "PreToolUse": _CALL_EVENT,
-    "PermissionRequest": _CALL_EVENT,
+    "UserPromptSubmit": EventKind(blocks=True, guards=True, text_is_context=True, seconds=30.0),
+    "PreToolUse": _CALL_GUARD,
+    "PermissionRequest": _CALL_GUARD,
     "PermissionDenied": EventKind("tool_name", tool=True),
     "PostToolUse": _CALL_EVENT,
     "PostToolUseFailure": _CALL_EVENT,
     "PostToolBatch": EventKind(blocks=True),
     "CwdChanged": EventKind(),
-    "Elicitation": EventKind("mcp_server_name", blocks=True),
-    "ElicitationResult": EventKind("mcp_server_name", blocks=True),
+    "Elicitation": _FORM_GUARD,
+    "ElicitationResult": _FORM_GUARD,
     "SubagentStart": EventKind("agent_type"),
     "SubagentStop": EventKind("agent_type", blocks=True),
     "Notification": EventKind("notification_type"),
@@ -68,7 +72,20 @@ UNSUPPORTED_EVENTS: Mapping[str, str] = {
 
 
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
-_FIELDS = ("type", "command", "timeout", "if", "async", "onError", "statusMessage")
+_FIELDS = (
+    "type",
+    "command",
+    "args",
+    "shell",
+    "timeout",
+    "if",
+    "async",
+    "asyncRewake",
+    "onError",
+    "statusMessage",
+    "once",
+)
+_LONGEST_SECONDS = 86_400.0
 KeyPath: TypeAlias = tuple[str | int, ...]
 LineOf: TypeAlias = Callable[[Sequence[str | int]], int]
 
@@ -81,16 +98,31 @@ class ShellHook:
     command: str
     matcher: str = ""
     seconds: float = DEFAULT_SECONDS
-    blocks_on_error: bool = False
-    """If the hook cannot start, crashes or takes too long, the call is stopped instead of continued."""
+    blocks_on_error: bool | None = None
+    """Whether the action is stopped if the hook cannot start, crashes, takes too long or writes what cannot be read.
+
+    None for the default of the event: what comes before an action stops it.
+    """
     written_in: str = ""
     condition: str = ""
     """A permission rule such as `Bash(git *)`: the hook runs only for calls the rule is about."""
     background: bool = False
     """The call does not wait for it, so it decides nothing."""
+    arguments: tuple[str, ...] | None = None
+    """The program's arguments; None if the command is a bash line."""
+    broken: str = ""
+    """Why this entry cannot be run; what it guards is then denied."""
 
     def __str__(self) -> str:
         return f"the {self.event} hook {self.command!r}" + (f" in {self.written_in}" if self.written_in else "")
+
+    @property
+    def stops_on_error(self) -> bool:
+        """Whether a failure of the hook stops the action; an entry that cannot be run always stops what it guards."""
+        kind = EVENTS[self.event]
+        if self.broken or self.blocks_on_error is None:
+            return kind.guards
+        return self.blocks_on_error and kind.blocks
 
     def matches(self, names: Iterable[str]) -> bool:
         """Whether the matcher matches any of these names; an empty one matches all."""
@@ -112,6 +144,9 @@ def parse_shell_hooks(
 ) -> tuple[tuple[ShellHook, ...], tuple[str, ...]]:
     """Parse `{"PreToolUse": [{"matcher": …, "hooks": [{"command": …}]}]}`.
 
+    An entry that cannot be run is returned as a `broken` hook if its event comes before an action: it may be a guard,
+    so what it guards is denied.
+
     Args:
         events: The `hooks` object of a settings file.
         written_in: The file, for messages.
@@ -123,17 +158,23 @@ def parse_shell_hooks(
     hooks: list[ShellHook] = []
     problems: list[str] = []
     for event in events:
+        place = _locate(written_in, (event,), line_of)
         if fault := _check_event_name(event):
-            problems.append(f"{_locate(written_in, (event,), line_of) or 'hooks'}: {event}: {fault}")
+            problems.append(f"{place or 'hooks'}: {event}: {fault}")
+            if (meant := _nearest_event(event)) in EVENTS and event not in UNSUPPORTED_EVENTS:
+                hooks += _broken_guard(meant, f"there is no event {event!r}", place)
     for event, group, path in _iterate_groups(events):
-        if fault := _find_unread_key(group, ("matcher", "hooks")):
-            problems.append(f"{_locate(written_in, path, line_of) or 'hooks'}: {event}: {fault}")
+        place = _locate(written_in, path, line_of)
+        fault = _check_group(group)
+        if fault:
+            hooks += _broken_guard(event, fault, place)
+        if fault := fault or _find_unread_key(group, ("matcher", "hooks")):
+            problems.append(f"{place or 'hooks'}: {event}: {fault}")
     for event, matcher, entry, path in _iterate_entries(events):
         place = _locate(written_in, path, line_of)
         hook = _parse_hook(event, matcher, entry, place)
-        for fault in _find_faults(entry, hook):
-            problems.append(f"{place or 'hooks'}: {event}: {fault}")
-        if hook is not None and not _check_matcher(hook):  # an invalid pattern would raise at every event
+        problems += [f"{place or 'hooks'}: {event}: {fault}" for fault in _find_faults(entry, hook)]
+        if not hook.broken or (EVENTS[event].guards and not hook.background):
             hooks.append(hook)
     return tuple(dict.fromkeys(hooks)), tuple(problems)
 
@@ -142,26 +183,50 @@ def _locate(written_in: str, path: KeyPath, line_of: LineOf | None) -> str:
     return written_in if line_of is None else f"{written_in}:{line_of(path)}"
 
 
+def _broken_guard(event: str, fault: str, place: str) -> list[ShellHook]:
+    return [ShellHook(event, "", written_in=place, broken=fault)] if EVENTS[event].guards else []
+
+
+def _nearest_event(event: str) -> str:
+    by_folded = {name.casefold(): name for name in (*EVENTS, *UNSUPPORTED_EVENTS)}
+    near = get_close_matches(event.casefold(), by_folded, n=1)
+    return by_folded[near[0]] if near else ""
+
+
 def _check_event_name(event: str) -> str:
     if event in EVENTS:
         return ""
     if event in UNSUPPORTED_EVENTS:
         return f"hooks at this event are never run: {UNSUPPORTED_EVENTS[event]}"
-    near = get_close_matches(event, (*EVENTS, *UNSUPPORTED_EVENTS), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"the events are {', '.join(EVENTS)}"
+    near = _nearest_event(event)
+    hint = f"did you mean {near}?" if near else f"the events are {', '.join(EVENTS)}"
     return f"there is no such event, so nothing runs; {hint}"
+
+
+def _check_group(group: object) -> str:
+    if not isinstance(group, Mapping):
+        return f"expected a list of objects with matcher and hooks, got {group!r:.80}"
+    given = cast("Mapping[str, Any]", group)
+    if not isinstance(given.get("hooks", ()), (list, tuple)):
+        return f"hooks must be a list, got {given['hooks']!r:.80}"
+    if not isinstance(given.get("matcher") or "", str):
+        return f"the matcher must be a text, got {given['matcher']!r:.80}"
+    return ""
 
 
 def _iterate_groups(events: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], KeyPath]]:
     for event in filter(EVENTS.__contains__, events):
-        for place, group in enumerate(cast("Sequence[Mapping[str, Any]]", events[event])):
+        given = events[event]
+        groups = cast("Sequence[Any]", given) if isinstance(given, (list, tuple)) else (given,)
+        for place, group in enumerate(groups):
             yield event, group, (event, place)
 
 
-def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], KeyPath]]:
+def _iterate_entries(events: Mapping[str, Any]) -> Iterator[tuple[str, str, object, KeyPath]]:
     for event, group, path in _iterate_groups(events):
-        for place, entry in enumerate(cast("Sequence[Mapping[str, Any]]", group.get("hooks", ()))):
-            yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
+        if not _check_group(group):
+            for place, entry in enumerate(cast("Sequence[object]", group.get("hooks", ()))):
+                yield event, str(group.get("matcher") or ""), entry, (*path, "hooks", place)
 
 
 def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
@@ -171,41 +236,79 @@ def _find_unread_key(given: Mapping[str, Any], known: Sequence[str]) -> str:
     return f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "") if key else ""
 
 
-def _parse_hook(event: str, matcher: str, entry: Mapping[str, Any], place: str) -> ShellHook | None:
-    if entry.get("type", "command") != "command" or not entry.get("command"):
-        return None
+def _parse_hook(event: str, matcher: str, entry: object, place: str) -> ShellHook:
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
+    broken = _check_entry(given) if isinstance(entry, Mapping) else f"expected an object, got {entry!r:.80}"
+    if bad := _check_matcher(matcher):
+        broken = broken or f"the matcher {matcher!r} is not a regular expression ({bad})"
+        matcher = ""  # for which calls it was meant is unknown, so it stands for all
+    background = given.get("async") is True or given.get("asyncRewake") is True
+    if broken:
+        command = str(given.get("command") or given.get("url") or given.get("type") or "")
+        condition = _condition(given)
+        return ShellHook(
+            event, command, matcher, written_in=place, condition=condition, background=background, broken=broken
+        )
     return ShellHook(
         event,
-        entry["command"],
+        given["command"],
         matcher,
-        float(entry.get("timeout", EVENTS[event].seconds)),
-        entry.get("onError") == "block",
+        float(given.get("timeout", EVENTS[event].seconds)),
+        {"block": True, "proceed": False}.get(given.get("onError", "")),
         place,
-        str(entry.get("if") or ""),
-        entry.get("async") is True,
+        _condition(given),
+        background,
+        tuple(given["args"]) if "args" in given else None,
     )
 
 
-def _find_faults(entry: Mapping[str, Any], hook: ShellHook | None) -> Iterator[str]:
-    if hook is None:
-        yield f"a hook of type {entry.get('type', 'command')!r} cannot be run; use the type 'command' with a command"
-        return
+def _condition(entry: Mapping[str, Any]) -> str:
+    condition = entry.get("if")
+    return condition if isinstance(condition, str) else ""
+
+
+def _check_entry(entry: Mapping[str, Any]) -> str:
+    """Return why an entry cannot be run; empty if it can."""
+    kind = entry.get("type", "command")
+    command: Any = entry.get("command")
+    arguments: Any = entry.get("args", [])
+    seconds: Any = entry.get("timeout", 1)
+    if kind != "command" or not command:
+        return f"a hook of type {kind!r} cannot be run; use the type 'command' with a command"
+    if not isinstance(command, str):
+        return f"command must be a text, got {command!r:.80}"
+    if not isinstance(arguments, (list, tuple)) or not all(
+        isinstance(one, str) for one in cast("list[Any]", arguments)
+    ):
+        return f"{command!r}: args must be a list of texts, got {arguments!r:.80}"
+    if entry.get("shell", "bash") != "bash":
+        return f"{command!r}: the shell {entry['shell']!r} is not supported; use bash"
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= _LONGEST_SECONDS:
+        return f"{command!r}: timeout must be a number of seconds, got {seconds!r:.80}"
+    if entry.get("onError", "block") not in ("block", "proceed"):
+        return f'{command!r}: onError must be "block" or "proceed", got {entry["onError"]!r:.80}'
+    return ""
+
+
+def _find_faults(entry: object, hook: ShellHook) -> Iterator[str]:
     kind = EVENTS[hook.event]
-    if unread := _find_unread_key(entry, _FIELDS):
+    if hook.broken:
+        yield hook.broken + ("; what it guards is denied" if kind.guards and not hook.background else "")
+        return
+    if unread := _find_unread_key(cast("Mapping[str, Any]", entry), _FIELDS):
         yield f"{hook.command!r}: {unread}"
-    if bad := _check_matcher(hook):
-        yield f"the matcher {hook.matcher!r} is not a regular expression ({bad}), so the hook never runs"
     if hook.matcher.strip() not in ("", "*") and not kind.matcher_field:
         yield f"{hook.command!r}: this event has no matcher, so the hook runs every time"
     if hook.condition and not kind.tool:
-        yield f'{hook.command!r}: "if" works only at events of calls, so the hook never runs'
+        effect = "runs every time" if kind.guards else "never runs"
+        yield f'{hook.command!r}: "if" works only at events of calls, so the hook {effect}'
     if hook.background and hook.blocks_on_error:
         yield f'{hook.command!r}: an async hook runs in the background, so onError "block" stops nothing'
 
 
-def _check_matcher(hook: ShellHook) -> str:
+def _check_matcher(matcher: str) -> str:
     try:
-        hook.matches(("",))
+        ShellHook("Stop", "", matcher).matches(("",))
     except re.error as error:
         return str(error)
     return ""

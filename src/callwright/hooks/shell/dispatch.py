@@ -8,7 +8,7 @@ from typing import Protocol
 
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import EVENTS, ShellHook
-from callwright.hooks.shell.process import run_shell_hook
+from callwright.hooks.shell.process import HookRun, run_shell_hook
 from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 
 _CLOSE_SECONDS = 1.5
@@ -49,6 +49,8 @@ class HookContext:
     folder: Callable[[], str] = str
     """The current folder of the session's shell; empty for the working folder."""
     transcript: TranscriptWriter = _no_transcript
+    passed: tuple[str, ...] = ()
+    """Environment variables that hooks get although they look like credentials; `*` stands for any characters."""
 
 
 class HookDispatcher:
@@ -109,7 +111,7 @@ class HookDispatcher:
         if kind.tool and pending is not None:
             names = (pending.spec.name, *pending.spec.aliases)
             return hook.matches(names) and (not hook.condition or self.context.applies(hook.condition, pending))
-        if hook.condition:  # a permission rule matches calls only; `_find_faults` has reported this already
+        if hook.condition and not kind.guards:  # a permission rule matches calls only, as `_find_faults` has reported
             return False
         return not kind.matcher_field or hook.matches((str(fields.get(kind.matcher_field, "")),))
 
@@ -127,7 +129,10 @@ class HookDispatcher:
 
     async def _run_hook(self, hook: ShellHook, payload: Mapping[str, object]) -> HookReply:
         context = self.context
-        ran = await run_shell_hook(hook, payload, cwd=context.cwd or context.project, project=context.project)
+        if hook.broken:
+            return read_reply(hook, HookRun(problem=f"cannot be run: {hook.broken}"))
+        cwd, project = context.cwd or context.project, context.project
+        ran = await run_shell_hook(hook, payload, cwd=cwd, project=project, passed=context.passed)
         return read_reply(hook, ran)
 
     def _start_background(self, hook: ShellHook, payload: Mapping[str, object], session_id: str) -> None:
@@ -148,9 +153,10 @@ class HookDispatcher:
 
 def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
     """Keep each command once; of two, the one that blocks on errors or has more time."""
-    found: dict[tuple[str, bool], ShellHook] = {}
+    found: dict[tuple[object, ...], ShellHook] = {}
     for hook in hooks:
-        known = found.setdefault((hook.command, hook.background), hook)
-        if (hook.blocks_on_error, hook.seconds) > (known.blocks_on_error, known.seconds):
-            found[hook.command, hook.background] = hook
+        key = (hook.command, hook.arguments, hook.background, hook.broken)
+        known = found.setdefault(key, hook)
+        if (hook.stops_on_error, hook.seconds) > (known.stops_on_error, known.seconds):
+            found[key] = hook
     return tuple(found.values())

@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-import os
 import re
 import shlex
-import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
+from callwright.core.errors import CallwrightError
 from callwright.hooks.shell.config import ShellHook
+from callwright.system.environment import without_credentials
+from callwright.system.piped_process import PipedProcess
 
 _OUTPUT_BYTES = 1 << 20
 _LINGER_SECONDS = 0.3
@@ -34,20 +34,23 @@ class HookRun:
     """Why the result is no decision: the process could not start, or did not end in time."""
 
 
-async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str) -> HookRun:
-    """Run a hook to its end. An error is reported as a problem, never as a decision."""
-    environment = {**os.environ, "CLAUDE_PROJECT_DIR": project, "CALLWRIGHT_PROJECT_DIR": project}
+async def run_shell_hook(
+    hook: ShellHook, payload: Mapping[str, object], *, cwd: str, project: str, passed: Iterable[str] = ()
+) -> HookRun:
+    """Run a hook to its end. An error is reported as a problem, never as a decision.
+
+    Args:
+        hook: What to run.
+        payload: The event.
+        cwd: The folder it starts in.
+        project: The project's folder, for its environment.
+        passed: Environment variables it gets although they look like credentials.
+    """
+    names = {"CLAUDE_PROJECT_DIR": project, "CALLWRIGHT_PROJECT_DIR": project}
+    environment = {**without_credentials(passed=passed), **names}
     try:
-        process = await asyncio.create_subprocess_exec(
-            *("bash", "-c", hook.command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=cwd,
-            env=environment,
-            start_new_session=True,  # so that the whole process group can be killed
-        )
-    except OSError as error:
+        process = await PipedProcess.start(_argv(hook, names), cwd=cwd, environment=environment)
+    except (CallwrightError, OSError) as error:
         return HookRun(problem=f"could not start: {error}")
     try:
         async with asyncio.timeout(hook.seconds):
@@ -55,59 +58,67 @@ async def run_shell_hook(hook: ShellHook, payload: Mapping[str, object], *, cwd:
     except TimeoutError:
         return HookRun(problem=f"did not end within {hook.seconds:g} s and was stopped")
     finally:
-        await _end(process)
-    problem = await _explain_no_start(hook.command, run, cwd, environment)
+        closing = asyncio.ensure_future(process.close())
+        await asyncio.shield(closing)  # a cancelled turn must still end the process
+    problem = await _explain_no_start(hook, run, cwd, environment)
     return HookRun(run.exit_code, run.stdout, run.stderr, problem)
 
 
-async def _exchange(process: asyncio.subprocess.Process, given: bytes) -> HookRun:
-    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-    if stdin is None or stdout is None or stderr is None:
-        return HookRun(problem="could not start: no pipes")
-    readers = [asyncio.ensure_future(_read(stream)) for stream in (stdout, stderr)]
-    with suppress(ConnectionError):  # a hook need not read its input
+def _argv(hook: ShellHook, names: Mapping[str, str]) -> list[str]:
+    if hook.arguments is None:
+        return ["bash", "-c", hook.command]
+    return [_fill_placeholders(word, names) for word in (hook.command, *hook.arguments)]
+
+
+def _fill_placeholders(word: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        word = word.replace(f"${{{name}}}", value)
+    return word
+
+
+async def _exchange(process: PipedProcess, given: bytes) -> HookRun:
+    outputs = bytearray(), bytearray()
+    streams = (process.stdout, process.stderr)
+    readers = [asyncio.ensure_future(_read(stream, kept)) for stream, kept in zip(streams, outputs, strict=True)]
+    writer = asyncio.ensure_future(_write(process.stdin, given))
+    try:
+        exit_code = await process.wait()
+        # a process it started may keep the pipes open; what was written by then counts
+        await asyncio.wait(readers, timeout=_LINGER_SECONDS)
+    finally:
+        for task in (writer, *readers):
+            task.cancel()
+    return HookRun(exit_code, *(bytes(kept).decode(errors="replace").strip() for kept in outputs))
+
+
+async def _write(stdin: asyncio.StreamWriter, given: bytes) -> None:
+    with suppress(OSError):  # a hook need not read its input
         stdin.write(given)
         await stdin.drain()
         stdin.close()
-    try:
-        exit_code = await process.wait()
-        await asyncio.wait(readers, timeout=_LINGER_SECONDS)  # a process it started may keep the pipes open for ever
-    finally:
-        for reader in readers:
-            reader.cancel()
-    outputs = [reader.result() if reader.done() and not reader.cancelled() else b"" for reader in readers]
-    return HookRun(exit_code, *(text.decode(errors="replace").strip() for text in outputs))
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    kept = bytearray()
+async def _read(stream: asyncio.StreamReader, kept: bytearray) -> None:
     while chunk := await stream.read(65_536):
         kept += chunk[: _OUTPUT_BYTES - len(kept)]  # the rest is read and dropped, so that the hook does not block
-    return bytes(kept)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.shield(process.wait())  # a cancelled turn must still reap the process
-    cast("Any", process)._transport.close()  # noqa: SLF001 - there is no public way to close pipes another process holds
-
-
-async def _explain_no_start(command: str, run: HookRun, cwd: str, environment: Mapping[str, str]) -> str:
+async def _explain_no_start(hook: ShellHook, run: HookRun, cwd: str, environment: Mapping[str, str]) -> str:
     """Tell a hook that blocks from one that never ran: shells and interpreters exit with 2 on errors too."""
     if run.exit_code in _NOT_STARTED:
         return f"could not start: {_NOT_STARTED[run.exit_code]} (exit code {run.exit_code})"
-    if run.exit_code != _BLOCK:
+    if run.exit_code != _BLOCK or hook.arguments is not None:
         return ""
+    command = hook.command
     missing = find_missing_script(command, cwd, environment)
     # the script is only a guess from the command's words, so the interpreter must have reported the same file
     if missing and _NOT_OPENED.fullmatch(run.stderr) and missing in run.stderr:
         return f"could not start: there is no file {missing}"
-    check = await asyncio.create_subprocess_exec(
-        "bash", "-n", "-c", command, stderr=asyncio.subprocess.DEVNULL, stdin=asyncio.subprocess.DEVNULL
-    )
-    return "could not start: its command is not valid shell" if await check.wait() else ""
+    check = await PipedProcess.start(["bash", "-n", "-c", command], cwd="/", environment=environment)
+    try:
+        return "could not start: its command is not valid shell" if await check.wait() else ""
+    finally:
+        await check.close()
 
 
 def find_missing_script(command: str, cwd: str, environment: Mapping[str, str]) -> str:

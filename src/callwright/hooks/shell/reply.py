@@ -1,13 +1,18 @@
 """Parses the replies of shell hooks, merges them and applies them to outcomes.
 
-exit 0      JSON on stdout counts; plain text is context where the event takes it
+exit 0      one JSON object on stdout counts; plain text is context where the event takes it
 exit 2      block; stderr is the reason and stdout is ignored; shown to the user where nothing can be blocked
-other       an error: reported, and the action continues unless the hook has `onError: "block"`; an allow is ignored
+other       an error: reported; stops the action if the event comes before one or the hook has `onError: "block"`
+
+Output that may hold a decision and cannot be read is an error like any other. The strictest of the decisions in one
+reply counts.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed
@@ -30,6 +35,24 @@ _DECISIONS: Mapping[str, ReplyDecision] = {
     "cancel": "deny",
 }
 _STRICTEST_FIRST: tuple[ReplyDecision, ...] = ("deny", "ask", "allow")
+_KNOWN_KEYS: Mapping[str, frozenset[str]] = {
+    "the reply": frozenset(
+        {"continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput"}
+    ),
+    "hookSpecificOutput": frozenset(
+        {
+            *("hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext"),
+            *("decision", "action", "content", "updatedToolOutput", "updatedMCPToolOutput", "retry"),
+        }
+    ),
+    "decision": frozenset({"behavior", "message", "interrupt", "updatedInput", "updatedPermissions"}),
+}
+_DECISION_KEYS = ("permissionDecision", "decision", "behavior", "action", "continue", "hookSpecificOutput")
+# plain text without any of these is taken for a log line
+_MAY_DECIDE = re.compile(
+    r"[{}]|decision|continue|\b(den(y|ied)|block(ed)?|ask|declined?|cancel(led)?|refused?|reject(ed)?|forbid(den)?)\b",
+    re.IGNORECASE,
+)
 _TEXT_CHARS = 10_000
 _BLOCK = 2
 
@@ -55,22 +78,26 @@ class HookReply:
 
 
 def read_reply(hook: ShellHook, run: HookRun) -> HookReply:
-    """Turn the result of a hook's process into a reply. An output that cannot be parsed is an error, not a decision."""
+    """Turn the result of a hook's process into a reply. Output that cannot be read is an error, never an allow."""
     if run.problem:
         return _failure_reply(hook, run.problem)
     if run.exit_code == _BLOCK:
         return _deny_reply(hook, _shorten(run.stderr) or f"{hook} blocked this without a reason")
-    written, fault = _parse_stdout(run.stdout)
+    kind = EVENTS[hook.event]
+    written, fault = _parse_stdout(run.stdout, takes_text=kind.text_is_context or not kind.guards)
     reply, unknown = (HookReply(), "") if written is None else _parse_reply(hook, written)
     if run.exit_code:
         line = next(iter(run.stderr.splitlines()), "")
         fault = f"ended with exit code {run.exit_code}{': ' + line if line else ''}"
     fault = fault or unknown
     if fault:
+        failed = _failure_reply(hook, fault, unreadable=not run.exit_code)
         # a failing hook may still restrict; its allow and its rewrite are not to be trusted
-        strict = (reply.halt or reply.decision in ("deny", "ask")) and not hook.blocks_on_error
-        return replace(reply, arguments=None, error=f"{hook} {fault}") if strict else _failure_reply(hook, fault)
-    if written is None and EVENTS[hook.event].text_is_context:
+        if failed.decision == "deny":
+            return replace(failed, halt=reply.halt)
+        strict = reply.halt or reply.decision in ("deny", "ask")
+        return replace(reply, arguments=None, output=None, error=f"{hook} {fault}") if strict else failed
+    if written is None and kind.text_is_context:
         return HookReply(context=_shorten(run.stdout))
     return reply
 
@@ -96,36 +123,70 @@ def _deny_reply(hook: ShellHook, reason: str) -> HookReply:
     return HookReply("deny", reason) if EVENTS[hook.event].blocks else HookReply(message=f"{hook}: {reason}")
 
 
-def _failure_reply(hook: ShellHook, fault: str) -> HookReply:
+def _failure_reply(hook: ShellHook, fault: str, *, unreadable: bool = False) -> HookReply:
     error = f"{hook} {fault}"
-    if hook.blocks_on_error and EVENTS[hook.event].blocks:
-        return HookReply("deny", f'{error}, and its onError is "block"', error=error)
+    kind = EVENTS[hook.event]
+    # a reply about an outcome that cannot be read may have been meant to hide something in it
+    withholds = unreadable and kind.tool and kind.blocks and hook.blocks_on_error is not False
+    if hook.stops_on_error or withholds:
+        explicit = ', and its onError is "block"' if hook.blocks_on_error else ""
+        return HookReply("deny", f"{error}{explicit}", error=error)
     return HookReply(error=error)
 
 
-def _parse_stdout(stdout: str) -> tuple[Mapping[str, Any] | None, str]:
-    if not stdout.startswith("{"):
+class _DuplicateKeyError(ValueError):
+    pass
+
+
+def _parse_stdout(stdout: str, *, takes_text: bool) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object a hook wrote, or what is wrong with its output; neither for a plain text."""
+    text = stdout.removeprefix("\ufeff").strip()
+    if not text:
         return None, ""
     try:
-        return cast("dict[str, Any]", json.loads(stdout)), ""
+        written: object = json.loads(text, object_pairs_hook=_unique_keys)
+    except _DuplicateKeyError as error:
+        return None, f"wrote JSON with the key {error} twice"
+    except RecursionError:
+        return None, "wrote JSON that is nested too deeply"
     except ValueError as error:
-        return None, f"wrote invalid JSON: {error}"
+        if text.startswith("{") or (not takes_text and _MAY_DECIDE.search(text)) or _holds_object(text):
+            return None, f"wrote output that is not one JSON object: {error}"
+        return None, ""
+    if isinstance(written, dict):
+        return cast("dict[str, Any]", written), ""
+    if takes_text and not _holds_object(text):  # a number or a quoted text as context
+        return None, ""
+    return None, f"wrote {text[:40]!r}, which is not a JSON object"
+
+
+def _holds_object(text: str) -> bool:
+    """Whether there are the keys of a reply somewhere in a text."""
+    return any(f'"{key}"' in text or f"'{key}'" in text for key in _DECISION_KEYS)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _DuplicateKeyError(repr(next(name for name in names if names.count(name) > 1)))
+    return found
 
 
 def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply, str]:
     """Read the JSON of a hook; the second value is a problem in it."""
     own = _object(written.get("hookSpecificOutput"))
     asked = _object(own.get("decision"))  # of a PermissionRequest
-    decision = str(
-        own.get("permissionDecision") or asked.get("behavior") or own.get("action") or written.get("decision") or ""
-    )
+    words = [word for word in _decision_words(written, own, asked) if word is not None and word != ""]
+    decisions = {_DECISIONS.get(word, "") for word in words if isinstance(word, str)}
+    strictest: list[ReplyDecision] = [one for one in _STRICTEST_FIRST if one in decisions]
     reason = own.get("permissionDecisionReason") or asked.get("message") or written.get("reason") or ""
-    given = own.get("updatedInput") or asked.get("updatedInput") or own.get("content")
+    given = next((one for one in _given_arguments(own, asked) if one is not None), None)
     output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
     halting = written.get("continue") is False or asked.get("interrupt") is True
     retry = "the call may be retried" if own.get("retry") is True else ""
     reply = HookReply(
-        _DECISIONS.get(decision, ""),
+        strictest[0] if strictest else "",
         _shorten(reason),
         cast("JsonObject", given) if isinstance(given, dict) else None,
         _shorten(own.get("additionalContext") or retry),
@@ -133,12 +194,50 @@ def _parse_reply(hook: ShellHook, written: Mapping[str, Any]) -> tuple[HookReply
         _shorten(written.get("stopReason") or asked.get("message") or f"{hook} ended the run") if halting else "",
         output if isinstance(output, str) or output is None else json.dumps(output, ensure_ascii=False),
     )
+    return reply, _find_reply_fault(written, own, asked, words)
+
+
+def _decision_words(written: Mapping[str, Any], own: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[object, ...]:
+    nested = own.get("decision")
     return (
-        reply,
-        f"gave the unknown decision {decision!r}; use allow, ask or deny"
-        if decision and decision not in _DECISIONS
-        else "",
+        own.get("permissionDecision"),
+        asked.get("behavior"),
+        own.get("action"),
+        None if isinstance(nested, dict) else nested,
+        written.get("decision"),
     )
+
+
+def _given_arguments(own: Mapping[str, Any], asked: Mapping[str, Any]) -> tuple[object, ...]:
+    return own.get("updatedInput"), asked.get("updatedInput"), own.get("content")
+
+
+def _find_reply_fault(
+    written: Mapping[str, Any], own: Mapping[str, Any], asked: Mapping[str, Any], words: Sequence[object]
+) -> str:
+    for word in words:
+        if not isinstance(word, str) or word not in _DECISIONS:
+            return f"gave the unknown decision {word!r:.80}; use allow, ask or deny"
+    if not isinstance(written.get("hookSpecificOutput") or {}, dict):
+        return "gave a hookSpecificOutput that is not an object"
+    for name, value in (("continue", written.get("continue")), ("interrupt", asked.get("interrupt"))):
+        if value is not None and not isinstance(value, bool):
+            return f"gave {name} as {value!r:.80}; use true or false"
+    for value in _given_arguments(own, asked):
+        if value is not None and not isinstance(value, dict):
+            return f"gave arguments that are not an object: {value!r:.80}"
+    parts = zip(_KNOWN_KEYS.items(), (written, own, asked), strict=True)
+    return next((fault for (where, known), part in parts if (fault := _find_unknown_key(where, known, part))), "")
+
+
+def _find_unknown_key(where: str, known: frozenset[str], part: Mapping[str, Any]) -> str:
+    """Report an unknown key that may hold a decision; others are left to newer versions of the format."""
+    for key, value in part.items():
+        misspelt = get_close_matches(key.casefold(), [name.casefold() for name in _DECISION_KEYS], n=1, cutoff=0.75)
+        decides = isinstance(value, str) and value.strip().casefold() in _DECISIONS
+        if key not in known and (misspelt or decides):
+            return f"gave {key!r} in {where}, which may be a decision and is not known"
+    return ""
 
 
 def _object(value: object) -> Mapping[str, Any]:
