@@ -154,7 +154,7 @@ async def test_empty_old_string_only_creates_files(executor: Executor, tmp_path:
 async def test_edit_without_change_is_an_error(executor: Executor, tmp_path: Path, old: str, new: str):
     (tmp_path / "f").write_text("one\n")
     await executor.run("read", {"path": "f"})
-    assert "the same" in await refused(executor, "f", old_string=old, new_string=new)
+    assert "nothing to change" in await refused(executor, "f", old_string=old, new_string=new)
 
 
 async def test_doubted_edit_is_applied_when_repeated(executor: Executor, tmp_path: Path):
@@ -230,3 +230,34 @@ async def test_real_commits_are_applied(executor: Executor, tmp_path: Path, name
         changes = row.get("edits") or [{"old": row["old"], "new": row["new"]}]
         await edited(executor, "f", edits=changes)
         assert (tmp_path / "f").read_bytes() == row["file_after"].encode("utf-8", "surrogateescape"), row["commit"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("b\r\n", "b\n"), ("b\r\n", "b\r"), ("b\r\n", ""), ("b\r", "c\r"), ("a\r\nb", "a\nb"), ("b", "b\r\nc")],
+)
+async def test_spelled_out_line_breaks_are_literal(executor: Executor, tmp_path: Path, old: str, new: str):
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\n")
+    await edited(executor, "f", old_string=old, new_string=new)
+    assert (tmp_path / "f").read_bytes() == b"a\r\nb\r\n".replace(old.encode(), new.encode())
+
+
+async def test_foreign_line_breaks_are_doubted(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a\nb\n")
+    await executor.run("read", {"path": "f"})
+    assert "line breaks" in await refused(executor, "f", old_string="a", new_string="a\r\nx")
+    assert isinstance(await executor.run("edit", {"path": "f", "old": "a", "new": "a\r\nx"}), Completed)
+    assert (tmp_path / "f").read_bytes() == b"a\r\nx\nb\n"
+
+
+@pytest.mark.parametrize(
+    "old", ["def f( a,b ):\n  return a\n", "def f(a, b): return a", "def f(a,\n      b):\n    return a\n"]
+)
+async def test_white_space_miss_returns_the_text_to_copy(executor: Executor, tmp_path: Path, old: str):
+    """What the message offers, sent back as old_string, is found."""
+    (tmp_path / "f").write_text("import os\n\ndef f(a, b):\n\n    return a\n\nx = 1\n")
+    await executor.run("read", {"path": "f"})
+    message = await refused(executor, "f", old_string=old, new_string="pass\n")
+    offered = json.loads(message[message.index('"') : message.rindex('"') + 1])
+    await edited(executor, "f", old_string=offered, new_string="def g(): ..." + offered[len(offered.rstrip()) :])
+    assert "def g(): ...\n" in (tmp_path / "f").read_text()

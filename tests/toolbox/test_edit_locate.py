@@ -8,7 +8,7 @@ from hypothesis import assume, given, strategies as st
 
 from callwright.core.errors import ToolFailed
 from callwright.toolbox.edit.locate import locate
-from callwright.toolbox.edit.typos import Doubtful
+from callwright.toolbox.edit.typos import Doubtful, find_all
 
 FILE = '''\
 import os
@@ -71,10 +71,11 @@ def test_uniform_shift_is_corrected_in_new_too(shift: str):
     assert "indentation" in slip(FILE, move(old), move(new))
 
 
-def test_unindented_single_line_shifts_new_lines():
-    assert edited(FILE, "self.name = name\n", "self.name = name\nself.count = 0\n") == FILE.replace(
-        "        self.name = name\n", "        self.name = name\n        self.count = 0\n"
-    )
+def test_unindented_single_line_with_new_lines_is_doubted():
+    with pytest.raises(Doubtful, match="indentation of line 8"):
+        locate(FILE, "self.name = name\n", "self.name = name\nself.count = 0\n")
+    numbered = edited(FILE, "8\tself.name = name\n", "8\tself.name = name\n9\tself.count = 0\n")
+    assert numbered == FILE.replace("= name\n", "= name\n        self.count = 0\n")
 
 
 def test_cut_first_line_keeps_whole_later_lines():
@@ -155,11 +156,13 @@ def test_numbers_in_content_stay():
         locate(FILE, "4\tclass Greeter:\n9\t    pass\n", "x")
 
 
-def test_missing_final_break_belongs_to_the_line():
-    assert edited("a\nb\nc\n", "b\n", "B") == "a\nB\nc\n"
+def test_missing_final_break_is_doubted():
+    with pytest.raises(Doubtful, match="joined to it"):
+        locate("a\nb\nc\n", "b\n", "B")
+    with pytest.raises(Doubtful, match="empty line would stay"):
+        locate("a\nb\nc\n", "b", "")
     assert edited("a\nb", "b\n", "B\n") == "a\nB"
     assert edited("a\nb\nc\n", "b", "B") == "a\nB\nc\n"
-    assert edited("a\nb\nc\n", "b", "") == "a\nc\n"
     assert edited("a\nb", "b", "B\n") == "a\nB\n"
     with pytest.raises(Doubtful):
         locate("a\nb\nc\n", "b", "B\nBB\n")
@@ -179,13 +182,35 @@ def test_second_empty_line_is_doubted():
 
 
 def test_single_space_counts_as_indentation():
-    assert edited("* a\n * b\n", "* b\n", "* c\n* d\n") == "* a\n * c\n * d\n"
-    with pytest.raises(Doubtful):
-        locate("* a\n * b\n", "* b", "* c\n * d")
+    for old, new in (("* b\n", "* c\n* d\n"), ("* b", "* c\n * d")):
+        with pytest.raises(Doubtful):
+            locate("* a\n * b\n", old, new)
 
 
-def test_deleted_line_removes_its_indentation():
-    assert edited(FILE, "self.name = name\n", "") == FILE.replace("        self.name = name\n", "")
+@pytest.mark.parametrize("old", ["self.name = name\n", " self.name = name\n", "       self.name = name\n"])
+def test_deleted_line_without_its_indentation_is_doubted(old: str):
+    with pytest.raises(Doubtful, match="indentation of line 8"):
+        locate(FILE, old, "")
+    place = locate(FILE, old, "", literal=True)
+    assert FILE[: place.start] + place.text + FILE[place.end :] == FILE.replace(old, "")
+
+
+_PIECES = st.text(alphabet=" \tab:\n", max_size=12)
+
+
+@given(before=_PIECES, old=_PIECES.filter(bool), after=_PIECES, new=_PIECES, literal=st.booleans())
+def test_text_that_stands_once_is_replaced_as_it_is_or_refused(
+    before: str, old: str, after: str, new: str, literal: bool
+):
+    text = before + old + after
+    assume(len(find_all(text, old)) == 1)
+    try:
+        place = locate(text, old, new, literal=literal)
+    except Doubtful:
+        assert not literal
+        return
+    assert text[: place.start] + place.text + text[place.end :] == text.replace(old, new)
+    assert place.typo == ""
 
 
 def test_trailing_whitespace_follows_the_file():

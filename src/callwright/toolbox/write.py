@@ -11,10 +11,11 @@ from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Annotations, Effect
 from callwright.system.atomic_write import ABSENT
-from callwright.system.files import digest, most_common_break, with_break
+from callwright.system.files import detect_encoding, digest, most_common_break, with_break
 from callwright.system.paths import Workspace
 from callwright.tool.base import ToolContext
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._content_slips import find_slip
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
 from callwright.toolbox._paths import TargetArguments
 
@@ -68,6 +69,7 @@ def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
         before = load_file(path, arguments.path)
         if before and not arguments.overwrite:
             _refuse_unseen(path, arguments.path, before, seen)
+        _refuse_slip(arguments, before)
         data = _encode(arguments.content, before)
         # compared again when the file is replaced, because other programs do not take our lock
         expected = None if arguments.overwrite else digest(before.data) if before else ABSENT
@@ -88,6 +90,12 @@ def _refuse_unseen(path: Path, given: str, before: LoadedFile, seen: SeenFiles) 
             f"only a part of {given} was read in this session; read the rest, change it with edit, or pass "
             "overwrite=true to replace all of it"
         )
+
+
+def _refuse_slip(arguments: WriteArguments, before: LoadedFile | None) -> None:
+    known = before.text if before and detect_encoding(before.data) else ""
+    if reason := find_slip(arguments.path, arguments.content, known):
+        raise ToolFailed(f"nothing was written to {arguments.path}: {reason}")
 
 
 def _encode(content: str, before: LoadedFile | None) -> bytes:

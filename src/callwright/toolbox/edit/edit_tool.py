@@ -17,11 +17,12 @@ from callwright.system.paths import Workspace
 from callwright.tool.base import ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._content_slips import find_elision
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
 from callwright.toolbox._paths import TargetArguments, explain_missing
 from callwright.toolbox.edit.feedback import show_change
 from callwright.toolbox.edit.locate import locate
-from callwright.toolbox.edit.typos import Doubtful, EditPlace
+from callwright.toolbox.edit.typos import Doubtful, EditPlace, find_all
 
 _OLD = AliasChoices("old_string", "oldString", "old_str", "old_text", "old", "search")
 _NEW = AliasChoices("new_string", "newString", "new_str", "new_text", "new", "replace")
@@ -151,16 +152,35 @@ def _apply_all(text: str, changes: Sequence[Replacement], *, literal: bool) -> _
 
 def _apply(so_far: _Result, change: Replacement, *, literal: bool) -> _Result:
     text = so_far.text
-    old, new = _unify_breaks(text, change.old_string), _unify_breaks(text, change.new_string)
-    if not old:
+    if not change.old_string:
         raise ToolFailed("old_string is empty, which only creates a new file, but this file exists")
-    if old == new:
+    if change.old_string == change.new_string:
         raise ToolFailed("old_string and new_string are the same; there is nothing to change")
+    if not literal and (line := find_elision(change.new_string, change.old_string)) is not None:
+        raise Doubtful(f"the line {line[:80]!r} of new_string stands for other lines, which would be lost; write them")
+    if not change.replace_all and _names_breaks(text, change, literal=literal):
+        return _Result(text.replace(change.old_string, change.new_string), so_far.count + 1, so_far.typos)
+    old, new = _unify_breaks(text, change.old_string), _unify_breaks(text, change.new_string)
+    if old == new:
+        raise ToolFailed("old_string and new_string differ in line breaks only; there is nothing to change")
     if change.replace_all:
         return _apply_everywhere(so_far, old, new)
     place = locate(unify_line_breaks(text), old, new, literal=literal)
     typos = (*so_far.typos, place.typo) if place.typo else so_far.typos
     return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, typos)
+
+
+def _names_breaks(text: str, change: Replacement, *, literal: bool) -> bool:
+    """Tell whether an edit spells out `\\r`, and old_string stands in the file exactly once as it was given.
+
+    Raises:
+        Doubtful: Only new_string has `\\r`, in a file without any.
+    """
+    if "\r" not in change.old_string + change.new_string or len(find_all(text, change.old_string)) != 1:
+        return False
+    if not literal and "\r" not in text:
+        raise Doubtful("new_string has \\r\\n line breaks and the file has \\n; write \\n")
+    return True
 
 
 def _unify_breaks(text: str, copied: str) -> str:

@@ -1,8 +1,11 @@
 """Feedback of the `edit` tool: the diff of a change, and the closest lines when old_string was not found."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+
+from callwright.toolbox.edit.typos import find_all, lines_of
 
 _CONTEXT = 3
 _SHOWN_LINES = 200
@@ -73,23 +76,51 @@ def _cap(lines: Sequence[str]) -> str:
 
 _ELISION = re.compile(r"^\W*(?:\.\.\.|…)[\w\s.…]*\W*$")
 _MAX_MISS_LINES = 12
+_MOST_OFFERED_CHARS = 4000
 _SHOWN_CHARS = 200
 _MAX_COMPARED_LINES = 4000
 
 
-def explain_miss(file: Sequence[str], copied: Sequence[str], candidates: Sequence[int]) -> str:
+def explain_miss(text: str, old: str, candidates: Sequence[int]) -> str:
     """Explain that old_string was not found: the closest lines, where they are, and the first difference."""
+    file, copied = lines_of(text), lines_of(old)
     elided = [line.strip() for line in copied if _ELISION.match(line)]
     if elided:
         return f"old_string was not found: its line {elided[0]!r} abbreviates other lines; copy those lines"
     if not file:
         return "old_string was not found: the file is empty"
+    if (meant := find_except_white_space(text, old)) is not None:
+        return f"old_string was not found: it differs in white space only; {offer_exact_text(meant)}"
     at = candidates[0] if candidates else _closest(file, copied)
     if at is None:
         return "old_string was not found, nor anything similar; read the file again"
     region = file[at : at + max(1, len(copied))]
     shown = "\n".join(f"{at + 1 + index}\t{_cut(line)}" for index, line in enumerate(region[:_MAX_MISS_LINES]))
     return f"old_string was not found; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
+
+
+def find_except_white_space(text: str, old: str) -> str | None:
+    """Return the text of the file that equals old_string but for white space; None unless there is exactly one."""
+    kept = [index for index, char in enumerate(text) if not char.isspace()]
+    plain, wanted = "".join(text[index] for index in kept), "".join(old.split())
+    starts = find_all(plain, wanted) if wanted else []
+    if len(starts) != 1:
+        return None
+    start, end = kept[starts[0]], kept[starts[0] + len(wanted) - 1] + 1
+    line_start = text.rfind("\n", 0, start) + 1
+    if not text[line_start:start].strip():  # whole lines, so that the indentation is shown too
+        start = line_start
+    line_end = text.find("\n", end)
+    if old.endswith("\n") and line_end >= 0 and not text[end:line_end].strip():
+        end = line_end + 1
+    return text[start:end]
+
+
+def offer_exact_text(exact: str) -> str:
+    """Return the text of the file as JSON to copy; if it is long, advice to read it again."""
+    if len(exact) > _MOST_OFFERED_CHARS:
+        return "read the lines again and copy them exactly"
+    return f"the file has this text; send it as old_string, exactly: {json.dumps(exact, ensure_ascii=False)}"
 
 
 def _closest(file: Sequence[str], copied: Sequence[str]) -> int | None:

@@ -1,6 +1,6 @@
 """Finds the one place an edit means: an exact match, or the only place that a typical copying error explains.
 
-exact match ──► checked for a replacement that would damage the file (`Doubtful`)
+exact match ──► applied as it is, or refused once if it would probably damage the file (`Doubtful`)
 no match    ──► without line numbers ──► plain quotes and dashes ──► by lines, ignoring indentation and the like
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from callwright.core.errors import ToolFailed
-from callwright.toolbox.edit.feedback import explain_miss
+from callwright.toolbox.edit.feedback import explain_miss, offer_exact_text
 from callwright.toolbox.edit.typos import (
     TYPOS,
     Correction,
@@ -71,7 +71,8 @@ def _place_indented(text: str, match: tuple[int, int], before: str, new: str) ->
     old_lines, new_lines = lines_of(text[start:end]), lines_of(new)
     whole = text.endswith("\n", start, end)
     if not new_lines and (whole or text.startswith("\n", end)):
-        return _whole_lines(text, start - len(before), end, new)
+        place = _whole_lines(text, start - len(before), end, new)
+        return replace(place, typo=_join_typos("indentation", place.typo))
     later = [line for line in new_lines[1:] if line.strip()]
     alike = not new_lines or indent_of(old_lines[0]) == indent_of(new_lines[0])
     if alike and (not later or any(line.strip() for line in old_lines[1:]) or _at_full_depth(text, before, later)):
@@ -159,13 +160,32 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
             f"old_string occurs at {len(starts)} places ({places}); add surrounding lines until it is the only one, "
             "or pass replace_all=true"
         )
-    if starts and literal:  # before the checks below, which would doubt it again
-        return EditPlace(starts[0], starts[0] + len(old), new)
     if starts:
-        return place_exact_match(text, starts[0], starts[0] + len(old), new)
+        return _place_literally(text, starts[0], old, new, literal=literal)
     if numbered:
         return _find_by_number(text, *numbered)
     return _find_plain(text, old, new) or _find_by_lines(text, old, new)
+
+
+def _place_literally(text: str, start: int, old: str, new: str, *, literal: bool) -> EditPlace:
+    """Return an exact match as it is; where a correction would be likely, the edit is doubted and not corrected."""
+    exact = EditPlace(start, start + len(old), new)
+    if literal:  # without the checks below, which would doubt it again
+        return exact
+    place = place_exact_match(text, start, exact.end, new)
+    if place == exact:
+        return exact
+    if place.start < start:
+        raise Doubtful(
+            f"old_string starts after the indentation of line {line_of(text, start)}, which would stay where it is; "
+            "start old_string and new_string with the whole line, indentation included"
+        )
+    if not new:
+        raise Doubtful("without its line break an empty line would stay; end old_string with the line break too")
+    raise Doubtful(
+        "old_string ends with a line break and new_string does not, so the next line would be joined to it; "
+        "end both alike"
+    )
 
 
 def _list_lines(lines: Sequence[int]) -> str:
@@ -200,8 +220,11 @@ def _join_typos(typo: str, other: str) -> str:
 
 
 def _strip_byte_order_mark(text: str, old: str, new: str) -> tuple[str, str]:
-    old = old if text.startswith(_MARK) else old.removeprefix(_MARK)
-    return old, new if old.startswith(_MARK) else new.removeprefix(_MARK)
+    """Drop a mark that would stand twice at the start of the file, or that only the copy has."""
+    if old.startswith(_MARK) and _MARK not in text:
+        old, new = old.removeprefix(_MARK), new.removeprefix(_MARK)
+    at_start = not old.startswith(_MARK) and text.find(old) <= 1
+    return old, new.removeprefix(_MARK) if at_start else new
 
 
 def _find_by_number(text: str, old: str, new: str, number: int) -> EditPlace:
@@ -230,7 +253,7 @@ def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
             )
         if found:
             return _place_lines(text, found[0], _correct_lines(found[0], wanted))
-    raise ToolFailed(explain_miss(file, copied, candidates))
+    raise ToolFailed(explain_miss(text, old, candidates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +294,7 @@ def _correct_lines(seen: _Explanation, wanted: Sequence[str]) -> list[str]:
     if None in lines:
         raise ToolFailed(
             f"old_string occurs at line {seen.region.at + 1} except for {seen.typo.label}; how to correct new_string "
-            "is unclear, so copy the lines exactly as read shows them, without the number and the tab after it"
+            f"is unclear, so indent it like the file; {offer_exact_text(chr(10).join(seen.region.own))}"
         )
     return [line for line in lines if line is not None]
 
