@@ -50,6 +50,10 @@ class Screen:
             rows: The rows at the bottom, none wider than `width`.
             cursor: Row and column of the cursor within these rows.
         """
+        rows = [*rows]
+        if width_of(rows[cursor[0]]) <= cursor[1]:
+            # a cell under the cursor: without one, terminals disagree where it goes when they break a full row in two
+            rows[cursor[0]] += " "
         parts = [_FRAME_BEGINS, self._erase_rows()]
         parts += [f"{line}\r\n" for line in self._new_lines]
         parts.append("\r\n".join(rows))
