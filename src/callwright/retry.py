@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from callwright.core.errors import TimedOut, ToolError, Transient, UsageError
-from callwright.core.spec import Annotations, Effect
+from callwright.core.spec import Annotations
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
 
@@ -59,7 +59,7 @@ class RetryPolicy:
         """
         if attempt >= self.max_attempts:
             return False
-        harmless = annotations.idempotent or annotations.effect is Effect.READ
+        harmless = annotations.repeatable
         if isinstance(error, Transient):
             return not error.inferred or harmless
         return isinstance(error, TimedOut) and annotations.idempotent

@@ -1,12 +1,13 @@
 """Compaction of long conversations."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
-from callwright.agent import Agent, Compaction, Done, Requests
+from callwright.agent import Agent, Compaction, Done, Requests, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
 from callwright.agent.transcript import find_history_faults
 from callwright.clip import Outputs
@@ -26,7 +27,8 @@ async def big(n: int) -> str:
 
 
 def asked_for_summary(request: ModelRequest) -> bool:
-    return request.messages[-1] == UserMessage(SUMMARY_PROMPT)
+    last = request.messages[-1]
+    return isinstance(last, UserMessage) and str(last.content).startswith(SUMMARY_PROMPT)
 
 
 class Talkative:
@@ -169,9 +171,58 @@ async def test_compact_summarises_with_the_given_focus() -> None:
 
 @pytest.mark.parametrize("reply", [ProviderError("no", fault="invalid"), " "])
 async def test_failed_compact_leaves_session_unchanged(reply: Line) -> None:
-    agent = Agent(ScriptedProvider("first answer", reply), [], sessions=MemoryStore())
+    agent = Agent(ScriptedProvider("first answer", reply, reply), [], sessions=MemoryStore())
     await agent.run("hello", session="s")
     kept = await agent.messages("s")
     with pytest.raises(ProviderError):
         await agent.compact("s")
     assert await agent.messages("s") == kept
+
+
+@pytest.mark.parametrize("fault", ["transient", "auth"])
+async def test_outage_during_compaction_keeps_the_conversation(fault: Any) -> None:
+    model = Talkative(8)
+    down = True
+
+    def broken(request: ModelRequest) -> Line:
+        return ProviderError("down", fault=fault) if down and asked_for_summary(request) else model(request)
+
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    agent.provider = ScriptedProvider.answering(broken)
+    stopped = await agent.run("the task", session="s")
+    assert isinstance(stopped, Stopped) and stopped.kind == "provider"
+    kept = await agent.messages("s")
+    assert kept[0] == UserMessage("the task") and len(kept) > 6
+    down = False
+    assert isinstance(await agent.resume("s"), Done)
+    assert "it was about é" in str((await agent.messages("s"))[0])
+
+
+@pytest.mark.parametrize("bad", [AssistantMessage((Text("half of"),), "length"), " "])
+@pytest.mark.parametrize("cut", [1, 2])
+async def test_cut_or_empty_summary_is_not_accepted(cut: int, bad: Line) -> None:
+    model = Talkative(6)
+    summaries = 0
+
+    def cutting(request: ModelRequest) -> Line:
+        nonlocal summaries
+        if not asked_for_summary(request):
+            return model(request)
+        summaries += 1
+        return bad if summaries <= cut else "the whole summary"
+
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    agent.provider = ScriptedProvider.answering(cutting)
+    assert isinstance(await agent.run("the task", session="s"), Done)
+    first = str((await agent.messages("s"))[0])
+    assert "half of" not in first and "was removed" not in first
+    assert ("the whole summary" in first) is (cut == 1 or summaries > 2)
+
+
+async def test_summary_is_not_shaped_by_the_output_schema() -> None:
+    model = Talkative(6)
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    agent.provider = ScriptedProvider.answering(lambda request: '"ok"' if (r := model(request)) == "done" else r)
+    assert isinstance(await agent.run("the task", output=str), Done)
+    shapes = {asked_for_summary(request): request.output_schema is None for request in model.seen}
+    assert shapes == {True: True, False: False}

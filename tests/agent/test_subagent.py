@@ -13,6 +13,8 @@ from callwright import (
     Effect,
     Executor,
     Failed,
+    Limits,
+    MemoryStore,
     Policy,
     Question,
     Registry,
@@ -20,12 +22,14 @@ from callwright import (
     Turn,
     tool,
 )
-from callwright.agent import Agent, Done, RunLimits, Stopped
+from callwright.agent import Agent, Done, Prices, RunLimits, Stopped
 from callwright.core.access import Access, Decision, UseTool
-from callwright.core.messages import AssistantMessage, ToolMessage, Usage
+from callwright.core.calls import digest_of
+from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SqliteStore
+from callwright.sessions.records import Began, Said, Spent
 from callwright.testing import Recorder, ScriptedHook
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -182,3 +186,54 @@ async def test_durable_child_continues_its_session_on_repeat(tmp_path: Path) -> 
             (outcome,) = await executor.execute([DELEGATE], turn=Turn("outer", "t1"))
             assert isinstance(outcome, Completed) and outcome.text == "written"
         assert wrote == ["x"]
+
+
+async def test_effects_inside_an_agent_are_not_repeated_after_a_crash(tmp_path: Path) -> None:
+    child = inner(NOTE, "written", NOTE, "written")
+    helper = child.as_tool("helper", "Does things.")
+    assert not helper.spec.annotations.repeatable, "without a store its effects would be done again"
+    async with SqliteStore(tmp_path / "s.db") as store:
+        hold = await store.hold("outer")
+        await hold.append(
+            Said(UserMessage("go")),
+            Said(AssistantMessage((DELEGATE,), "calls"), "t1"),
+            Began({"1": digest_of("helper", {"prompt": "write it down"}, (), session_id="outer")}),
+        )
+        await hold.release()
+        executor = Executor(Registry(helper), AllowEverything())
+        agent = Agent(ScriptedProvider("I see."), executor=executor, sessions=store)
+        assert isinstance(await agent.resume("outer"), Done)
+        told = [message for message in await agent.messages("outer") if isinstance(message, ToolMessage)]
+    (outcome,) = told[-1].outcomes
+    assert isinstance(outcome, Failed) and outcome.started and wrote == []
+
+
+async def test_durable_child_does_not_answer_another_task(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        provider = ScriptedProvider("the first answer", "the second answer")
+        helper = Agent(provider, [note], sessions=store).as_tool("helper", "Does things.")
+        texts: list[str] = []
+        for prompt in ("one", "two", "one"):  # the same session, turn and call
+            executor = Executor(Registry(helper), AllowEverything())
+            call = ToolCall("1", "helper", {"prompt": prompt})
+            (outcome,) = await executor.execute([call], turn=Turn("outer", "t1"))
+            texts.append(outcome.text)
+        assert texts == ["the first answer", "the second answer", "the first answer"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_child_that_timed_out_costs_its_own_price(known: bool) -> None:
+    dear = AssistantMessage((ToolCall("h", "hang"),), "calls", Usage(1_000_000, 0))
+    limits = RunLimits(prices=Prices(3, 0)) if known else RunLimits()
+    helper = inner(dear, limits=limits).as_tool("helper", "Does things.", limits=Limits(seconds=0.2))
+    agent = Agent(
+        ScriptedProvider(DELEGATE, "done"),
+        executor=Executor(Registry(helper), AllowEverything()),
+        sessions=MemoryStore(),
+        limits=RunLimits(prices=Prices(1, 0)),
+    )
+    result = await agent.run("go", session="s")
+    assert isinstance(result, Done) and result.usage.input_tokens == 1_000_000
+    assert result.cost == pytest.approx(3.0 if known else 1.0)
+    spent = [record for record in await agent.sessions.read("s") if isinstance(record, Spent)]
+    assert spent == [Spent(Usage(1_000_000, 0), 3.0 if known else None)]

@@ -67,6 +67,45 @@ async def test_idempotency_key_differs_by_session_turn_and_call() -> None:
     assert len(set(keys)) == 4 and keys[0] == keys[-1], "another executor, as after a restart, gives the same"
 
 
+async def test_idempotency_keys_of_two_executors_differ_outside_a_turn() -> None:
+    keys: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def note(context: ToolContext) -> str:
+        """Note the key."""
+        keys.append(context.idempotency_key)
+        return "noted"
+
+    for turn in (Turn(), Turn("session")):
+        for _ in range(2):  # two processes begin to count at the same number
+            executor = Executor(Registry(note))
+            await executor.run("note", turn=turn)
+            await executor.execute([ToolCall("1", "note")], turn=turn)
+    assert len(set(keys)) == len(keys) == 8
+
+
+async def test_idempotency_keys_of_nested_calls_include_the_outer_call() -> None:
+    keys: list[str] = []
+
+    @tool(effect=Effect.READ)
+    async def note(n: int, context: ToolContext) -> str:
+        """Note the key."""
+        keys.append(context.idempotency_key)
+        return "noted"
+
+    @tool(effect=Effect.READ)
+    async def outer(context: ToolContext) -> str:
+        """Call twice with one id."""
+        for n in range(2):
+            await context.execute(ToolCall("x", "note", {"n": n}))
+        return "done"
+
+    for _ in range(2):  # the second time as after a restart
+        calls = [ToolCall("a", "outer"), ToolCall("b", "outer")]
+        await Executor(Registry(note, outer), width=1).execute(calls, turn=Turn("s", "t"))
+    assert len(set(keys)) == 4 and keys[:4] == keys[4:]
+
+
 def test_delays_grow_up_to_the_longest() -> None:
     policy = RetryPolicy(max_attempts=9, initial_seconds=1, longest_seconds=5, jitter=0)
     assert [policy.delay(Transient("busy"), attempt) for attempt in range(1, 6)] == [1, 2, 4, 5, 5]

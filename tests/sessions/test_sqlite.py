@@ -196,6 +196,24 @@ async def test_deleted_conversation_is_erased_from_file(tmp_path: Path) -> None:
             assert b"very private" not in file.read_bytes()
 
 
+async def test_deleted_conversation_is_erased_when_a_reader_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    await filled(path, "kept")
+    async with SqliteStore(path, wait_seconds=0.01) as store:
+        hold = await store.hold("t")
+        await hold.append(said("a very private sentence"))
+        await hold.release()
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM records").fetchall()
+        await store.delete("t")
+        log = path.with_name("s.db-wal")
+        assert b"very private" in log.read_bytes(), "the reader keeps the log from being emptied"
+        reader.close()
+        await store.list()
+        assert b"very private" not in log.read_bytes() + path.read_bytes()
+
+
 async def test_closed_store_raises(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     store.close()

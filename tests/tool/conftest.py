@@ -13,6 +13,7 @@ class RecordingScope:
 
     session_id = "session"
     turn_id = "turn"
+    run_id = "run"
     cancelled = False
 
     def __init__(self) -> None:

@@ -25,6 +25,7 @@ from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn import AskPerson
 from callwright.providers.base import Provider, vendor_of
+from callwright.providers.pricing import prices_for
 from callwright.providers.resolve import provider_for
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
@@ -249,8 +250,17 @@ class Agent:
             return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
         finally:
             watch.end()
+            if request.lineage is not None:
+                request.lineage.add_inner(spending.usage, self._find_cost(spending))
             # Shielded: a cancelled run that kept the lock would leave the session busy until the process ends.
             await asyncio.shield(asyncio.ensure_future(hold.release()))
+
+    def _find_cost(self, spending: Spending) -> float | None:
+        """Return what a run cost at this agent's own prices; None if they are not known."""
+        if spending.known_cost is not None:
+            return spending.known_cost
+        prices = prices_for(self.provider.model)
+        return None if prices is None else prices.cost(spending.usage)
 
     async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:
         from callwright.agent.observation import run_observed  # an unobserved run must not pay for loading it
@@ -269,6 +279,7 @@ class Agent:
             return None
         if not hold.records:
             raise no_such_session(request.session_id)
+        transcript.carry_spending()
         if transcript.open is not None:
             transcript.add_replies(transcript.open, dict(request.answers or ()))
             return None
@@ -289,6 +300,7 @@ class Agent:
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
+        inherited.note = transcript.hold.note
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
             self.provider,

@@ -76,8 +76,13 @@ SUMMARY_PROMPT = (
     "own words, decisions and their reasons, what was done and what came of it (names, paths, values), what failed, "
     "and what is to be done next. Answer with the summary only; call no tools."
 )
+_AGAIN = "Your last attempt was empty or too long and cut off: answer with text only, half as long as you would."
 _SUMMARY_HEAD = "The earlier conversation was summarised to save space:\n\n"
 _LEFT_OUT = "The earlier conversation was removed because it no longer fitted and could not be summarised."
+
+
+class BadSummary(ProviderError):
+    """The model's summary was cut at the token limit or empty; the conversation stays as it is."""
 
 
 class CompactionListener(Protocol):
@@ -141,7 +146,12 @@ async def _shorten(
         return History(drop_outputs(history, len(history), outputs, readable=READER in catalog)), Usage()
     try:
         return await summarise_history(history, cut, summarise)
-    except ProviderError:  # the next request would be refused as too large, so shorten it without a summary
+    except BadSummary:
+        raise
+    except ProviderError as error:
+        # Only where no summary can ever be made: after an outage, the conversation must still be there.
+        if error.fault not in ("too_large", "invalid"):
+            raise
         return History([UserMessage(_LEFT_OUT), *history[cut:]]), Usage()
 
 
@@ -151,13 +161,21 @@ async def summarise_history(
     """Replace the first messages with a summary; return the history and the usage.
 
     Raises:
-        ProviderError: the request failed, or the summary is empty.
+        BadSummary: the summary was cut at the token limit or empty, twice.
+        ProviderError: the request failed.
     """
     prompt = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
-    summary = await summarise([*history[:cut], UserMessage(prompt)])
-    if not summary.text.strip():
-        raise ProviderError("the model returned an empty summary", fault="invalid")
-    return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), summary.usage
+    usage, problem = Usage(), ""
+    for wish in (prompt, f"{prompt} {_AGAIN}"):
+        summary = await summarise([*history[:cut], UserMessage(wish)])
+        usage += summary.usage
+        if summary.stop == "length":  # what was cut off would be lost for good
+            problem = "the summary reached the token limit of one answer; raise Requests.max_tokens"
+        elif not summary.text.strip():
+            problem = "the model returned an empty summary"
+        else:
+            return History([UserMessage(f"{_SUMMARY_HEAD}{summary.text}"), *history[cut:]]), usage
+    raise BadSummary(problem, fault="invalid")
 
 
 def find_tail_start(history: Sequence[Message], keep_tokens: int) -> int:

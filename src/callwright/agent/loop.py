@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from callwright.agent.compaction import Compaction, compact_history, summarise_history
+from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.tool_calls import CallContext, make_calls
@@ -172,12 +172,13 @@ class Loop:
         if self._repairs_left == 0:
             return transcript.stop("output", f"after {_MAX_REPAIRS} corrections: {problem}")
         self._repairs_left -= 1
-        await transcript.add_user_message(UserMessage(problem))
+        await transcript.add_user_message(UserMessage(problem), prompt=False)
         return None
 
     def _ask(
-        self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message]
+        self, transcript: Transcript, catalog: Catalog, messages: Sequence[Message], *, shaped: bool = True
     ) -> Awaitable[AssistantMessage]:
+        """Request a message; a summary is not `shaped` by the schema of the answer."""
         parts = self._parts
         request = _request(
             messages,
@@ -185,7 +186,7 @@ class Loop:
             catalog.definitions,
             catalog.wire_names,
             parts.requests.max_tokens,
-            None if self._schema is None else self._schema.schema,
+            None if self._schema is None or not shaped else self._schema.schema,
             parts.requests.options,
         )
         observe = parts.executor.observe
@@ -201,20 +202,27 @@ class Loop:
         history, usage = await summarise_history(
             transcript.history,
             len(transcript.history),
-            lambda messages: self._ask(transcript, catalog, messages),
+            lambda messages: self._ask(transcript, catalog, messages, shaped=False),
             focus=focus,
         )
         await transcript.compact(history, usage)
 
     async def _compact(self, transcript: Transcript, catalog: Catalog) -> None:
-        plan, self._due = self._due or self._parts.compaction or Compaction(), None
-        history, usage = await compact_history(
-            transcript.history,
-            plan,
-            self._parts.executor.outputs,
-            catalog,
-            lambda messages: self._ask(transcript, catalog, messages),
-        )
+        needed, self._due = self._due, None
+        plan = needed or self._parts.compaction or Compaction()
+        try:
+            history, usage = await compact_history(
+                transcript.history,
+                plan,
+                self._parts.executor.outputs,
+                catalog,
+                lambda messages: self._ask(transcript, catalog, messages, shaped=False),
+            )
+        except BadSummary:
+            if needed is not None:
+                raise
+            self._compact_above = transcript.tokens * _GROWTH_FACTOR  # the whole history may still fit
+            return
         await transcript.compact(history, usage)
         self._compact_above = max(self._compact_above, transcript.tokens * _GROWTH_FACTOR)
 

@@ -16,6 +16,10 @@ from callwright.providers.pricing import Prices
 class RunLimits:
     """Limits of one run. Reaching one ends the run with `Stopped`; it is not an error. None means no limit.
 
+    A run lasts from a prompt to its result. Resuming it after a pause or a crash, also in another process, does not
+    start the limits again, except `seconds`. A new prompt does; and after `Stopped`, resuming starts the limit again
+    that was reached.
+
     Args:
         turns: model messages.
         tokens: input and output tokens of all requests.
@@ -47,7 +51,7 @@ class RunLimits:
 class Spending:
     """What one run has used, compared with its limits."""
 
-    __slots__ = ("_counts", "_fields", "cost", "deadline", "limits", "tokens", "turns")
+    __slots__ = ("_counts", "_earlier", "_fields", "cost", "deadline", "limits", "tokens", "turns")
 
     def __init__(self, limits: RunLimits) -> None:
         self.limits = limits
@@ -58,6 +62,8 @@ class Spending:
         self._fields = (0, 0, 0, 0)
         self.deadline = None if limits.seconds is None else monotonic() + limits.seconds
         self._counts: dict[tuple[str, str], tuple[str, int]] = {}
+        self._earlier = (0, 0, 0.0)
+        """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
 
     @property
     def known_cost(self) -> float | None:
@@ -69,10 +75,45 @@ class Spending:
         """The tokens of the run's requests so far."""
         return Usage(*self._fields)
 
-    def add(self, usage: Usage, *, whole_run: bool = False) -> None:
-        """Add the usage of one request, or of all requests of an inner run."""
+    def add(self, usage: Usage) -> None:
+        """Add the usage of one request."""
         if (prices := self.limits.prices) is not None:
-            self.cost += prices.cost(usage) if whole_run else prices.request_cost(usage)
+            self.cost += prices.request_cost(usage)
+        self._add_tokens(usage)
+
+    def add_inner(self, usage: Usage, cost: float | None) -> None:
+        """Add all requests of an inner run, at its own cost; at this run's prices if that is not known."""
+        if cost is not None:
+            self.cost += cost
+        elif (prices := self.limits.prices) is not None:
+            self.cost += prices.cost(usage)
+        self._add_tokens(usage)
+
+    def carry(self, earlier: "Spending") -> None:
+        """Count what the same run used before it was resumed."""
+        self._earlier = (earlier.turns, earlier.tokens, earlier.cost)
+        self._counts = earlier.counts
+
+    @property
+    def counts(self) -> "dict[tuple[str, str], tuple[str, int]]":
+        """How often in a row each call of the last turn had the same outcome."""
+        return self._counts
+
+    def restart(self, kind: str) -> None:
+        """Start one limit again: it was reached and reported, and the run was continued all the same."""
+        match kind:
+            case "turns":
+                self.turns = 0
+            case "tokens":
+                self.tokens, self._fields = 0, (0, 0, 0, 0)
+            case "money":
+                self.cost = 0.0
+            case "repeated":
+                self._counts = {}
+            case _:
+                pass
+
+    def _add_tokens(self, usage: Usage) -> None:
         input_tokens, output_tokens, cache_read, cache_write = self._fields
         self._fields = (
             input_tokens + usage.input_tokens,
@@ -85,12 +126,14 @@ class Spending:
     def find_exceeded(self) -> tuple[StopKind, str] | None:
         """Return the first limit that does not permit another turn, with a description, or None."""
         limits = self.limits
-        if self.turns >= limits.turns:
+        earlier_turns, earlier_tokens, earlier_cost = self._earlier
+        tokens, cost = self.tokens + earlier_tokens, self.cost + earlier_cost
+        if self.turns + earlier_turns >= limits.turns:
             return "turns", f"the limit of {limits.turns} turn{'' if limits.turns == 1 else 's'} is reached"
-        if limits.tokens is not None and self.tokens >= limits.tokens:
-            return "tokens", f"the limit of {limits.tokens} tokens is reached: {self.tokens} were used"
-        if limits.money is not None and self.cost >= limits.money:
-            return "money", f"the limit of {limits.money:g} is reached: {self.cost:.4f} was spent"
+        if limits.tokens is not None and tokens >= limits.tokens:
+            return "tokens", f"the limit of {limits.tokens} tokens is reached: {tokens} were used"
+        if limits.money is not None and cost >= limits.money:
+            return "money", f"the limit of {limits.money:g} is reached: {cost:.4f} was spent"
         if self.deadline is not None and monotonic() >= self.deadline:
             return "seconds", f"the limit of {limits.seconds:g} s is reached"
         return None

@@ -1,7 +1,8 @@
 """Agents as tools of other agents: what an inner run inherits, and the tool that starts it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
 from callwright.agent.results import Done, Paused, Result, Stopped
@@ -10,12 +11,14 @@ from callwright.core.access import Access, Allow, Ask, Decision, Deny
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.json import JsonObject
+from callwright.core.messages import Usage
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.decide import Policies
+from callwright.sessions.records import Record, Spent
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
@@ -38,7 +41,17 @@ class Lineage:
         self.executor: Executor | None = None
         self.ask: AskPerson | None = None
         self.spending: Spending | None = None
+        self.note: Callable[[Record], None] | None = None
+        """Adds a record to the outer session."""
         self.depth = 0
+
+    def add_inner(self, usage: Usage, cost: float | None) -> None:
+        """Count what an inner run used, however it ended: it counts for the outer run too."""
+        if self.spending is None or not usage.total:
+            return
+        self.spending.add_inner(usage, cost)
+        if self.note is not None:
+            self.note(Spent(usage, cost))
 
 
 class InheritedPolicy(Policy):
@@ -103,8 +116,9 @@ class SubAgent:
 
     def tool(self, name: str, description: str, limits: Limits) -> SchemaTool:
         """Return the tool."""
-        # A durable agent continues its own session, so repeating the call repeats no effect.
-        annotations = Annotations(Effect.READ, idempotent=self.agent.durable)
+        # A durable agent continues its own session, so repeating the call repeats no effect. Without a store its
+        # effects would be done again: `delegates` says that READ is not the whole truth.
+        annotations = Annotations(Effect.READ, idempotent=self.agent.durable, delegates=True)
         return SchemaTool(ToolSpec(name, description, _SCHEMA, annotations=annotations, limits=limits), self._run)
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> str:
@@ -115,12 +129,12 @@ class SubAgent:
         hooks = () if lineage.executor is None else lineage.executor.hooks
         for hook in hooks:
             await await_if_needed(hook.agent_began(inner))
-        # The key is the same when a call is repeated after a crash, so the inner session is found again.
-        session_id = f"in-{context.idempotency_key}"
-        result = await self.agent.run_inside(str(arguments["prompt"]), session_id, lineage, context.call.name)
-        if lineage.spending is not None:
-            lineage.spending.add(result.usage, whole_run=True)
-        match result:
+        prompt = str(arguments["prompt"])
+        # The key is the same when a call is repeated after a crash, so the inner session is found again. With the
+        # prompt: a session of another task must not answer this one.
+        task = sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:8]
+        session_id = f"in-{context.idempotency_key}-{task}"
+        match await self.agent.run_inside(prompt, session_id, lineage, context.call.name):
             case Done(text):
                 return await _run_end_hooks(hooks, inner, text)
             case Paused(questions):

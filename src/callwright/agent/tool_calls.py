@@ -12,7 +12,6 @@ from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Questio
 from callwright.core.errors import Cancelled, InvalidArguments
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
-from callwright.core.spec import Effect
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson, Journal, Turn, TurnCancelled
 from callwright.registry.catalog import Catalog
@@ -88,7 +87,7 @@ def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
     tool = catalog.get(call.name)
     if tool is None:
         return True  # a tool that does not exist cannot have run
-    return tool.spec.annotations.idempotent or tool.spec.annotations.effect is Effect.READ
+    return tool.spec.annotations.repeatable
 
 
 def _execute(

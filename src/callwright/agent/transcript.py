@@ -14,7 +14,7 @@ from callwright.core.errors import Cancelled
 from callwright.core.events import BatchBegan
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.sessions.base import SessionHold
-from callwright.sessions.records import Answered, Asked, Began, Compacted, Ended, Record, Said
+from callwright.sessions.records import Answered, Asked, Began, Compacted, Ended, LimitReached, Record, Said, Spent
 
 Ending = Completed | Failed
 
@@ -55,15 +55,22 @@ class SessionReplay:
         self.open: OpenTurn | None = None
         self.used_answers: set[str] = set()
         """Ids of questions whose answers were used: an answer counts once, also after a restart."""
+        self.compacted = 0
+        """How many messages at the beginning of the history a compaction kept."""
+        self.run: list[Record] = []
+        """The records since the last prompt: what the run used that may be resumed now."""
         for record in records:
             self._apply(record)
 
     def _apply(self, record: Record) -> None:
+        if isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
+            self.run.clear()
+        self.run.append(record)
         match record:
             case Said(message, turn_id):
                 self._apply_message(message, turn_id)
             case Compacted(messages):
-                self.history = History(messages)
+                self.history, self.compacted = History(messages), len(messages)
             case _ if self.open is not None:
                 self._apply_to_turn(self.open, record)
             case _:
@@ -111,6 +118,7 @@ def find_history_faults(messages: Sequence[object]) -> list[str]:
 
 
 _said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
+_RESTARTED = ("turns", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
 
 
@@ -131,19 +139,46 @@ class Transcript:
         self._run_id = secrets.token_hex(8)
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
+        self._replay = replay
         self.tokens = 0
         """Estimated size of the history; corrected by the usage that providers report."""
-        for message in self.history:
-            self._add_tokens(message)
+        for index, message in enumerate(self.history):
+            # What was reported for a message before a compaction covers messages that are gone.
+            self._add_tokens(message, estimate=index < replay.compacted)
 
-    async def add_user_message(self, message: UserMessage) -> None:
-        """Add a user message; a turn that is still open is closed first."""
-        turn = self.open
+    def carry_spending(self) -> None:
+        """Count what the run used before it was resumed."""
+        earlier = Spending(self.spending.limits)
+        for record in self._replay.run:
+            match record:
+                case Said(AssistantMessage(usage=usage)):
+                    earlier.turns += 1
+                    earlier.add(usage)
+                case Said(ToolMessage(outcomes)):
+                    earlier.find_repetition(outcomes)
+                case Compacted(_, usage):
+                    earlier.add(usage)
+                case Spent(usage, cost):
+                    earlier.add_inner(usage, cost)
+                case LimitReached(kind):
+                    earlier.restart(kind)
+                case _:
+                    pass
+        self.spending.carry(earlier)
+
+    async def add_user_message(self, message: UserMessage, *, prompt: bool = True) -> None:
+        """Add a user message; a turn that is still open is closed first.
+
+        Args:
+            message: the message.
+            prompt: it begins a run; otherwise the run adds it by itself.
+        """
+        turn, said = self.open, Said(message, "" if prompt else self._run_id)
         if turn is None:
-            await self._store(Said(message))
+            await self._store(said)
         else:
             outcomes = ToolMessage(tuple(turn.abandon("not done: the user continued without it")))
-            await self._store(*self._opening_records(turn), Said(outcomes), Said(message))
+            await self._store(*self._opening_records(turn), Said(outcomes), said)
             self._append_turn(turn, outcomes)
         self._add(message)
 
@@ -210,7 +245,9 @@ class Transcript:
         return Done(text, spent.usage, self.session_id, output, spent.turns, spent.known_cost)
 
     def stop(self, kind: StopKind, reason: str) -> Stopped:
-        """Return the result of a run that ended early."""
+        """Return the result of a run that ended early; a limit that was reached is put on record."""
+        if kind in _RESTARTED:
+            self.hold.note(LimitReached(kind))
         last_text = "" if self._last is None else self._last.text
         spent = self.spending
         return Stopped(reason, kind, spent.usage, self.session_id, last_text, spent.turns, spent.known_cost)

@@ -34,6 +34,13 @@ class Annotations:
     """The user is asked in every mode."""
     streams: bool = False
     """Reports progress while it runs."""
+    delegates: bool = False
+    """Makes other calls, which policies judge by themselves; their effects are not part of `effect`."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be repeated when it is not known whether it was done."""
+        return self.idempotent or (self.effect is Effect.READ and not self.delegates)
 
 
 @dataclass(frozen=True, slots=True)

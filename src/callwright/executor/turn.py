@@ -5,6 +5,7 @@ admit every call ─► ask the user ─► announce ─► perform
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -90,6 +91,8 @@ class Runtime:
     observe: Observe | None
     limits: TurnLimits
     loops: LoopLocal = field(default_factory=LoopLocal)
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
     _changes: int = -1
     _catalog: Catalog | None = None
 
@@ -111,6 +114,7 @@ class TurnScope:
         self._turn = turn
         self.session_id = turn.session_id
         self.turn_id = turn.turn_id
+        self.run_id = runtime.run_id
         self.state = turn.state or runtime.state
         self._observe = runtime.observe if turn.observe is None else _add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None

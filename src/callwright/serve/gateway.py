@@ -1,6 +1,8 @@
 """`Gateway`: a registry and an executor as an MCP server. Every call passes the policies, hooks and limits."""
 
 import base64
+import itertools
+import secrets
 import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -207,7 +209,9 @@ class Gateway:
         self._states: dict[str, State] = {}
         self._levels: dict[str, types.LoggingLevel] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
-        self._numbers = iter(range(1, 1 << 62))
+        # Random, so that idempotency keys do not repeat after a restart.
+        run_id = secrets.token_hex(8)
+        self._call_ids = (f"mcp-{run_id}-{number}" for number in itertools.count(1))
         self.server: Server[Any] = _ToolServer(
             name,
             version="0.1.0",
@@ -275,7 +279,7 @@ class Gateway:
         given = params.arguments or {}
 
         async def run(asker: Asker) -> types.GetPromptResult:
-            turn = Turn(caller.key, f"mcp-{next(self._numbers)}", state, catalog, ask=asker.ask_user)
+            turn = Turn(caller.key, next(self._call_ids), state, catalog, ask=asker.ask_user)
             return await render_prompt(skill, given, lambda call: self._executor.execute((call,), turn=turn), expansion)
 
         request = CallRequest(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
@@ -329,7 +333,7 @@ class Gateway:
     def _make_run(
         self, caller: Caller, request: CallRequest, catalog: Catalog, state: State
     ) -> Callable[[Asker], Awaitable[Outcome]]:
-        call = ToolCall(f"mcp-{next(self._numbers)}", request.name, request.arguments)
+        call = ToolCall(next(self._call_ids), request.name, request.arguments)
 
         async def run(asker: Asker) -> Outcome:
             set_calling_client(CallingClient(caller, asker, self._levels.get(caller.key, "debug")))

@@ -19,6 +19,7 @@ from callwright.sessions.records import (
     Checkpoint,
     Compacted,
     Ended,
+    LimitReached,
     Record,
     Said,
     Spent,
@@ -119,6 +120,8 @@ def encode_record(record: Record) -> Data:
             return {"kind": "compacted", "messages": kept, "usage": _encode_usage(usage)}
         case Spent(usage, cost):
             return {"kind": "spent", "usage": _encode_usage(usage), "cost": cost}
+        case LimitReached(kind):
+            return {"kind": "limit", "limit": kind}
         case Checkpoint(step, state, waiting):
             return {"kind": "checkpoint", "step": step, "state": state, "waiting": waiting}
         case UndoPoint(point_id, label, data):
@@ -150,6 +153,8 @@ def decode_record(data: Data) -> Record:
             return Compacted(kept, _decode_usage(data))
         case "spent":
             return Spent(_decode_usage(data), _take(data, "cost", int, float, type(None)))
+        case "limit":
+            return LimitReached(_take(data, "limit", str))
         case "checkpoint":
             return Checkpoint(_take(data, "step", str), _take(data, "state", object), _take(data, "waiting", str))
         case "undo_point":

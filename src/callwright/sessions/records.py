@@ -80,6 +80,13 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitReached:
+    """The run was stopped at this limit; if it is resumed, the limit starts again."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The position of a graph: its next step and the state for that step."""
 
@@ -100,7 +107,9 @@ class UndoPoint:
     """What the undo needs beside the conversation, such as the contents that files had."""
 
 
-Record: TypeAlias = Said | Began | Started | Ended | Asked | Answered | Compacted | Spent | Checkpoint | UndoPoint
+Record: TypeAlias = (
+    Said | Began | Started | Ended | Asked | Answered | Compacted | Spent | LimitReached | Checkpoint | UndoPoint
+)
 
 
 def sum_usage(records: Iterable[Record]) -> Usage:

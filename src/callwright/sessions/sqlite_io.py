@@ -159,10 +159,13 @@ class SessionFile:
         self._opening = 0
         self._identity: tuple[int, ...] = ()
         self._lost = False
+        self._erasing = False
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         if self._connection is not None and not self._lost:
+            with suppress(sqlite3.Error):
+                self._erase_log()
             self._connection.close()
             self._connection = None
 
@@ -249,9 +252,16 @@ class SessionFile:
         try:
             with self._transaction() as connection:
                 connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
-            self._query("PRAGMA wal_checkpoint(TRUNCATE)")  # otherwise the log still contains the deleted records
+            self._erasing = True
+            self._erase_log()
         finally:
             lease.release()
+
+    def _erase_log(self) -> None:
+        """Empty the log, which still contains the deleted records; another reader delays it to a later use."""
+        if self._erasing and self._connection is not None:
+            ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._erasing = bool(busy)
 
     def _open(self) -> sqlite3.Connection:
         if self._lost:
@@ -264,6 +274,11 @@ class SessionFile:
             self._connection.execute(f"PRAGMA busy_timeout={int(self.wait_seconds * 1000)}")
             self._waiting_seconds = self.wait_seconds
         return self._connection
+
+    def finish(self) -> None:
+        """Do what an earlier action had to leave undone; called after every action."""
+        if self._erasing:
+            self._erase_log()
 
     def _find_identity(self) -> tuple[int, ...]:
         """Identify the file and its log on disk, without opening them."""

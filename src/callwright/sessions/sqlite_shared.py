@@ -5,9 +5,11 @@ of a file, also under different names, are one writer to other processes, and co
 """
 
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +36,11 @@ class SharedFile:
 
         def run() -> Value:
             self.file.wait_seconds = wait_seconds
-            return action()
+            try:
+                return action()
+            finally:
+                with suppress(sqlite3.Error):
+                    self.file.finish()
 
         return self._thread.submit(run)
 

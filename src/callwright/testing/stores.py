@@ -19,6 +19,7 @@ from callwright.sessions.records import (
     Checkpoint,
     Compacted,
     Ended,
+    LimitReached,
     Record,
     Said,
     Spent,
@@ -58,6 +59,7 @@ STORED_RECORDS: tuple[Record, ...] = (
     Said(ToolMessage((Failed(_CALLS[0], Halted("stop")), Failed(_CALLS[1], Cancelled("cut"), started=True)))),
     Compacted((UserMessage((Text("so far"),)),), Usage(9, 9)),
     Spent(Usage(1, 2), 0.25),
+    LimitReached("turns"),
     Checkpoint("verify", {"tried": 2, "notes": ["a"]}, "go on?"),
     UndoPoint("u1", "before the edit", {"files": ["a"]}),
 )

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from callwright.core.access import Access
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject
+from callwright.core.json import JsonObject, canonical
 from callwright.core.spec import ToolSpec
 
 Kept = TypeVar("Kept")
@@ -79,6 +79,8 @@ class Scope(Protocol):
 
     session_id: str
     turn_id: str
+    run_id: str
+    """Random, the same for all calls of one executor."""
     state: State
 
     @property
@@ -133,7 +135,15 @@ class ToolContext:
     @property
     def idempotency_key(self) -> str:
         """A key equal for every attempt at this call, also after a restart, for services that deduplicate."""
-        return sha256(f"{self.session_id}\0{self.turn_id}\0{self.call_id}".encode()).hexdigest()[:32]
+        scope, call = self._scope, self.call
+        if self.parent is None:
+            # Outside of a turn nothing else tells two processes apart, so the executor's own id takes its place.
+            names = (scope.session_id, scope.turn_id or scope.run_id, call.id)
+        else:
+            # With the arguments: a tool may use one id for all the calls it makes.
+            arguments = call.arguments if isinstance(call.arguments, (str, bytes)) else canonical(call.arguments)
+            names = ("", self.parent.idempotency_key, call.id, call.name, str(arguments))
+        return sha256("\0".join(names).encode(errors="surrogatepass")).hexdigest()[:32]
 
     @property
     def state(self) -> State:
