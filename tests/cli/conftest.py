@@ -92,6 +92,10 @@ class Tmux(Window):
         self.tmux("load-buffer", str(self._pasted))
         self.tmux("paste-buffer", "-p")
 
+    def screen(self) -> str:
+        """Return the text; rows of a dialog that continue the one above are joined with it."""
+        return super().screen().replace("\n  ↪ ", "")
+
     def coloured(self) -> str:
         return self.tmux("capture-pane", "-p", "-e")
 

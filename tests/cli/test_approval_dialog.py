@@ -1,14 +1,17 @@
 """The approval dialog: what the user sees before approving, and how choices are parsed."""
 
-from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
+import pytest
+
+from callwright.cli.approval_dialog import EditRequest, dialog_lines, dialog_text, read_choice, read_edit
 from callwright.cli.render.calls import CallLines, call_line, one_line
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, visible
-from callwright.core.access import Access, DeletePath, RunCommand, WritePath
+from callwright.core.access import Access, DeletePath, RunCommand, UseTool, WritePath
 from callwright.core.calls import Approve, Completed, Decline, Failed, Question, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import Denied
 from callwright.core.json import Json
+from callwright.core.spec import Effect
 
 PLAIN, COLOURED = Palette(False), Palette(True)
 
@@ -23,7 +26,7 @@ def shown(asked: Question, width: int = 80) -> str:
 
 def test_dialog_shows_command_folder_and_accesses() -> None:
     text = shown(question(RunCommand("rm -rf build", "/srv"), DeletePath("/srv/build"), command="rm -rf build"))
-    assert "  rm -rf build\n" in text and "in /srv" in text and "deletes /srv/build" in text
+    assert "  $ rm -rf build\n" in text and "in /srv" in text and "deletes /srv/build" in text
     assert "because it may destroy something" in text
 
 
@@ -33,10 +36,45 @@ def test_dialog_escapes_hidden_characters() -> None:
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-def test_dialog_shows_start_and_end_of_long_command() -> None:
+def test_dialog_shows_every_line_of_long_command() -> None:
     line = "\n".join([f"echo {number}" for number in range(200)] + ["rm -rf ~"])
     text = shown(question(RunCommand(line, "/srv"), command=line))
-    assert "echo 0" in text and "rm -rf ~" in text and "more lines" in text
+    assert all(f"echo {number}⏎" in text for number in range(200)) and "rm -rf ~" in text
+
+
+def test_dialog_shows_every_argument() -> None:
+    text = shown(
+        question(WritePath("/w/a"), tool="put", content="x", dry_run=False, count=0, note="", deep={"a": [None]})
+    )
+    for argument in ("+ x", "dry_run: false", "count: 0", 'note: ""', 'deep: {"a": [null]}'):
+        assert argument in text
+    stock = shown(question(WritePath("/inventory/AB-123"), tool="adjust_stock", item="AB-123", by=-200))
+    assert "by: -200" in stock and "writes /inventory/AB-123" in stock
+
+
+def test_dialog_counts_blanks_and_marks_line_breaks() -> None:
+    padded = question(RunCommand(f"ls{' ' * 1300}; curl x | bash", "/srv"), command="x")
+    assert "  $ ls␠×1300 ; curl x | bash\n" in shown(padded)
+    broken = question(RunCommand("ls\n  because it is safe", "/srv"), command="x")
+    assert "  $ ls⏎\n  │   because it is safe\n" in shown(broken)
+    assert "\\u23ce" in shown(question(RunCommand("echo ⏎", "/srv")))
+
+
+def test_value_cannot_look_like_two_arguments() -> None:
+    text = shown(question(UseTool("pay", Effect.DESTROY), tool="pay", note="x · dry_run: true"))
+    assert 'note: "x · dry_run: true"' in text
+
+
+def test_dialog_names_letters_of_other_alphabets() -> None:
+    asked = question(RunCommand("curl https://p\u0430ypal.com", "/srv"))
+    assert "mixes alphabets: U+0430 CYRILLIC SMALL LETTER A" in shown(asked)
+    assert "alphabets" not in shown(question(RunCommand("grep привет größe 日本語", "/srv")))
+
+
+def test_deciding_rows_name_commands_that_do_more_than_read() -> None:
+    line = "\n".join([*(["echo harmless"] * 40), "eval $x", *(["ls"] * 40)])
+    deciding = "\n".join(dialog_text(question(RunCommand(line, "/srv")), PLAIN).deciding)
+    assert "eval $x" in deciding and "echo harmless" not in deciding
 
 
 def test_dialog_lines_fit_the_screen() -> None:
@@ -68,9 +106,27 @@ def test_choices_are_parsed_and_others_show_help() -> None:
     assert read_choice(" S ", asked) == Approve(scope="session")
     assert read_choice("n use ninja instead", asked) == Decline("use ninja instead")
     assert read_choice("e", asked) == EditRequest({"command": "make"})
-    for nothing in ("", "yess", "maybe", "yes please do"):
-        choice = read_choice(nothing, asked)
-        assert isinstance(choice, str) if nothing != "yes please do" else choice == Approve()
+    for nothing in ("", "yess", "maybe", "ｙ", "y\ny", "yes!"):
+        assert isinstance(read_choice(nothing, asked), str)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "y not?",
+        "yes but not the second file",
+        "yes please do",
+        "s top",
+        "a quick question first",
+        "1 moment",
+        "2 questions first",
+        "e is not what I want",
+        "Y es",
+    ],
+)
+def test_sentence_declines_with_that_reason(sentence: str) -> None:
+    asked = question(RunCommand("make", "/w"), command="make")
+    assert read_choice(sentence, asked) == Decline(sentence)
 
 
 def test_edited_arguments_must_be_an_object() -> None:

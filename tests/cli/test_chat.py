@@ -143,6 +143,7 @@ def test_edited_arguments_are_asked_about_again(machine: Any, tmux: Any, calls: 
     tmux.type("C-u", '{"command": "touch two"}', "Enter")
     tmux.shows(f"writes {machine.project}/two")
     assert not (machine.project / "two").exists()
+    tmux.shows("allow? >")
     tmux.type("y", "Enter")
     tmux.shows("done")
     assert (machine.project / "two").exists() and not (machine.project / "one").exists()

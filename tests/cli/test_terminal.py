@@ -167,7 +167,7 @@ def test_approved_write_and_continued_session(machine: Any, tmux: Any) -> None:
     tmux.shows("Welcome back.")
 
 
-def test_escape_interrupts_and_queued_prompt_runs(machine: Any, tmux: Any) -> None:
+def test_escape_interrupts_and_returns_the_queue(machine: Any, tmux: Any) -> None:
     script = machine.says(call("bash", command="sleep 30"), "second answer")
     tmux.start(machine.project, script, "--allowedTools", "'Bash(sleep *)'")
     tmux.shows("default mode")
@@ -176,7 +176,9 @@ def test_escape_interrupts_and_queued_prompt_runs(machine: Any, tmux: Any) -> No
     tmux.type("and then this", "Enter")
     tmux.shows("queued: and then this")
     tmux.type("Escape")
-    tmux.shows("stopped: interrupted by the user")
+    stopped = tmux.shows("stopped: interrupted by the user")
+    assert "second answer" not in stopped and "queued:" not in tmux.shows("\n> and then this\n")
+    tmux.type("Enter")
     tmux.shows("second answer")
 
 
@@ -200,6 +202,7 @@ def test_modes_commands_denials_and_edited_arguments(machine: Any, tmux: Any) ->
     tmux.shows("denied: declined: not this one")
     tmux.type("second", "Enter")
     tmux.shows("b.txt")
+    tmux.shows("allow? >")
     tmux.type("e", "Enter")
     tmux.shows("arguments >")
     tmux.type("C-u", '{"path": "b.txt", "content": "edited"}', "Enter")

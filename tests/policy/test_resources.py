@@ -336,7 +336,7 @@ async def test_a_row_is_written_only_after_approval() -> None:
     (asked,) = await executor.execute([_call(1, "Eve")])
     assert isinstance(asked, Interrupted)
     (question,) = asked.questions
-    assert question.summary == "Allow update_row: db://prod/users/1?"
+    assert question.summary == "Allow update_row: db://prod/users/1 (row=1, name='Eve')?"
     assert question.reason == "would write to db://prod/users/1"
     assert rows.names == {1: "Ann", 2: "Ben"}
 

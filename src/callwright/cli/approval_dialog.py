@@ -1,10 +1,13 @@
 """The approval dialog: shows everything a call would do, and parses the user's choice."""
 
 import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callwright.cli.render.text import Palette, visible, wrap_columns, wrap_line
+from callwright.cli.render.text import Palette, visible_line, wrap_columns, wrap_line
 from callwright.core.access import (
     Access,
     DeletePath,
@@ -21,9 +24,33 @@ from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
 
-_MOST_LINES = 30
 _LINE_CHARS = 160
-_HELP = "y yes · s for this session · a always · e edit the arguments · n no, or n and why"
+_HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
+_UNFINISHED = "the answer is not complete: y, s, a, e or n, or a reason to decline"
+_MOST_BLANKS = 8
+"""Blanks in a row that are shown as they are; more are counted."""
+_MOST_INDENT = 32
+_BLANKS = re.compile(rf" {{2,}}$|(?<=\S) {{{_MOST_BLANKS + 1},}}|^ {{{_MOST_INDENT + 1},}}|⇥{{{_MOST_BLANKS + 1},}}")
+_MARKS = str.maketrans({**{mark: f"\\u{ord(mark):04x}" for mark in "␠⇥↪"}, "\t": "⇥"})
+_SHORT_CHARS = 40
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class DialogText:
+    """The rows of a dialog for one width, by how they may be shown."""
+
+    heading: list[str]
+    body: list[str]
+    """Everything the call would do; may be longer than the screen."""
+    deciding: list[str]
+    """The parts of the body that caused the question; shown on every page."""
+    choices: list[str]
+
+    @property
+    def rows(self) -> list[str]:
+        """All rows, for a screen that scrolls."""
+        return [*self.heading, *self.body, *self.choices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +76,15 @@ class EditRequest:
 
 
 def dialog_lines(question: Question, palette: Palette, width: int = 80) -> list[str]:
-    """Return the lines of a dialog: the call, everything it would access, the reason, and the possible answers.
+    """Return all lines of a dialog: the call, everything it would access, the reason, and the possible answers."""
+    return dialog_text(question, palette, width).rows
 
-    Characters that could hide or overwrite something are shown escaped.
+
+def dialog_text(question: Question, palette: Palette, width: int = 80) -> DialogText:
+    """Return the rows of a dialog.
+
+    Every argument is shown whole. Characters that could hide or overwrite something are escaped, long runs of blanks
+    are counted (`␠×300`), and a line break is shown as `⏎`; a row that continues the one above starts with `↪`.
 
     Args:
         question: The approval request.
@@ -59,51 +92,92 @@ def dialog_lines(question: Question, palette: Palette, width: int = 80) -> list[
         width: The columns of the screen.
     """
     room = max(width - 4, 20)
-    heading = "Sign in" if question.kind == "auth" else f"Allow {visible(question.tool)}?"
-    lines = [palette.paint(heading, "bold", "yellow")]
-    if question.url:
-        lines.append(f"  open {visible(question.url)}")
-    lines += [f"  {line}" for line in _content_lines(question, palette, room)]
-    # not wrapped, so that a path can be copied
-    lines += _clip([f"  {verb} {visible(target)}" for verb, target in _access_pairs(question)])
-    if question.reason:
-        lines += [palette.paint(f"  {line}", "dim") for line in _wrap(visible(f"because {question.reason}"), room)]
-    return [*lines, *_choices(question, palette, room)]
+    heading = "Sign in" if question.kind == "auth" else f"Allow {_mark_blanks(question.tool)}?"
+    rows = [*([f"open {_mark_blanks(question.url)}"] if question.url else []), *_argument_rows(question)]
+    rows += [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs(question.accesses)]
+    reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
+    warnings = [palette.paint(row, "yellow") for row in _wrap_all(_look_alikes(question), room)]
+    deciding = [palette.paint(row, "bold") for row in _wrap_all(_deciding_texts(question), room)]
+    return DialogText(
+        [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)],
+        _indent([*_wrap_painted(rows, room, palette), *warnings, *reason]),
+        _indent([*deciding, *warnings, *reason]),
+        _choices(question, palette, room),
+    )
 
 
-def _content_lines(question: Question, palette: Palette, room: int) -> list[str]:
-    line = next((access.line for access in question.accesses if isinstance(access, RunCommand)), None)
-    if line is not None:
-        return _wrap(visible(line), room)
-    given = question.arguments
-    match given.get("content"), given.get("old_string"), given.get("new_string"):
-        case str() as content, _, _:
-            return _paint_lines(content, "+", "green", palette, room)
-        case _, str() as old, str() as new:
-            return [*_paint_lines(old, "-", "red", palette, room), *_paint_lines(new, "+", "green", palette, room)]
-        case _:
-            shown = {name: value for name, value in given.items() if value not in (None, "", False)}
-            return _wrap(visible(json.dumps(thaw(shown), ensure_ascii=False)), room)
+def _indent(rows: Iterable[str]) -> list[str]:
+    return [f"  {row}" for row in rows]
 
 
-def _paint_lines(text: str, mark: str, colour: str, palette: Palette, room: int) -> list[str]:
-    return [palette.paint(f"{mark} {line}", colour) for line in _wrap(visible(text.removesuffix("\n")), room - 2)]
+def _reason_text(question: Question) -> str:
+    return f"because {_mark_blanks(question.reason)}" if question.reason else ""
+
+
+def _argument_rows(question: Question) -> list[str]:
+    """Return one row for each line of the command and of the arguments; short arguments share a row."""
+    commands = [access.line for access in question.accesses if isinstance(access, RunCommand)]
+    rows = [row for line in commands for row in _command_rows(line)]
+    short: list[str] = []
+    for name, value in question.arguments.items():
+        if isinstance(value, str) and value in commands:
+            continue  # shown already, as the command itself
+        shown = _value_rows(name, value)
+        if len(shown) == 1 and len(shown[0]) <= _SHORT_CHARS:
+            short.append(shown[0])
+        else:
+            rows += shown
+    return [*rows, *([" · ".join(short)] if short else [])]
+
+
+def _command_rows(line: str) -> list[str]:
+    first, *more = line.split("\n")
+    rows = [f"$ {_mark_blanks(first)}", *(f"│ {_mark_blanks(each)}" for each in more)]
+    return [*(f"{row}⏎" for row in rows[:-1]), rows[-1]]
+
+
+def _value_rows(name: str, value: object) -> list[str]:
+    # quoted, so that no value can look like two arguments
+    label = name if name.isascii() and name.isidentifier() else _mark_blanks(json.dumps(name, ensure_ascii=False))
+    mark = {"content": "+", "new_string": "+", "old_string": "-"}.get(name)
+    if isinstance(value, str) and mark is not None:
+        return [f"{label}:", *(f"{mark} {line}" for line in map(_mark_blanks, value.removesuffix("\n").split("\n")))]
+    if isinstance(value, str) and "\n" in value:
+        return [f"{label}:", *(f"│ {_mark_blanks(line)}" for line in value.split("\n"))]
+    return [f"{label}: {_mark_blanks(json.dumps(thaw(cast('Any', value)), ensure_ascii=False, default=str))}"]
+
+
+def _mark_blanks(text: str) -> str:
+    """Show a text in one row: hidden characters and line breaks escaped, tabs as `⇥`, long runs of blanks counted."""
+    return "⏎".join(_BLANKS.sub(_count_blanks, visible_line(line.translate(_MARKS))) for line in text.split("\n"))
+
+
+def _count_blanks(found: re.Match[str]) -> str:
+    return f"{'␠' if found[0].startswith(' ') else '⇥'}×{len(found[0])} "
 
 
 def _wrap(text: str, room: int) -> list[str]:
-    return _clip(wrap_columns(text.replace("\t", "    "), room))  # not at words: every space of a command counts
+    """Break a row anywhere, not at words: every space of a command counts."""
+    first, *_ = rows = wrap_columns(text, room)
+    rest = text[len(first) :]
+    return [first, *(f"↪ {row}" for row in wrap_columns(rest, room - 2))] if rows[1:] else [first] if first else []
 
 
-def _clip(lines: list[str]) -> list[str]:
-    if len(lines) <= _MOST_LINES:
-        return lines
-    half = _MOST_LINES // 2  # a dangerous command may hide at the end as well as at the start
-    return [*lines[:half], f"… {len(lines) - 2 * half} more lines …", *lines[-half:]]
+def _wrap_all(texts: Iterable[str], room: int) -> Iterator[str]:
+    for text in texts:
+        yield from _wrap(text, room)
 
 
-def _access_pairs(question: Question) -> list[tuple[str, str]]:
+def _wrap_painted(rows: Iterable[str], room: int, palette: Palette) -> Iterator[str]:
+    for row in rows:
+        colour = {"+ ": "green", "- ": "red"}.get(row[:2])
+        for piece in _wrap(row, room) or [""]:
+            yield palette.paint(piece, colour) if colour else piece
+
+
+def _access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
     touched: list[Access] = []
-    for access in question.accesses:
+    for access in accesses:
         touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
     return [pair for pair in map(_describe_access, touched) if pair is not None]
 
@@ -124,22 +198,89 @@ def _describe_access(access: Access) -> tuple[str, str] | None:
             return None
 
 
+def _deciding_texts(question: Question) -> list[str]:
+    """Return what caused the question: commands that do more than read, and accesses that change or leave something."""
+    found: list[str] = []
+    for access in question.accesses:
+        if isinstance(access, RunCommand):
+            found += [row for line in _deciding_commands(access) for row in _command_rows(line)]
+        elif not isinstance(access, (ReadPath, ReadResource)):
+            found += [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs([access])]
+    if not found:
+        found = [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs(question.accesses)]
+    return list(dict.fromkeys(found)) or _argument_rows(question)
+
+
+def _deciding_commands(access: RunCommand) -> list[str]:
+    """Return the commands of a line that do more than read; the whole line if it cannot be taken apart."""
+    from callwright.shell import analyze  # loaded with the first question about a command
+    from callwright.shell.plan import Verdict
+
+    plan = analyze(access.line, access.cwd)
+    found = [command.text for command in plan.commands if command.verdict is not Verdict.READ_ONLY]
+    if plan.problem or not found:
+        return [access.line]
+    lines = [line for line in access.line.split("\n") if len(_mark_blanks(line)) <= _LINE_CHARS]
+    # the whole line around a part, such as `eval` around its argument
+    return [line for text in found for line in [each for each in lines if text in each] or [text]]
+
+
+def _look_alikes(question: Question) -> Iterator[str]:
+    """Warn of words that mix Latin letters with letters of another alphabet, some of which look the same."""
+    texts = [question.tool, question.url, *_strings(question.arguments), *_strings(map(str, question.accesses))]
+    found = dict.fromkeys(word for text in texts if not text.isascii() for word in _WORD.findall(text))
+    for word in found:
+        foreign = [character for character in word if _alphabet(character) not in ("", "LATIN")]
+        if foreign and any(_alphabet(character) == "LATIN" for character in word):
+            named = ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '')}" for character in foreign[:3])
+            yield f"! {_mark_blanks(word)} mixes alphabets: {named}"
+
+
+def _alphabet(character: str) -> str:
+    name = unicodedata.name(character, "")
+    return "LATIN" if character.isascii() else name.partition(" ")[0]
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, item in cast("Mapping[str, object]", value).items():
+                yield name
+                yield from _strings(item)
+        case bytes() | int() | float() | None:
+            pass
+        case Iterable():
+            for item in cast("Iterable[object]", value):
+                yield from _strings(item)
+        case _:
+            pass
+
+
 def _choices(question: Question, palette: Palette, room: int) -> list[str]:
     if question.kind == "auth":
         return ["  y done · n no"]
     rules = propose(question.accesses).rules
-    always = f"a always, as: {', '.join(map(visible, rules))}" if rules else "a always: not offered for this call"
+    always = f"a always, as: {', '.join(map(_mark_blanks, rules))}" if rules else "a always: not offered for this call"
     return [
         "  y once · s for this session",
-        *(f"  {row}" for row in wrap_line(always, room)),
+        *(f"  {row}" for line in wrap_line(always, room) for row in wrap_columns(line, room)),
         f"  e edit the arguments · n no, {palette.paint('n and why', 'italic')} tells the model",
     ]
 
 
 def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
-    """Parse the user's answer; return a help text if it is not an answer."""
-    word, _, rest = text.strip().partition(" ")
-    match word.lower():
+    """Parse the user's answer. Only a bare answer approves; a sentence declines, and the model reads it.
+
+    Args:
+        text: What the user typed.
+        question: The question that was shown.
+
+    Returns:
+        The reply, the wish to edit the arguments, or a help text if the answer has to be given again.
+    """
+    match text.strip().lower():
         case "y" | "yes" | "1":
             return Approve()
         case "s" | "2":
@@ -151,9 +292,19 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
         case "e" | "4":
             return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
         case "n" | "no" | "5":
-            return Decline(rest.strip())
-        case _:
+            return Decline()
+        case "":
             return _HELP
+        case _:
+            return _read_sentence(text.strip())
+
+
+def _read_sentence(text: str) -> Decline | str:
+    word, _, rest = text.partition(" ")
+    if word.lower() in ("n", "no", "5"):
+        return Decline(rest.strip())
+    # one strange word is more likely a slip than a reason
+    return Decline(text) if rest.strip() else _UNFINISHED
 
 
 def read_edit(text: str) -> Approve | str:

@@ -24,6 +24,7 @@ from callwright.core.access import (
 from callwright.core.calls import Answers, Approve, Decline, Question, ToolCall, digest_of
 from callwright.core.content import Output
 from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Denied, Halted, ToolError, UnknownTool
+from callwright.core.escaping import visible_line
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.deadlines import Deadlines
@@ -326,22 +327,33 @@ def _as_tool_error(error: Exception) -> ToolError:
 
 
 def _summarize(admitted: Admitted) -> str:
-    """Describe a call in one line: the command, the path, the address or the URI, else the arguments."""
-    for access in admitted.accesses:
-        match access:
-            case RunCommand(line=shown) | Reach(url=shown) | WritePath(shown) | DeletePath(shown) | ReadPath(shown):
-                return _shorten(shown)
-            case ReadResource(shown) | WriteResource(shown) | DeleteResource(shown):
-                return _shorten(shown)
-            case UseTool():
-                pass
-    shown = ", ".join(f"{name}={value!r}" for name, value in admitted.arguments.items())
-    return _shorten(shown) or "no arguments"
+    """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
+    target = next((target for access in admitted.accesses if (target := _target_of(access))), "")
+    given = {name: value for name, value in admitted.arguments.items() if not _is_said(value, target)}
+    others = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    if not target:
+        return _shorten(others) or "no arguments"
+    return f"{_shorten(target)} ({_shorten(others)})" if others else _shorten(target)
+
+
+def _target_of(access: Access) -> str:
+    match access:
+        case RunCommand(line=target) | Reach(url=target) | WritePath(target) | DeletePath(target) | ReadPath(target):
+            return target
+        case ReadResource(target) | WriteResource(target) | DeleteResource(target):
+            return target
+        case UseTool():
+            return ""
+
+
+def _is_said(value: object, target: str) -> bool:
+    """Whether an argument is left out of a summary: it was not given, or the target says it."""
+    return value is None or (isinstance(value, str) and bool(value) and target.endswith(value))
 
 
 def _shorten(text: str) -> str:
     """Show hidden characters and cut the middle of a long text, so that a question cannot hide its end."""
-    visible = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
-    if len(visible) <= _SUMMARY_CHARS:
-        return visible
-    return f"{visible[: _SUMMARY_CHARS // 2]} … {visible[-_SUMMARY_CHARS // 2 :]}"
+    shown = visible_line(text)
+    if len(shown) <= _SUMMARY_CHARS:
+        return shown
+    return f"{shown[: _SUMMARY_CHARS // 2]} … {shown[-_SUMMARY_CHARS // 2 :]}"

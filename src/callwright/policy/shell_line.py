@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from callwright.core.access import Access, RunCommand, WritePath
+from callwright.core.escaping import visible_line
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 from callwright.policy.base import Subject
@@ -89,8 +90,8 @@ def paths_for_call(path: str, subject: Subject, here: PathContext) -> PossiblePa
 
 def make_printable(text: str, *, chars: int = 120) -> str:
     """Escape control characters and cut long text in its middle, so that a question cannot hide anything."""
-    visible = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
-    return visible if len(visible) <= chars else f"{visible[: chars // 2]} … {visible[-chars // 2 :]}"
+    shown = visible_line(text)
+    return shown if len(shown) <= chars else f"{shown[: chars // 2]} … {shown[-chars // 2 :]}"
 
 
 def iterate_parts(access: RunCommand, subject: Subject, plan: ShellPlan) -> Iterator[tuple[Access, PartOfLine]]:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from callwright.app.locations import Locations
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
-from callwright.cli.render.text import print_notice
+from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.cli.startup import run_options, settings_for
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
 from callwright.executor.turn import Turn
@@ -21,7 +20,8 @@ from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 
 _DESCRIPTION = """\
 Runs one tool and prints its output. Hooks, rules and guards apply as they do to calls of the agent. A call that needs
-approval does not run (exit code 4) unless --yes is given."""
+approval does not run (exit code 4) unless --yes is given. Control characters and invisible characters in the output
+are escaped; --json prints it exactly."""
 _EPILOG = """\
 exit codes: 0 done, 1 the tool failed, 2 usage error, 3 denied, 4 approval needed (--yes)
 
@@ -87,18 +87,21 @@ async def _approve_all(questions: Sequence[Question]) -> Answers:
 def _report(options: argparse.Namespace, outcome: Outcome) -> int:
     if isinstance(outcome, Completed):
         fields = {"status": "completed", "output": outcome.text, "structured": outcome.output.structured}
-        print(json.dumps(fields, ensure_ascii=False, default=str) if options.json else outcome.text)
+        if options.json:
+            print_json(fields)
+        else:
+            print_text(outcome.text)
         return DONE
     if isinstance(outcome, Failed):
         fields = {"status": "failed", "code": outcome.error.code, "message": outcome.text, "started": outcome.started}
         if options.json:
-            print(json.dumps(fields, ensure_ascii=False))
+            print_json(fields)
         else:
             print_notice(f"{options.tool}: {outcome.error}")
         return DENIED if outcome.error.code == "denied" else ERROR
     questions = [f"{question.summary} {question.reason}" for question in outcome.questions]
     if options.json:
-        print(json.dumps({"status": "interrupted", "questions": questions}, ensure_ascii=False))
+        print_json({"status": "interrupted", "questions": questions})
     for question in questions:
         print_notice(f"{question}; --yes approves it")
     return PAUSED

@@ -1,6 +1,5 @@
 """`callwright doctor`: checks the installation, the settings, the model and the sandbox."""
 
-import json
 import platform
 import shutil
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from callwright.app.models import choose_model
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
-from callwright.cli.render.text import visible
+from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import find_sandbox
@@ -53,12 +52,12 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     results = list(examine(Locations.of()))
     if options.json:
-        print(json.dumps([asdict(result) for result in results], indent=2))
+        print_json([asdict(result) for result in results], indent=2)
     else:
         for result in results:
-            print(f"{_MARKS[result.level]}  {result.about:<10}  {visible(result.text)}")
+            print_text(f"{_MARKS[result.level]}  {result.about:<10}  {result.text}")
             if result.advice:
-                print(f"{'':<18}do: {result.advice}")
+                print_text(f"{'':<18}do: {result.advice}")
     return 1 if any(result.level == "fail" for result in results) else 0
 
 

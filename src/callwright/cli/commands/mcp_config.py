@@ -14,7 +14,7 @@ from callwright.app.settings_file import read_layer
 from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import print_notice
+from callwright.cli.render.text import print_notice, print_text
 from callwright.core.errors import UsageError
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
@@ -68,13 +68,13 @@ def add(options: argparse.Namespace) -> int:
     if trusted and options.scope != "user":
         trust.give()
     entry_added = ServerEntry(name, options.scope, file, entry)
-    print(f"added {name} to {entry_added.place}: {entry_added.target}")
+    print_text(f"added {name} to {entry_added.place}: {entry_added.target}")
     _warn(entry_added, find_entries(locations))
     if trusted or options.scope == "user":
-        print(f"next: callwright mcp test {name}")
+        print_text(f"next: callwright mcp test {name}")
     else:
-        print("this folder is not trusted, so its servers are not started")
-        print("next: callwright trust, to see what it requests, then callwright trust give")
+        print_text("this folder is not trusted, so its servers are not started")
+        print_text("next: callwright trust, to see what it requests, then callwright trust give")
     return DONE
 
 
@@ -143,10 +143,10 @@ def remove(options: argparse.Namespace) -> int:
     remove_entry(_require_inside_project(locations, chosen.scope, chosen.file), options.name)
     if trusted and chosen.scope != "user":
         trust.give()
-    print(f"removed {options.name} from {chosen.place}")
+    print_text(f"removed {options.name} from {chosen.place}")
     remaining = [entry for entry in find_entries(locations) if entry.name == options.name]
     if remaining:
-        print(f"the entry in {remaining[-1].place} is used now")
+        print_text(f"the entry in {remaining[-1].place} is used now")
     else:
         PinnedToolsFile(locations.seen_tools).forget(options.name)
     return DONE

@@ -15,7 +15,7 @@ from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import ServerEntry, describe_unknown_server, find_entries
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import print_notice, visible
+from callwright.cli.render.text import print_json, print_notice, print_text, visible
 from callwright.cli.startup import settings_for
 from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import thaw
@@ -51,11 +51,13 @@ def list_servers(options: argparse.Namespace) -> int:
     """Connect to every server in parallel and print its status."""
     entries = _entries(options)
     if not entries:
-        print("[]" if options.json else "No MCP servers configured. Add one with: callwright mcp add NAME -- COMMAND")
+        print_text(
+            "[]" if options.json else "No MCP servers configured. Add one with: callwright mcp add NAME -- COMMAND"
+        )
         return DONE
     seen = asyncio.run(_check_servers(options, entries))
     if options.json:
-        print(json.dumps([_fields(each) for each in seen], indent=2, ensure_ascii=False))
+        print_json([_fields(each) for each in seen], indent=2)
     else:
         width = max(len(visible(each.entry.name)) for each in seen)
         for each in seen:
@@ -150,20 +152,20 @@ async def _connect(
 
 def _print_line(each: FoundServer, width: int) -> None:
     entry, name = each.entry, visible(each.entry.name)
-    print(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
+    print_text(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
     status = each.status
     if status is None:
-        print(f"{'':<{width}}  {_NEXT_TRUST}")
+        print_text(f"{'':<{width}}  {_NEXT_TRUST}")
         return
     if status.condition == "ready":
-        print(f"{'':<{width}}  {_count_tools(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
+        print_text(f"{'':<{width}}  {_count_tools(len(status.tools))} in {status.seconds:.2f} s, MCP {status.protocol}")
     for problem in (
         _describe_problem(status),
         *status.problems,
         *(f"changed since accepted: {name}" for name in status.held),
     ):
         if problem:
-            print(f"{'':<{width}}  {visible(problem)}")
+            print_text(f"{'':<{width}}  {visible(problem)}")
 
 
 def _describe_problem(status: "ServerStatus") -> str:
@@ -180,11 +182,11 @@ def _report(options: argparse.Namespace, seen: FoundServer, registry: Registry) 
     tools = [registry[name] for name in status.tools] if status is not None else []
     if options.json:
         listed = [{**_tool_fields(tool.spec), "says": _claimed_effect(tool)} for tool in tools]
-        print(json.dumps({**_fields(seen), "tools": listed}, indent=2, ensure_ascii=False))
+        print_json({**_fields(seen), "tools": listed}, indent=2)
     elif status is None or seen.code != DONE:
         why = _NEXT_TRUST if status is None else _describe_problem(status)
         print_notice(f"{seen.entry.name} is {_readiness(seen)}: {why}")
-        print(f"  {seen.entry.place}: {seen.entry.target}", file=sys.stderr)
+        print_text(f"  {seen.entry.place}: {seen.entry.target}", file=sys.stderr)
         _print_log(status)
     else:
         _print_ready(seen.entry, status, tools)
@@ -198,8 +200,8 @@ def _readiness(seen: FoundServer) -> str:
 def _print_log(status: "ServerStatus | None") -> None:
     lines = visible(status.log).splitlines()[-_LOG_LINES:] if status is not None else []
     if len(lines) > 1:  # a single line is already part of the reason
-        print("  end of its log:", file=sys.stderr)
-        print("".join(f"    {line}\n" for line in lines), end="", file=sys.stderr)
+        print_text("  end of its log:", file=sys.stderr)
+        print_text("".join(f"    {line}\n" for line in lines), end="", file=sys.stderr)
 
 
 def _count_tools(tools: int) -> str:
@@ -207,19 +209,21 @@ def _count_tools(tools: int) -> str:
 
 
 def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any]) -> None:
-    print(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
-    print(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
-    print(f"  {entry.place}: {entry.target}")
+    print_text(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
+    print_text(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
+    print_text(f"  {entry.place}: {entry.target}")
     width = max((len(tool.spec.name) for tool in tools), default=0)
     for tool in tools:
         effect = tool.spec.annotations.effect.name.lower()
         claimed = _claimed_effect(tool)
         shown = effect if claimed in ("", effect) else f"{effect} (claims {claimed})"
-        print(f"  {tool.spec.name:<{width}}  {shown:<22}  {one_line(tool.spec.description, 60)}".rstrip())
+        print_text(f"  {tool.spec.name:<{width}}  {shown:<22}  {one_line(tool.spec.description, 60)}".rstrip())
     for problem in status.problems:
-        print(f"  problem: {visible(problem)}")
+        print_text(f"  problem: {visible(problem)}")
     for name in status.held:
-        print(f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept")
+        print_text(
+            f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept"
+        )
 
 
 def _claimed_effect(tool: Any) -> str:

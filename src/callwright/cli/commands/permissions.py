@@ -1,7 +1,6 @@
 """`callwright permissions`: tests how a call would be judged, and lists the rules in force."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from callwright.cli.commands.call import app_without_model
 from callwright.cli.commands.permission_test import judge_call
 from callwright.cli.main import DENIED, DONE, PAUSED, USAGE
 from callwright.cli.parsing import Parser
-from callwright.cli.render.text import print_notice, visible
+from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.core.errors import UsageError
 from callwright.policy import Rule
 
@@ -39,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the subcommand; the exit code is 0 for allow, 4 for ask, 3 for deny and 2 for an error in the arguments."""
     options = _parser().parse_args(arguments)
     if options.action == "schema":
-        print(SCHEMA_FILE.read_text("utf-8"), end="")
+        print_text(SCHEMA_FILE.read_text("utf-8"), end="")
         return DONE
     try:
         return _test(options) if options.action == "test" else _explain(options)
@@ -87,9 +86,9 @@ def _test(options: argparse.Namespace) -> int:
         print_notice(f"warning: {problem}")
     report = judge_call(app, options.tool, options.argument, withheld_rules(app.locations, trusted=trusted))
     if options.json:
-        print(json.dumps({**report.fields, "mode": app.switch.mode, "trusted": trusted}, indent=2, ensure_ascii=False))
+        print_json({**report.fields, "mode": app.switch.mode, "trusted": trusted}, indent=2)
     else:
-        print(_shorten_paths(report.readable(), app.locations))
+        print_text(_shorten_paths(report.readable(), app.locations))
     return _CODES[report.fields["decision"]]
 
 
@@ -106,17 +105,16 @@ def _explain(options: argparse.Namespace) -> int:
         "ignored": [_rule_fields(rule) for rule in withheld],
         "problems": app.problems,
     }
-    print(
-        json.dumps(report, indent=2, ensure_ascii=False)
-        if options.json
-        else _shorten_paths(_format_explanation(report), app.locations)
-    )
+    if options.json:
+        print_json(report, indent=2)
+    else:
+        print_text(_shorten_paths(_format_explanation(report), app.locations))
     return USAGE if any(problem.kind == "example fails" for problem in app.rules.problems) else DONE
 
 
 def _shorten_paths(text: str, locations: Locations) -> str:
     """Shorten the paths of settings files in the current folder."""
-    return visible(text.replace(f"{locations.cwd / FOLDER}/", f"{FOLDER}/"))
+    return text.replace(f"{locations.cwd / FOLDER}/", f"{FOLDER}/")
 
 
 def _mode_from(app: App) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 import uuid
@@ -14,6 +13,7 @@ from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, transcript
+from callwright.cli.render.text import print_json, print_text, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SqliteStore, export_jsonl
@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> int:
         return run_chat(["--resume", options.id, *options.rest])
     if not Locations.of().sessions.exists():
         if options.action == "list":
-            print("[]" if options.json else _NO_SESSIONS)
+            print_text("[]" if options.json else _NO_SESSIONS)
             return 0
         # opening the store would create the file
         raise UsageError(_NO_SESSIONS)
@@ -101,13 +101,13 @@ async def _list(options: argparse.Namespace, store: SqliteStore) -> None:
     entries = await store.list(limit=options.limit)
     if options.json:
         fields = ("session_id", "title", "created_at", "updated_at", "records")
-        print(json.dumps([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2))
+        print_json([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2)
         return
     if not entries:
-        print(_NO_SESSIONS)
+        print_text(_NO_SESSIONS)
     width = max((len(entry.session_id) for entry in entries), default=0)
     for entry in entries:
-        print(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
+        print_text(f"{entry.session_id:<{width}}  {_when(entry.updated_at):>12}  {one_line(entry.title, 60)}")
 
 
 def _when(stamp: float) -> str:
@@ -118,27 +118,27 @@ def _when(stamp: float) -> str:
 async def _search(options: argparse.Namespace, store: SqliteStore) -> None:
     hits = list(await store.search(options.text))
     for hit in hits:
-        print(f"{hit.session_id}  {one_line(hit.excerpt)}")
+        print_text(f"{hit.session_id}  {one_line(hit.excerpt)}")
     if not hits:
-        print(f"callwright: no session of this project contains {options.text!r}", file=sys.stderr)
+        print_text(f"callwright: no session of this project contains {options.text!r}", file=sys.stderr)
 
 
 async def _show(options: argparse.Namespace, store: SqliteStore) -> None:
     records = await store.read(options.id)
     recalled = SessionReplay(records)
-    print("\n".join(transcript(list(recalled.history))))
+    print_text("\n".join(transcript(list(recalled.history))))
     if recalled.open is not None:
-        waiting = ", ".join(call.name for call in recalled.open.calls)
-        print(f"pending: {waiting}; continue with: callwright --resume {options.id}")
+        waiting = ", ".join(visible_line(call.name) for call in recalled.open.calls)
+        print_text(f"pending: {waiting}; continue with: callwright --resume {options.id}")
     usage = sum_usage(records)
     cost = cost_of_records(records, price_lookup(Locations.of()))
-    print(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
+    print_text(f"[{usage.input_tokens} tokens in, {usage.output_tokens} out; {cost}]")
 
 
 async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:
     copy = str(uuid.uuid4())
     await store.fork(options.id, copy)
-    print(copy)
+    print_text(copy)
 
 
 async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
@@ -150,9 +150,9 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
             options.output.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
-        print(f"wrote {options.output}", file=sys.stderr)
+        print_text(f"wrote {options.output}", file=sys.stderr)
 
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
     await store.delete(options.id)
-    print(f"deleted {options.id}")
+    print_text(f"deleted {options.id}")

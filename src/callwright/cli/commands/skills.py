@@ -1,13 +1,12 @@
 """`callwright skills`: lists and checks the skills of the user and the project."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
-from callwright.cli.render.text import visible
+from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
 from callwright.skills import SkillProblem, Skills
 from callwright.skills.check import check_agent, check_body, check_skill_file
@@ -37,12 +36,12 @@ def _list(skills: Skills, *, as_json: bool) -> int:
     if as_json:
         fields = ("name", "description", "kind", "scope")
         listed = [{**{name: getattr(skill, name) for name in fields}, "file": str(skill.file)} for skill in skills]
-        print(json.dumps(listed, indent=2))
+        print_json(listed, indent=2)
         return 0
     for skill in skills:
-        print(f"{skill.name:<24}  {skill.scope:<7}  {one_line(skill.description, 80)}")
+        print_text(f"{skill.name:<24}  {skill.scope:<7}  {one_line(skill.description, 80)}")
     if not len(skills):
-        print("No skills found. Add one as .callwright/skills/NAME/SKILL.md.")
+        print_text("No skills found. Add one as .callwright/skills/NAME/SKILL.md.")
     return 0
 
 
@@ -50,12 +49,12 @@ def _check(folders: Sequence[Path], *, as_json: bool) -> int:
     """Check the given folders only; without any, every skill that is found."""
     usable, problems = _check_folders(folders) if folders else _check_all()
     if as_json:
-        print(json.dumps([{**asdict(problem), "file": str(problem.file)} for problem in problems], indent=2))
+        print_json([{**asdict(problem), "file": str(problem.file)} for problem in problems], indent=2)
     else:
         for problem in problems:
-            print(visible(f"{problem} {'' if problem.fatal else '(warning: the skill can be used)'}".rstrip()))
+            print_text(f"{problem} {'' if problem.fatal else '(warning: the skill can be used)'}".rstrip())
         broken = len({problem.file for problem in problems if problem.fatal})
-        print(f"{usable} skill{'' if usable == 1 else 's'} usable, {broken} broken")
+        print_text(f"{usable} skill{'' if usable == 1 else 's'} usable, {broken} broken")
     return 1 if any(problem.fatal for problem in problems) else 0
 
 

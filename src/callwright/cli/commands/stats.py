@@ -1,13 +1,13 @@
 """`callwright stats`: prints the tool calls, tokens and costs of the sessions of this project."""
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from callwright.app.costs import Cost, cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int
+from callwright.cli.render.text import cut, print_json, print_text, visible_line
 from callwright.core.messages import ToolMessage, Usage
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Said, sum_usage
@@ -40,7 +40,10 @@ def run(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     locations = Locations.of()
     figures = asyncio.run(_figures(locations, options.limit)) if locations.sessions.exists() else _Figures()
-    print(json.dumps(_fields(figures), indent=2) if options.json else _table(figures))
+    if options.json:
+        print_json(_fields(figures), indent=2)
+    else:
+        print_text(_table(figures))
     return 0
 
 
@@ -83,8 +86,9 @@ def _table(figures: _Figures) -> str:
     ]
     for tool in figures.tools:
         failed = tool.calls - tool.outcomes.get("completed", 0)
+        name = cut(visible_line(tool.name), 40)
         lines.append(
-            f"{tool.name:<24} {tool.calls:>6} {failed:>6} {tool.seconds_p50:>8.3f} {tool.seconds_p95:>8.3f}"
+            f"{name:<24} {tool.calls:>6} {failed:>6} {tool.seconds_p50:>8.3f} {tool.seconds_p95:>8.3f}"
             f" {tool.tokens_out:>10}"
         )
     return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from callwright.cli.main import DONE, ERROR
 from callwright.cli.options import add_agent_options
 from callwright.cli.parsing import Parser
 from callwright.cli.render.calls import one_line
+from callwright.cli.render.text import print_json, print_text
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 
@@ -43,15 +43,15 @@ async def _list(options: argparse.Namespace) -> int:
         specs = [tool.spec for tool in app.agent.registry.snapshot().tools.values()]
         found = _search(specs, options.words)
         if options.json:
-            print(json.dumps([_fields(spec) for spec in found], indent=2, ensure_ascii=False))
+            print_json([_fields(spec) for spec in found], indent=2)
             return DONE
         width = max((len(spec.name) for spec in found), default=0)
         room = max(shutil.get_terminal_size((100, 24)).columns - width - 12, 30)
         for spec in found:
             effect = spec.annotations.effect.name.lower()
-            print(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
+            print_text(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
         if not found:
-            print("callwright: no matching tool; callwright tools lists all of them", file=sys.stderr)
+            print_text("callwright: no matching tool; callwright tools lists all of them", file=sys.stderr)
         return DONE if found else ERROR
 
 

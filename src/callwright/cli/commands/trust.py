@@ -3,7 +3,7 @@
 from callwright.app.locations import Locations
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
-from callwright.cli.render.text import visible
+from callwright.cli.render.text import print_text, visible_line
 
 _DESCRIPTION = """\
 The settings and skills of a repository may request hooks, MCP servers, allow rules, environment variables, a mode or a
@@ -27,15 +27,15 @@ def run(arguments: list[str]) -> int:
     trust = Trust(locations)
     if options.action == "take":
         trust.take()
-        print(f"{locations.project} is no longer trusted")
+        print_text(f"{locations.project} is no longer trusted")
         return 0
     for request in trust.requests:
-        print(f"  {visible(request)}")
+        print_text(f"  {visible_line(request)}")
     if not trust.requests:
-        print(f"{locations.project} requests nothing that needs trust")
+        print_text(f"{locations.project} requests nothing that needs trust")
         return 0
     if options.action == "give":
         trust.give()
     given = trust.given
-    print(f"{locations.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
+    print_text(f"{locations.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
     return 0 if given else 3

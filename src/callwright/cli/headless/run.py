@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 import time
@@ -20,7 +19,7 @@ from callwright.cli.headless import stream_json
 from callwright.cli.headless.input import messages_on_stdin, open_questions, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
-from callwright.cli.render.text import print_notice, visible
+from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
 from callwright.core.errors import UsageError
@@ -189,7 +188,7 @@ class _HeadlessRun:
 
 
 def _print(line: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+    print_json(line)
     sys.stdout.flush()
 
 

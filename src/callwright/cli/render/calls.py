@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_line
+from callwright.cli.render.text import Palette, cut, visible, visible_line, width_of, wrap_line
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import Part, Text
 from callwright.core.errors import Denied
@@ -40,12 +40,13 @@ def arguments_of(call: ToolCall) -> Any:
 def call_line(call: ToolCall, chars: int = _LINE_CHARS) -> str:
     """Return a call in one line: the tool and its most telling argument."""
     read = arguments_of(call)
+    name = cut(visible_line(call.name), max(chars // 2, 20))  # the model may invent any name
     if not isinstance(read, dict):
-        return f"{call.name} {one_line(str(read), chars)}".strip()
+        return f"{name} {one_line(str(read), chars)}".strip()
     given = cast("dict[str, object]", read)
     main = next((given[key] for key in _MAIN_ARGUMENTS if key in given), None)
     shown = str(main) if main is not None else json.dumps(given, ensure_ascii=False) if given else ""
-    return f"{call.name} {one_line(shown, chars - len(call.name) - 1)}".strip()
+    return f"{name} {one_line(shown, chars - width_of(name) - 1)}".strip()
 
 
 def outcome_line(outcome: Completed | Failed, chars: int = _LINE_CHARS) -> str:

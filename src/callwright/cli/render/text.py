@@ -3,45 +3,46 @@
 Widths come from rich, which is imported with the first text that is not ASCII: the first prompt does not wait for it.
 """
 
+import json
 import os
 import re
 import sys
-import unicodedata
 from dataclasses import dataclass
 from typing import TextIO
 
+from callwright.core.escaping import visible, visible_json, visible_line
+
+__all__ = [
+    "Palette",
+    "cut",
+    "print_json",
+    "print_notice",
+    "print_text",
+    "visible",
+    "visible_line",
+    "width_of",
+    "word_spans",
+    "wrap_columns",
+    "wrap_line",
+]
+
 _COLOUR_CODE = re.compile(r"\x1b\[[\d;]*m")
 _WORD = re.compile(r"\S+\s*")
-_JOINER = "\u200d"
-
-
-def visible(text: str) -> str:
-    """Return the text with every character escaped that a terminal would obey or hide.
-
-    Line breaks and tabs stay, and so do joiners between two emoji, which make one symbol of them.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\n\t" or (c == _JOINER and _joins_emoji(text, at)) else _escape(c)
-        for at, c in enumerate(text)
-    )
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
-def _joins_emoji(text: str, at: int) -> bool:
-    """Whether the joiner at this place stands between two symbols; elsewhere it would be invisible."""
-    before = text[:at].rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
-    after = text[at + 1 : at + 2]
-    return all(character and unicodedata.category(character) == "So" for character in (before, after))
 
 
 def print_notice(text: str) -> None:
     """Print a message for the user to stderr, escaped: parts of it may come from a model or a server."""
     print(f"callwright: {visible(text)}", file=sys.stderr)
+
+
+def print_text(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:
+    """Print a text, to stdout by default, escaped: parts may come from a model, a server or a repository."""
+    print(visible(text), end=end, file=file)
+
+
+def print_json(value: object, *, indent: int | None = None) -> None:
+    """Print a value as JSON to stdout, with hidden characters as JSON escapes."""
+    print(visible_json(json.dumps(value, indent=indent, ensure_ascii=False, default=str)))
 
 
 def width_of(text: str) -> int:

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from callwright.app.conversation import Conversation
-from callwright.cli.approval_dialog import EditRequest, dialog_lines, read_choice, read_edit
+from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
+from callwright.cli.render.text import visible_line
+from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 
 _INTERRUPTED = "interrupted by the user"
+_READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
 
 
 class Approvals:
@@ -40,18 +44,31 @@ class Approvals:
         if self.interrupted():
             return Decline(_INTERRUPTED)
         terminal = self._terminal
-        terminal.show("", *dialog_lines(question, terminal.palette, terminal.screen.width))
+        view = DialogView(partial(dialog_text, question, terminal.palette))
+        hint = f"{count}{'done?' if question.kind == 'auth' else 'allow?'}"
+        settled = False
         while True:
-            text = await terminal.ask(f"{count}{'done?' if question.kind == 'auth' else 'allow?'}")
-            if text is None:
+            text = await terminal.ask(hint, view=view, settled=settled)
+            settled = True
+            if text is None or self.interrupted():
                 terminal.on_interrupt()
-                return Decline(_INTERRUPTED)
+                return self._conclude(view, Decline(_INTERRUPTED))
             choice = read_choice(text, question)
+            if not view.read and not isinstance(choice, Decline):
+                view.note = _READ_FIRST
+                continue
             if isinstance(choice, EditRequest):
                 choice = await self._edit(choice)
             if isinstance(choice, (Approve, Decline)):
-                return choice
-            terminal.show(f"  {choice}")
+                return self._conclude(view, choice)
+            view.note = choice
+
+    def _conclude(self, view: DialogView, reply: Reply) -> Reply:
+        """Leave the question and the answer on the screen."""
+        terminal = self._terminal
+        rows = [] if terminal.scrolls_only else view.record(terminal.screen.width)
+        terminal.show("", *rows, terminal.palette.paint(f"  {_describe(reply)}", "dim"))
+        return reply
 
     async def _edit(self, edit: EditRequest) -> Approve | str:
         terminal = self._terminal
@@ -62,3 +79,17 @@ class Approvals:
         if changed is None or changed.strip() in (edit.text, edit.indented_text.strip()):
             return "not changed; y runs the call as it is"
         return read_edit(changed)
+
+
+def _describe(reply: Reply) -> str:
+    match reply:
+        case Approve(arguments=dict()):
+            return "allowed with other arguments"
+        case Approve(scope="session"):
+            return "allowed for this session"
+        case Approve(scope="always"):
+            return "always allowed"
+        case Approve():
+            return "allowed once"
+        case Decline(reason):
+            return f"declined: {visible_line(reason)}" if reason else "declined"

@@ -17,16 +17,16 @@ from callwright.cli.headless.input import open_questions
 from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, transcript
 from callwright.cli.render.markdown import MarkdownLines
-from callwright.cli.render.text import visible, wrap_line
+from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.slash_commands import SlashCommands
-from callwright.cli.terminal.status import RunningCalls, SessionUsage
+from callwright.cli.terminal.status import RunningCalls, SessionUsage, WaitingRow
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
-from callwright.providers.base import MessageDone, ModelEvent, Provider, TextDelta
+from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
 
@@ -39,7 +39,7 @@ async def run_chat(options: argparse.Namespace, terminal: Terminal) -> int:
     try:
         return await TerminalChat(options, terminal).run()
     except CallwrightError as error:
-        terminal.show(*(terminal.palette.paint(line, "red") for line in f"callwright: {error}".splitlines()))
+        terminal.show(*(terminal.palette.paint(line, "red") for line in visible(f"callwright: {error}").splitlines()))
         return USAGE if isinstance(error, UsageError) else ERROR
 
 
@@ -62,6 +62,7 @@ class TerminalChat:
         self._paint = terminal.palette.paint
         self._lines = CallLines(terminal.palette)
         self._running = RunningCalls(terminal.palette)
+        self._waiting = WaitingRow(terminal.palette)
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._compacting = False
@@ -72,7 +73,7 @@ class TerminalChat:
         """Start the app, then handle what is typed until the user leaves."""
         terminal = self.terminal
         terminal.style = MarkdownLines(terminal.palette)
-        terminal.running = self._running.rows
+        terminal.running = self._live_rows
         terminal.on_interrupt, terminal.on_mode = self._interrupt, self._switch_mode
         self._approvals.interrupted = lambda: self._cancellation is not None and self._cancellation.requested
         if not self.options.trust and not await self._ask_trust():
@@ -140,18 +141,18 @@ class TerminalChat:
 
     async def _handle_line(self, text: str) -> None:
         self._history.add(text)
-        if text.startswith("/"):
-            prompt = await self.slash.perform(text)
-            if prompt is None:
-                self.show_status()
-                return
+        self._echo(text)
+        prompt = await self.slash.perform(text) if text.startswith("/") else text
+        if prompt is None:
+            self.show_status()
         else:
-            prompt = text
+            await self.send(prompt)
+
+    def _echo(self, text: str) -> None:
         lines = visible(text).splitlines()
         more = len(lines) - _MOST_ECHOED_LINES
         shown = lines if more <= 0 else [*lines[:_MOST_ECHOED_LINES], f"… {more} more lines"]
         self.terminal.show("", *(self._paint(f"> {line}", "bold") for line in shown), "")
-        await self.send(prompt)
 
     async def send(self, prompt: str) -> None:
         """Send a prompt to the agent and show the run."""
@@ -161,6 +162,7 @@ class TerminalChat:
     async def compact(self, focus: str) -> None:
         """Replace the messages so far by a summary; the summary itself is not shown as an answer."""
         self.terminal.busy, self._compacting = True, True
+        self._start_waiting()
         self.show_status()
         try:
             before, after = await self.conversation.compact(focus, cancellation=self._new_cancellation())
@@ -176,6 +178,7 @@ class TerminalChat:
 
     async def _follow(self, stream: AsyncGenerator[AgentEvent, None]) -> None:
         self.terminal.busy = True
+        self._start_waiting()
         self.show_status()
         try:
             async with aclosing(stream) as events:
@@ -186,9 +189,17 @@ class TerminalChat:
         finally:
             self._finish_run()
 
+    def _live_rows(self, width: int) -> list[str]:
+        return self._running.rows(width) or self._waiting.row(width)
+
+    def _start_waiting(self) -> None:
+        self._waiting.context_tokens = self.usage.context_tokens
+        self._waiting.start()
+
     def _finish_run(self) -> None:
         self.terminal.end_stream()
         self._running.clear()
+        self._waiting.stop()
         self.terminal.busy = False
         self._cancellation = None
         self.show_status()
@@ -197,6 +208,7 @@ class TerminalChat:
         match event:
             case TurnEnded(usage, cost=cost):
                 self.usage.update_run(usage, cost)
+                self._start_waiting()
                 self.show_status()
             case ModelRetried(error, attempt, seconds):
                 self._show_notice(f"{error}; attempt {attempt + 1} in {seconds:.0f} s")
@@ -213,9 +225,14 @@ class TerminalChat:
         return TappedProvider(provider, self._show_model_event)
 
     def _show_model_event(self, event: ModelEvent) -> None:
+        if isinstance(event, (TextDelta, ThinkingDelta)):
+            self._waiting.add(event.text)
+        elif isinstance(event, CallDelta):
+            self._waiting.add(event.arguments)
         if isinstance(event, TextDelta) and not self._compacting:
             self.terminal.stream(event.text)
         elif isinstance(event, MessageDone):
+            self._waiting.stop()
             self.terminal.end_stream()
             self.usage.context_tokens = event.message.usage.total or self.usage.context_tokens
 
@@ -228,7 +245,7 @@ class TerminalChat:
             case CallProgressed(call, report):
                 self._running.report(call, report)
             case CallRetried(call, error, attempt, seconds):
-                self._show_notice(f"{call.name}: {error}; attempt {attempt + 1} in {seconds:.0f} s")
+                self._show_notice(f"{visible_line(call.name)}: {error}; attempt {attempt + 1} in {seconds:.0f} s")
             case CallEnded(outcome):
                 self._running.remove(outcome.call)
                 terminal.end_stream()

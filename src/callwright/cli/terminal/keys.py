@@ -17,6 +17,8 @@ _SEQUENCES = {
     "[1~": "home",
     "[4~": "end",
     "[3~": "delete",
+    "[5~": "page-up",
+    "[6~": "page-down",
     "[Z": "shift-tab",
     "[1;5C": "word-right",
     "[1;5D": "word-left",

@@ -4,14 +4,16 @@
 """
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 
-from callwright.cli.render.text import width_of
+from callwright.cli.render.text import visible, width_of
 
 _FRAME_BEGINS, _FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: terminals that support it show a frame at once, others ignore the sequences."""
 
+_COLOUR_CODE = re.compile(r"(\x1b\[[\d;]*m)")
 _SAVE_CURSOR, _RESTORE_CURSOR = "\x1b7", "\x1b8"
 
 
@@ -41,7 +43,7 @@ class Screen:
 
     def scroll(self, *lines: str) -> None:
         """Add lines that stay; the next frame shows them."""
-        self._new_lines.extend(lines)
+        self._new_lines.extend(map(_guard, lines))
 
     def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
         """Write a frame: the added lines, then the rows at the bottom.
@@ -109,6 +111,14 @@ class Screen:
                 data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:  # the terminal is slow, for example over SSH, and its buffer is full
                 _wait_writable(self._descriptor)
+
+
+def _guard(line: str) -> str:
+    """Escape everything but colour codes, for a line whose author forgot to."""
+    if line.isascii() and line.isprintable():
+        return line
+    pieces = _COLOUR_CODE.split(line)
+    return "".join(visible(piece) if at % 2 == 0 else piece for at, piece in enumerate(pieces)).replace("\n", "\\n")
 
 
 def _wait_writable(descriptor: int) -> None:

@@ -15,7 +15,7 @@ from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.cli.render.calls import one_line, transcript
-from callwright.cli.render.text import wrap_line
+from callwright.cli.render.text import visible, wrap_line
 from callwright.cli.startup import find_session
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
@@ -214,7 +214,7 @@ class SlashCommands:
 
     def _show(self, *lines: str) -> None:
         terminal = self._chat.terminal
-        terminal.show(*(row for line in lines for row in wrap_line(line, terminal.screen.width)))
+        terminal.show(*(row for line in lines for row in wrap_line(visible(line), terminal.screen.width)))
 
     async def _help(self, rest: str) -> None:
         self._show(*(f"  /{name:<12} {what}" for name, what in COMMANDS.items()), *_KEYS.splitlines())
@@ -226,10 +226,10 @@ class SlashCommands:
         self._show(f"the mode is {switch.mode}")
 
     async def _new(self, rest: str) -> None:
-        old = self._chat.conversation.session_id
+        old = self._chat.conversation.session_id if await self._is_recorded() else ""
         await self._chat.conversation.end("clear")
         await self._chat.open_session(str(uuid.uuid4()), "clear")
-        self._show(f"new session; /resume {old[:8]} returns to the previous one")
+        self._show(f"new session; /resume {old[:8]} returns to the previous one" if old else "new session")
 
     async def _resume(self, rest: str) -> None:
         if not rest:

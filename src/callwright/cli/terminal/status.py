@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from callwright.agent.run_limits import Prices
 from callwright.app.costs import cost_of_records
 from callwright.cli.render.calls import Progress, call_line
-from callwright.cli.render.text import Palette, width_of
+from callwright.cli.render.text import Palette, cut, width_of
 from callwright.core.calls import ToolCall
 from callwright.core.messages import Usage
 from callwright.sessions.records import Record, sum_usage
@@ -61,6 +61,45 @@ class RunningCalls:
         name = call_line(run.call, width - 3 - (width_of(progress) + 3 if progress else 0))
         more = self._palette.paint(f" · {progress}", "dim") if progress else ""
         return f"{self._palette.paint('●', 'yellow')} {name}{more}"
+
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAMES_PER_SECOND = 5
+_CHARS_PER_TOKEN = 4
+
+
+class WaitingRow:
+    """Renders the row that shows that the model is at work: a spinner, the elapsed time and the tokens so far."""
+
+    def __init__(self, palette: Palette) -> None:
+        self._palette = palette
+        self._started: float | None = None
+        self._chars = 0
+        self.context_tokens = 0
+        """The size of the request, if it is known."""
+
+    def start(self) -> None:
+        """Start to count: a request was sent to the model."""
+        self._started, self._chars = time.monotonic(), 0
+
+    def stop(self) -> None:
+        """Show nothing from now on."""
+        self._started = None
+
+    def add(self, text: str) -> None:
+        """Count a piece of the model's message."""
+        self._chars += len(text)
+
+    def row(self, width: int) -> list[str]:
+        """Return the row, or none if the program does not wait for the model."""
+        if self._started is None:
+            return []
+        seconds = time.monotonic() - self._started
+        sign = _SPINNER[int(seconds * _FRAMES_PER_SECOND) % len(_SPINNER)]
+        parts = ["waiting for the model", f"{int(seconds)} s"]
+        parts += [f"{self.context_tokens / 1000:.1f}k tokens in"] if self.context_tokens else []
+        parts += [f"about {-(-self._chars // _CHARS_PER_TOKEN)} tokens out"] if self._chars else []
+        return [self._palette.paint(cut(f"{sign} {' · '.join(parts)}", width), "dim")]
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_columns
@@ -25,7 +26,9 @@ from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
 
 _FRAME_SECONDS = 1 / 30
-_TICK_SECONDS = 1.0
+_TICK_SECONDS = 0.2
+_SETTLE_SECONDS = 0.4
+"""How long a question is on the screen before keys can answer it: a person who types does not see it at once."""
 _ESCAPE_SECONDS = 0.03
 _PASTE_SECONDS = 3.0
 _SECOND_INTERRUPT_SECONDS = 2.0
@@ -46,6 +49,27 @@ class LineStyle(Protocol):
 
     def end(self, width: int) -> list[str]:
         """Return the rows of held lines."""
+        ...
+
+
+class PagedView(Protocol):
+    """A dialog above the input line that may take several pages."""
+
+    @property
+    def read(self) -> bool:
+        """Whether all of it was shown."""
+        ...
+
+    def rows(self, width: int, height: int) -> list[str]:
+        """Return the rows of the current page."""
+        ...
+
+    def next_rows(self, width: int, height: int) -> list[str]:
+        """Return the rows after those shown so far, for a screen that cannot be redrawn."""
+        ...
+
+    def turn(self, pages: int) -> bool:
+        """Turn some pages forward or back; False if there is no such page."""
         ...
 
 
@@ -90,12 +114,22 @@ class Terminal:
         self._queued: list[str] = []
         self._question: asyncio.Future[str | None] | None = None
         self._hint = self._draft = ""
+        self._view: PagedView | None = None
+        self._begin_answer: Callable[[], None] | None = None
+        """Called when keys start to answer the question; None as soon as they do."""
+        self.settle_seconds = _SETTLE_SECONDS
+        self._settle_timer: asyncio.TimerHandle | None = None
         self._frame_timer: asyncio.TimerHandle | None = None
         self._tick_timer: asyncio.TimerHandle | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
         self._interrupted_at = 0.0
         self.paused = False
         """Whether another program, such as an editor, uses the screen."""
+
+    @property
+    def scrolls_only(self) -> bool:
+        """Whether the screen cannot be redrawn, so that everything shown stays."""
+        return self._lines
 
     def read_input(self, descriptor: int) -> None:
         """Read and handle what was typed."""
@@ -133,7 +167,9 @@ class Terminal:
         partial, self._partial = self._partial, ""
         self.show(*(self.style.rows(partial, width) if partial else ()), *self.style.end(width))
 
-    async def ask(self, hint: str, prefill: str = "") -> str | None:
+    async def ask(
+        self, hint: str, prefill: str = "", *, view: "PagedView | None" = None, settled: bool = True
+    ) -> str | None:
         """Ask the user on the input line.
 
         What was typed before the question appeared stays a draft and never answers it.
@@ -141,22 +177,34 @@ class Terminal:
         Args:
             hint: The prompt in front of the input.
             prefill: The text to start from.
+            view: What the question is about; shown above the input line until it is answered.
+            settled: Whether the user has already seen the question; a new one takes answers only after a moment.
 
         Returns:
             The answer; None if the user pressed Esc or left.
         """
         if self.over.is_set():
             return None
-        self._draft = self.editor.text
-        self.editor.set(prefill)
-        self._hint = hint
         self._question = question = asyncio.get_running_loop().create_future()
+        self._view = view
+        if view is not None and self._lines:
+            self.show(*view.next_rows(self.screen.width, self.screen.height))
+        self._begin_answer = partial(self._take_answer, hint, prefill)
+        if settled:
+            self._begin_answer()
         self.refresh()
         try:
             return await question
         finally:
             if self._question is question:
                 self._answer(None)
+
+    def _take_answer(self, hint: str, prefill: str) -> None:
+        self._begin_answer = self._settle_timer = None
+        self._draft = self.editor.text
+        self.editor.set(prefill)
+        self._hint = hint
+        self.refresh()
 
     async def prompt(self) -> str | None:
         """Return the next prompt; None when the user leaves."""
@@ -169,6 +217,16 @@ class Terminal:
         """Queue a prompt as if it had been typed."""
         self._queued.append(text)
         self._prompts.put_nowait(text)
+
+    def _return_queue(self) -> None:
+        """Put queued prompts back on the input line: they were written for a run that was stopped."""
+        kept = [self._prompts.get_nowait() for _ in range(self._prompts.qsize())]
+        texts = [text for text in kept if text is not None]
+        for _ in range(len(kept) - len(texts)):
+            self._prompts.put_nowait(None)  # the end of the conversation stays in the queue
+        self._queued.clear()
+        if texts:
+            self.editor.set("\n".join(filter(None, [*texts, self.editor.text])))
 
     def leave(self) -> None:
         """End the conversation: pending `ask` and `prompt` calls return None."""
@@ -205,7 +263,8 @@ class Terminal:
         below = [*self._completion_rows(width), self.palette.paint(cut(visible(self.status), width), "dim")]
         below = below[max(0, len(shown) + len(below) - height + 1) :]
         room = height - len(shown) - len(below) - 1
-        above = self._live_rows(width)[-room:] if room > 0 else []
+        above = self._live_rows(width, room)[-room:] if room > 0 else []
+        self._settle_soon()
         self.screen.draw([*above, *shown, *below], (len(above) + row, column))
 
     def _input_rows(self, width: int, most_rows: int) -> tuple[list[str], tuple[int, int]]:
@@ -216,7 +275,15 @@ class Terminal:
         first = max(0, len(before) - most_rows)
         return rows[first : first + most_rows], (len(before) - 1 - first, width_of(before[-1]))
 
-    def _live_rows(self, width: int) -> list[str]:
+    def _settle_soon(self) -> None:
+        """Start the time after which keys answer, with the frame that shows the question."""
+        if self._begin_answer is not None and self._settle_timer is None:
+            loop = asyncio.get_running_loop()
+            self._settle_timer = loop.call_later(self.settle_seconds, self._begin_answer)
+
+    def _live_rows(self, width: int, height: int) -> list[str]:
+        if self._view is not None and not self._lines:
+            return self._view.rows(width, height)
         running = list(self.running(width))
         if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
             self._tick_timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._on_tick)
@@ -266,9 +333,13 @@ class Terminal:
 
     def _handle(self, kind: str, value: str) -> None:
         if kind != "key":
+            value = self._turn_pages(value) if kind == "text" else value
             (self.editor.paste if kind == "paste" else self.editor.insert)(value)
             return
         match value:
+            case "page-down" | "page-up":
+                if self._view is not None:
+                    self._view.turn(1 if value == "page-down" else -1)
             case "enter":
                 self._enter()
             case "escape":
@@ -286,9 +357,35 @@ class Terminal:
             case _:
                 self.editor.press(value)
 
+    def _turn_pages(self, typed: str) -> str:
+        """Let spaces on an empty line turn the pages of an unread dialog; return the rest of the text."""
+        while typed.startswith(" ") and self._answering and not self.editor.text and self._unread:
+            self._turn_page()
+            typed = typed[1:]
+        return typed
+
+    @property
+    def _unread(self) -> bool:
+        return self._view is not None and not self._view.read
+
+    def _turn_page(self) -> bool:
+        """Show the next page of an unread dialog; False if there is none."""
+        if self._view is None or self._view.read:
+            return False
+        if self._lines:
+            self.show(*self._view.next_rows(self.screen.width, self.screen.height))
+            return True
+        return self._view.turn(1)
+
+    @property
+    def _answering(self) -> bool:
+        """Whether what is typed now answers a question."""
+        return self._question is not None and self._begin_answer is None
+
     def _enter(self) -> None:
-        if self._question is not None:
-            self._answer(self.editor.full_text)
+        if self._answering:
+            if self.editor.text or not self._turn_page():
+                self._answer(self.editor.full_text)
             return
         text = self.editor.take()
         if text.strip():
@@ -296,21 +393,28 @@ class Terminal:
 
     def _answer(self, text: str | None) -> None:
         """Answer the open question and restore the draft at once: more keys may have arrived together with Enter."""
-        question, self._question = self._question, None
+        question, self._question, self._view = self._question, None, None
         if question is None:
             return
         if not question.done():
             question.set_result(text)
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+        if self._begin_answer is None:
+            self.editor.set(self._draft)
+        self._begin_answer = self._settle_timer = None
         self._hint = ""
-        self.editor.set(self._draft)
         self.refresh()
 
     def _cancel(self) -> None:
-        if self._question is not None:
+        asked = self._question is not None
+        if asked:
             self._answer(None)
-        elif self.busy:
+        if self.busy:
+            self._return_queue()
+        if self.busy and not asked:
             self.on_interrupt()
-        else:
+        elif not asked:
             self.editor.set("")
 
 
