@@ -314,7 +314,7 @@ async def test_question_shows_the_action_and_hidden_characters() -> None:
     executor = Executor(Registry(Save()))
     asked = await executor.execute([ToolCall("1", "save", {"path": "/tmp/a\u202e\x1b[2Jtxt"})])
     (question,) = questions_of(asked)
-    assert question.summary == "Allow save: /tmp/a\\u202e\\x1b[2Jtxt?"
+    assert question.summary == "Allow save: /tmp/a\\u202e\\x1b[2Jtxt (content='')?"
     assert "\u202e" not in question.reason and "\x1b" not in question.reason
     assert question.accesses[0] == WritePath("/tmp/a\u202e\x1b[2Jtxt")
 

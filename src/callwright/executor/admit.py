@@ -4,7 +4,8 @@ look up ─► bind ─► before-hooks ─► accesses ─► policies ─► a
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from callwright.core.access import (
     Access,
@@ -330,10 +331,18 @@ def _summarize(admitted: Admitted) -> str:
     """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
     target = next((target for access in admitted.accesses if (target := _target_of(access))), "")
     given = {name: value for name, value in admitted.arguments.items() if not _is_said(value, target)}
+    if admitted.accesses and isinstance(admitted.accesses[0], RunCommand):
+        defaults = _defaults(admitted.spec)  # a command says what it does by itself
+        given = {name: value for name, value in given.items() if (name, value) not in defaults}
     others = ", ".join(f"{name}={value!r}" for name, value in given.items())
     if not target:
         return _shorten(others) or "no arguments"
     return f"{_shorten(target)} ({_shorten(others)})" if others else _shorten(target)
+
+
+def _defaults(spec: ToolSpec) -> list[tuple[str, object]]:
+    properties = cast("Mapping[str, Mapping[str, object]]", spec.input_schema.get("properties", {}))
+    return [(name, field["default"]) for name, field in properties.items() if "default" in field]
 
 
 def _target_of(access: Access) -> str:

@@ -18,11 +18,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_columns
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
+from callwright.cli.terminal.parts import LineStyle, PagedView, PlainStyle
 from callwright.cli.terminal.screen import Screen
 
 _FRAME_SECONDS = 1 / 30
@@ -35,53 +35,6 @@ _SECOND_INTERRUPT_SECONDS = 2.0
 _MOST_PARTIAL_ROWS = 6
 _MOST_INPUT_ROWS = 10
 _MOST_QUEUED = 3
-
-
-class LineStyle(Protocol):
-    """Renders lines of streamed text as rows of the screen."""
-
-    held: list[str]
-    """Lines that are held back until the block they belong to is complete."""
-
-    def rows(self, line: str, width: int) -> list[str]:
-        """Return the rows of one line; none while it is held back."""
-        ...
-
-    def end(self, width: int) -> list[str]:
-        """Return the rows of held lines."""
-        ...
-
-
-class PagedView(Protocol):
-    """A dialog above the input line that may take several pages."""
-
-    @property
-    def read(self) -> bool:
-        """Whether all of it was shown."""
-        ...
-
-    def rows(self, width: int, height: int) -> list[str]:
-        """Return the rows of the current page."""
-        ...
-
-    def next_rows(self, width: int, height: int) -> list[str]:
-        """Return the rows after those shown so far, for a screen that cannot be redrawn."""
-        ...
-
-    def turn(self, pages: int) -> bool:
-        """Turn some pages forward or back; False if there is no such page."""
-        ...
-
-
-class _PlainStyle:
-    def __init__(self) -> None:
-        self.held: list[str] = []
-
-    def rows(self, line: str, width: int) -> list[str]:
-        return [visible(line)]
-
-    def end(self, width: int) -> list[str]:
-        return []
 
 
 class Terminal:
@@ -100,7 +53,7 @@ class Terminal:
         self.editor = Editor()
         self.status = "loading..."  # ASCII: other characters would load rich for their widths
         self.busy = False
-        self.style: LineStyle = _PlainStyle()
+        self.style: LineStyle = PlainStyle()
         self.running: Callable[[int], Sequence[str]] = lambda width: ()
         """Returns the rows of running calls for a width."""
         self.on_interrupt: Callable[[], None] = lambda: None
@@ -168,7 +121,7 @@ class Terminal:
         self.show(*(self.style.rows(partial, width) if partial else ()), *self.style.end(width))
 
     async def ask(
-        self, hint: str, prefill: str = "", *, view: "PagedView | None" = None, settled: bool = True
+        self, hint: str, prefill: str = "", *, view: PagedView | None = None, settled: bool = True
     ) -> str | None:
         """Ask the user on the input line.
 
