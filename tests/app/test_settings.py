@@ -183,7 +183,7 @@ def test_settings_of_another_agent_load(locations: Locations) -> None:
     ]
     assert app.hooks.hooks[1].background and app.hooks.hooks[1].condition == "Bash(git *)"
     assert len(app.rules.rules) == 9 and app.switch.mode == "auto" and app.switch.barred == {"bypass"}
-    assert settings.last("sandbox") == "prefer"
+    assert settings.last("sandbox")["mode"] == "prefer"
     told = "\n".join(app.problems)
     for word in ("apiKeyHelper", "statusLine", "'http'", "'prompt'", "FileChanged"):
         assert word in told, word

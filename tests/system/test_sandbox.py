@@ -1,4 +1,4 @@
-"""The sandbox around commands, tested from the inside."""
+"""The wall around commands, tried from the inside."""
 
 import os
 import select
@@ -10,11 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from callwright.core.errors import Unsafe, UsageError
-from callwright.system.sandbox import bubblewrap, landlock
-from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, SandboxMode, find_sandbox
+from callwright.core.access import Confinement
+from callwright.core.errors import UsageError
+from callwright.system.sandbox import bubblewrap, landlock, seatbelt
+from callwright.system.sandbox.sandbox import Sandbox, SandboxKind, find_sandbox
+from callwright.system.sandbox.scan import FolderScan
+from callwright.system.sandbox.wall import NamedPaths, Wall
 
-Confine = Callable[..., Sandbox]
+READ_ONLY, WORKSPACE, NETWORK, APPROVED = (
+    Confinement.READ_ONLY,
+    Confinement.WORKSPACE,
+    Confinement.NETWORK,
+    Confinement.APPROVED,
+)
+Attempt = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def runnable() -> list[SandboxKind]:
@@ -27,9 +36,28 @@ def runnable() -> list[SandboxKind]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    (folder / ".ssh").mkdir(parents=True)
+    (folder / ".ssh" / "id_rsa").write_text("PRIVATE KEY\n")
+    (folder / ".ssh" / "known_hosts").write_text("a host\n")
+    (folder / ".aws").mkdir()
+    (folder / ".aws" / "credentials").write_text("aws_secret = hunter2\n")
+    (folder / ".bash_history").write_text("export TOKEN=hunter2\n")
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, home: Path) -> Path:
     folder = tmp_path / "workspace"
     (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / ".git" / "config").write_text("[core]\n")
+    (folder / ".env").write_text("SECRET=hunter2\n")
+    (folder / "AGENTS.md").write_text("Be careful.\n")
+    (folder / "sub" / ".vscode").mkdir(parents=True)
+    (folder / "sub" / "server.key").write_text("PRIVATE KEY\n")
+    (tmp_path / "file").write_text("as it was")
     return folder
 
 
@@ -37,18 +65,14 @@ def workspace(tmp_path: Path) -> Path:
 def sandbox(request: pytest.FixtureRequest, workspace: Path) -> Sandbox:
     if request.param not in runnable():
         pytest.skip(f"{request.param} does not work on this machine")
-    return Sandbox(request.param, (workspace,))
+    return Sandbox(request.param, (str(workspace),))
 
 
 @pytest.fixture
-def enclosed(workspace: Path) -> Confine:
+def complete(workspace: Path) -> Sandbox:
     if "bubblewrap" not in runnable():
         pytest.skip("bubblewrap does not work on this machine")
-
-    def confine(*protected: str, wish: SandboxMode = "require") -> Sandbox:
-        return find_sandbox(wish, writable=[workspace], protected=protected)
-
-    return confine
+    return find_sandbox("require", roots=[workspace])
 
 
 @pytest.fixture
@@ -59,163 +83,280 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     bubblewrap.find_problem.cache_clear()
 
 
-def attempt(sandbox: Sandbox, line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    with sandbox.confine(("bash", "-c", line), str(cwd)) as argv:
-        return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=30, check=False)
+@pytest.fixture
+def attempt(tmp_path: Path, workspace: Path) -> Attempt:
+    def run(
+        sandbox: Sandbox, line: str, confinement: Confinement = READ_ONLY, named: NamedPaths | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        scratch = tmp_path / "scratch"
+        with sandbox.confine(
+            ("bash", "-c", line), str(workspace), confinement, scratch=scratch, named=named or NamedPaths()
+        ) as confined:
+            return subprocess.run(confined.argv, cwd=workspace, capture_output=True, text=True, timeout=30, check=False)
+
+    return run
 
 
-def reach(sandbox: Sandbox, kind: str, port: int, cwd: Path) -> None:
-    program = f"import socket; s = socket.socket(type=socket.{kind}); s.connect(('127.0.0.1', {port})); s.send(b'out')"
-    attempt(sandbox, f'{sys.executable} -c "{program}"', cwd)
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_workspace_is_writable_and_all_is_readable(sandbox: Sandbox, workspace: Path, tmp_path: Path):
-    (tmp_path / "outside").write_text("readable")
-    line = "mkdir d && echo new > d/a && mv d/a b && ln b c && cat b ../outside > both; cat both; : >/dev/null"
-    done = attempt(sandbox, line, workspace)
-    assert (done.stdout, done.stderr, done.returncode) == ("new\nreadable", "", 0)
+CHANGES = [
+    "echo changed > file",
+    "echo changed > ../file",
+    "> ../file",
+    "rm ../file",
+    "mv ../file moved",
+    "ln -s x ../new",
+    "mkdir ../new",
+    "truncate -s0 ../file",
+    "echo changed > /proc/self/root$PWD/../file",
+    "ln -s .. /tmp/up; echo changed > /tmp/up/file",
+]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "echo changed > ../file",
-        "> ../file",
-        "rm ../file",
-        "mv ../file moved",
-        "ln -s x ../new",
-        "mkdir ../new",
-        "truncate -s0 ../file",
-    ],
-)
-def test_nothing_outside_can_be_changed(sandbox: Sandbox, workspace: Path, tmp_path: Path, line: str):
-    (tmp_path / "file").write_text("as it was")
-    assert attempt(sandbox, line, workspace).returncode != 0
+@pytest.mark.parametrize("line", CHANGES)
+def test_read_only_changes_nothing(sandbox: Sandbox, attempt: Attempt, workspace: Path, line: str):
+    before = tree(workspace.parent)
+    attempt(sandbox, line)
+    after = {path: text for path, text in tree(workspace.parent).items() if "/scratch/" not in path}
+    assert after == before
+
+
+@pytest.mark.parametrize("line", CHANGES[1:])
+def test_workspace_changes_nothing_outside(sandbox: Sandbox, attempt: Attempt, tmp_path: Path, line: str):
+    attempt(sandbox, line, WORKSPACE)
     assert (tmp_path / "file").read_text() == "as it was"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "workspace"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"file", "workspace", "home", "scratch"}
 
 
-def test_a_link_does_not_lead_out(sandbox: Sandbox, workspace: Path, tmp_path: Path):
-    (tmp_path / "file").write_text("as it was")
-    attempt(sandbox, "ln -s .. up; echo changed > up/file; echo changed > /proc/self/root$PWD/../file", workspace)
-    assert (tmp_path / "file").read_text() == "as it was"
+def test_workspace_can_be_written_and_the_rest_read(sandbox: Sandbox, attempt: Attempt, tmp_path: Path):
+    line = "mkdir d && echo new > d/a && mv d/a b && ln b c && cat b ../file > both; cat both; : >/dev/null"
+    done = attempt(sandbox, line, WORKSPACE, NamedPaths(reads=(str(tmp_path / "file"),)))
+    assert (done.stdout, done.stderr, done.returncode) == ("new\nas it was", "", 0)
 
 
-def test_kernel_settings_cannot_be_changed(sandbox: Sandbox, workspace: Path):
+def test_kernel_settings_are_read_only(sandbox: Sandbox, attempt: Attempt):
     # the same value again, so that a sandbox that fails this test does no harm
     line = 'value=$(cat /proc/sys/kernel/core_pattern); echo "$value" > /proc/sys/kernel/core_pattern'
-    assert attempt(sandbox, line, workspace).returncode != 0
+    assert attempt(sandbox, line, APPROVED).returncode != 0
 
 
 @pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
-def test_the_network_is_off_unless_allowed(sandbox: Sandbox, workspace: Path, kind: str):
+def test_network_is_off_unless_allowed(sandbox: Sandbox, attempt: Attempt, kind: str):
     with socket.socket(type=getattr(socket, kind)) as server:
         server.bind(("127.0.0.1", 0))
         if kind == "SOCK_STREAM":
             server.listen()
-        port = server.getsockname()[1]
-        reach(sandbox, kind, port, workspace)
-        assert not was_reached(server)
-        reach(Sandbox(sandbox.kind, sandbox.writable, network=True), kind, port, workspace)
-        assert was_reached(server)
+        address = ("127.0.0.1", server.getsockname()[1])
+        line = f'{sys.executable} -c "import socket; s = socket.socket(type=socket.{kind}); s.connect({address});'
+        line += " s.send(b'out')\""
+        for confinement, reached in ((READ_ONLY, False), (WORKSPACE, False), (NETWORK, True), (APPROVED, True)):
+            attempt(sandbox, line, confinement)
+            assert bool(select.select([server], [], [], 0.05)[0]) is reached
+            if reached:
+                server.recv(100) if kind == "SOCK_DGRAM" else server.accept()[0].close()
 
 
-def was_reached(server: socket.socket) -> bool:
-    return bool(select.select([server], [], [], 0.02)[0])
-
-
-def test_processes_outside_cannot_be_signalled(sandbox: Sandbox, workspace: Path):
+def test_other_processes_cannot_be_signalled(sandbox: Sandbox, attempt: Attempt):
     if sandbox.kind == "landlock" and landlock.version() < 6:
         pytest.skip("this kernel's Landlock does not cover signals")
-    assert attempt(sandbox, f"kill -0 {os.getpid()}", workspace).returncode != 0
+    assert attempt(sandbox, f"kill -0 {os.getpid()}", APPROVED).returncode != 0
 
 
-def test_exit_code_is_passed_on(sandbox: Sandbox, workspace: Path):
-    assert attempt(sandbox, "exit 7", workspace).returncode == 7
+def test_exit_code_is_kept(sandbox: Sandbox, attempt: Attempt):
+    assert attempt(sandbox, "exit 7").returncode == 7
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "echo evil > .git/hooks/pre-commit",
-        "mv .git away && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
-        "rm -rf .git && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
-        "mv .git/hooks .git/other && mkdir .git/hooks && echo evil > .git/hooks/pre-commit",
-        "mkdir -p new && mount --bind new .git/hooks && echo evil > .git/hooks/pre-commit",
-        "unshare -rm sh -c 'umount .git/hooks; echo evil > .git/hooks/pre-commit'",
+        "cat .env",
+        "grep -r . .",
+        "cat sub/*.key",
+        "cat ~/.ssh/id_rsa",
+        "cat ~/.aws/credentials",
+        "cat ~/.bash_history",
+        "cp .env /tmp/x; cat /tmp/x",
+        "tar cf - . ~/.ssh 2>/dev/null | strings",
+        "cat /proc/self/root$PWD/.env",
     ],
 )
-def test_protected_paths_cannot_be_changed_or_moved(enclosed: Confine, workspace: Path, line: str):
-    assert attempt(enclosed(".git/hooks"), line, workspace).returncode != 0
-    assert list((workspace / ".git" / "hooks").iterdir()) == []
-    assert [path.name for path in workspace.iterdir() if path.name != "new"] == [".git"]
+@pytest.mark.parametrize("confinement", [READ_ONLY, WORKSPACE, APPROVED])
+def test_secrets_are_masked(complete: Sandbox, attempt: Attempt, line: str, confinement: Confinement):
+    done = attempt(complete, line, confinement)
+    assert "hunter2" not in done.stdout + done.stderr
+    assert "PRIVATE KEY" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "line", ["echo x > .mcp.json", "mkdir -p .agent/x", "rmdir .agent; mkdir -p .agent/x", "touch .agent"]
-)
-def test_missing_protected_paths_leave_no_trace(enclosed: Confine, workspace: Path, line: str):
-    attempt(enclosed(".mcp.json", ".agent/hooks"), line, workspace)
-    assert [path.name for path in workspace.iterdir()] == [".git"]
+def test_files_beside_secrets_stay_readable(complete: Sandbox, attempt: Attempt):
+    assert attempt(complete, "cat ~/.ssh/known_hosts").stdout == "a host\n"
 
 
-def test_missing_path_stays_protected_until_last_command(enclosed: Confine, workspace: Path):
-    sandbox = enclosed(".agent")
-    with sandbox.confine(("true",), str(workspace)):
-        attempt(sandbox, "true", workspace)
-        assert attempt(sandbox, "mkdir .agent/x", workspace).returncode != 0
-        assert (workspace / ".agent").is_dir()
-    assert not (workspace / ".agent").exists()
+def test_named_secret_is_shown_only_if_approved(complete: Sandbox, attempt: Attempt, workspace: Path):
+    named = NamedPaths(reads=(str(workspace / ".env"),))
+    assert "hunter2" not in attempt(complete, "cat .env", WORKSPACE | NETWORK, named).stdout
+    done = attempt(complete, "cat .env sub/server.key", APPROVED, named)
+    assert "hunter2" in done.stdout and "PRIVATE KEY" not in done.stdout
 
 
-def test_a_protected_file_keeps_its_content(enclosed: Confine, workspace: Path):
-    (workspace / ".envrc").write_text("as it was")
-    line = "echo evil > .envrc; rm -f .envrc; mv .envrc x; cat .envrc"
-    assert attempt(enclosed(".envrc"), line, workspace).stdout == "as it was"
+def test_masked_file_counts_as_unchanged_for_git(complete: Sandbox, attempt: Attempt, workspace: Path):
+    line = "rm -rf .git; git init -q; git add -A; git -c user.name=a -c user.email=a@b commit -qm x"
+    subprocess.run(["bash", "-c", line], cwd=workspace, check=True, capture_output=True)
+    for name in (".env", "sub/server.key"):  # older than the index, which git trusts then
+        os.utime(workspace / name, (1_000_000_000, 1_000_000_000))
+    subprocess.run(["git", "status", "--short"], cwd=workspace, check=True, capture_output=True)
+    assert attempt(complete, "git -c core.checkStat=minimal status --short").stdout == ""
 
 
-def test_a_protected_path_behind_a_link_refuses_the_command(enclosed: Confine, workspace: Path):
-    (workspace / "elsewhere").mkdir()
-    (workspace / ".agent").symlink_to("elsewhere")
-    with pytest.raises(Unsafe, match="link"):
-        attempt(enclosed(".agent"), "true", workspace)
-    assert attempt(enclosed(".agent", wish="prefer"), "true", workspace).returncode == 0
+def test_own_folder_is_masked_wherever_it_lies(
+    attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch, complete: Sandbox
+):
+    ours = workspace / "agent-home"
+    (ours / "mcp-tokens").mkdir(parents=True)
+    (ours / "mcp-tokens" / "x.json").write_text("hunter2")
+    (ours / "skills").mkdir()
+    (ours / "skills" / "SKILL.md").write_text("a skill")
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(ours))
+    for confinement in (READ_ONLY, WORKSPACE):
+        line = "cat agent-home/mcp-tokens/x.json; cat agent-home/skills/SKILL.md; touch agent-home/trust.json"
+        assert attempt(complete, line, confinement).stdout == "a skill"
+    assert not (ours / "trust.json").exists()
 
 
-def test_daemons_behind_local_sockets_are_out_of_reach(enclosed: Confine, workspace: Path, tmp_path: Path):
+def test_paths_of_deny_rules_are_masked(workspace: Path, attempt: Attempt, complete: Sandbox):
+    (workspace / "private").mkdir()
+    (workspace / "private" / "plan.txt").write_text("hunter2")
+    hidden = find_sandbox("require", roots=[workspace], hidden=lambda path: "/private/" in path)
+    assert "hunter2" in attempt(complete, "grep -r . private").stdout
+    assert "hunter2" not in attempt(hidden, "grep -r . private").stdout
+
+
+PROTECTED = [
+    "echo evil > .git/hooks/pre-commit",
+    "echo evil > .git/config",
+    "echo evil > AGENTS.md; rm -f AGENTS.md; mv AGENTS.md x",
+    "echo evil > .env",
+    "mv .git away && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
+    "rm -rf .git && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit",
+    "mv .git/hooks .git/other && mkdir .git/hooks && echo evil > .git/hooks/pre-commit",
+    "mkdir -p new && mount --bind new .git/hooks && echo evil > .git/hooks/pre-commit",
+    "unshare -rm sh -c 'umount .git/hooks; echo evil > .git/hooks/pre-commit'",
+    "unshare -rm sh -c 'umount .git/hooks .git; echo evil > .git/hooks/pre-commit'",
+    "mv sub old && mkdir -p sub/.vscode && echo evil > sub/.vscode/tasks.json",
+    "ln -s .git g && echo evil > g/hooks/pre-commit; rm -f g",
+    "git config core.hooksPath evil",
+    "echo evil > .mcp.json",
+    "echo evil > sub/CLAUDE.md",
+    "mkdir -p .callwright && echo evil > .callwright/settings.json",
+    "echo /evil > .git/commondir",
+    "git init -q other && echo '[core]\n fsmonitor = evil' > other/.git/config",
+    "git init -q other && echo evil > other/.git/hooks/post-checkout",
+]
+
+
+@pytest.mark.parametrize("line", PROTECTED)
+def test_protected_paths_cannot_be_changed(complete: Sandbox, attempt: Attempt, workspace: Path, line: str):
+    before = tree(workspace)
+    attempt(complete, line, WORKSPACE)
+    after = {path: text for path, text in tree(workspace).items() if b"evil" in text}
+    assert after == {}
+    assert {path: text for path, text in tree(workspace).items() if path in before} == before
+
+
+def test_new_repository_is_left_alone(complete: Sandbox, attempt: Attempt, workspace: Path):
+    attempt(complete, "git init -q other", WORKSPACE)
+    assert (workspace / "other" / ".git" / "config").is_file()
+
+
+def test_approved_line_may_write_what_it_names(complete: Sandbox, attempt: Attempt, workspace: Path, tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    named = NamedPaths(writes=(str(outside / "new"), str(workspace / "AGENTS.md")))
+    attempt(complete, f"echo x > {outside}/new; echo x > AGENTS.md; echo x > .git/config", APPROVED, named)
+    assert (outside / "new").read_text() == "x\n" == (workspace / "AGENTS.md").read_text()
+    assert (workspace / ".git" / "config").read_text() == "[core]\n"
+
+
+def test_temporary_folders_are_private_and_kept(complete: Sandbox, attempt: Attempt, tmp_path: Path):
+    name = f"probe-{os.getpid()}"
+    attempt(complete, f"echo kept > /tmp/{name}; echo x > /var/tmp/{name}; echo x > /dev/shm/{name}")
+    assert attempt(complete, f"cat /tmp/{name}").stdout == "kept\n"
+    assert not any(Path(folder, name).exists() for folder in ("/tmp", "/var/tmp", "/dev/shm"))
+
+
+def test_daemons_behind_local_sockets_are_out_of_reach(complete: Sandbox, attempt: Attempt, tmp_path: Path):
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "daemon"))
+        server.bind(str(tmp_path / "workspace" / "daemon"))
         server.listen()
-        program = f"import socket; socket.socket(socket.AF_UNIX).connect('{tmp_path}/daemon')"
-        assert attempt(enclosed(), f'{sys.executable} -c "{program}"', workspace).returncode != 0
+        program = "import socket; socket.socket(socket.AF_UNIX).connect('daemon')"
+        assert attempt(complete, f'{sys.executable} -c "{program}"', APPROVED).returncode != 0
 
 
-def test_a_sandboxed_root_has_no_privileges(enclosed: Confine, workspace: Path):
-    assert attempt(enclosed(), "grep CapEff /proc/self/status", workspace).stdout.split()[1].strip("0") == ""
+def test_root_in_the_sandbox_has_no_privileges(complete: Sandbox, attempt: Attempt):
+    assert attempt(complete, "grep CapEff /proc/self/status", APPROVED).stdout.split()[1].strip("0") == ""
 
 
-def test_off_changes_nothing():
-    sandbox = find_sandbox("off", writable=["/"])
-    assert sandbox.kind == "none"
-    with sandbox.confine(("a", "b"), "/") as argv:
-        assert argv == ("a", "b")
+def test_off_changes_nothing(tmp_path: Path):
+    sandbox = find_sandbox("off", roots=["/"])
+    assert not sandbox.confines
+    with sandbox.confine(("a", "b"), "/", READ_ONLY, scratch=tmp_path) as confined:
+        assert confined.argv == ("a", "b")
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
-def test_require_raises_and_names_what_to_install(workspace: Path):
+def test_require_fails_and_names_what_to_install(workspace: Path):
     with pytest.raises(UsageError, match=r"bubblewrap is not installed.*install bubblewrap"):
-        find_sandbox("require", writable=[workspace], protected=[".agent"])
+        find_sandbox("require", roots=[workspace])
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
-def test_prefer_uses_what_works_and_names_gaps(workspace: Path):
-    sandbox = find_sandbox("prefer", writable=[workspace], protected=[".agent"])
+def test_prefer_names_what_is_not_covered(workspace: Path):
+    sandbox = find_sandbox("prefer", roots=[workspace])
     assert sandbox.kind in ("landlock", "none")
+    assert not sandbox.complete
     assert ("protected paths" if sandbox.kind == "landlock" else "install bubblewrap") in sandbox.describe()
 
 
-def test_describe_names_the_sandbox_in_use(enclosed: Confine, workspace: Path):
-    told = enclosed(".agent").describe()
-    assert told.startswith("bubblewrap: ")
-    assert str(workspace) in told
-    assert "network off" in told
+@pytest.mark.parametrize("mode", ["maybe", "", None, True, "Prefer"])
+def test_invalid_mode_is_refused(mode: str):
+    with pytest.raises(UsageError, match="expected"):
+        find_sandbox(mode, roots=["/"])  # pyright: ignore[reportArgumentType] - what is tested
+
+
+def test_relative_folder_of_path_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ":.")
+    assert bubblewrap.find_program() == ""
+
+
+def test_seatbelt_profile_orders_its_rules(tmp_path: Path):
+    wall = Wall("/w", tmp_path, ("/w",), (), ('/w/.git/hoo"ks',), ("/h/.ssh/id_rsa",))
+    profile = seatbelt.make_profile(wall).splitlines()
+    writes = [line for line in profile if "file-write*" in line]
+    assert writes[0] == "(deny file-write*)"
+    assert '(subpath "/w")' in writes[1] and f'(subpath "{tmp_path}")' in writes[1]
+    assert writes[2] == r'(deny file-write* (subpath "/w/.git/hoo\"ks"))'
+    assert writes[3] == '(deny file-read* file-write* (subpath "/h/.ssh/id_rsa"))'
+    assert "(deny network*)" in profile
+    assert "(deny network*)" not in seatbelt.make_profile(Wall("/w", tmp_path, network=True))
+
+
+def test_scan_sees_every_change(workspace: Path):
+    scan = FolderScan(str(workspace))
+    for place in ("sub/.env", "sub/deep/.env.local", "sub/deep/id_rsa"):
+        assert str(workspace / place) not in scan.find().secrets
+        (workspace / place).parent.mkdir(exist_ok=True)
+        (workspace / place).write_text("x")
+        assert str(workspace / place) in scan.find().secrets
+        (workspace / place).unlink()
+        assert str(workspace / place) not in scan.find().secrets
+
+
+def test_large_folder_is_scanned_in_part(tmp_path: Path):
+    for number in range(20):
+        (tmp_path / str(number)).mkdir()
+    assert FolderScan(str(tmp_path)).find().complete
+    assert not FolderScan(str(tmp_path), max_folders=5).find().complete

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +16,15 @@ from callwright.core.errors import InvalidArguments, TimedOut, ToolFailed
 from callwright.core.events import CallProgressed, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
-from callwright.executor import Executor
+from callwright.executor import Executor, Turn
 from callwright.policy import AllowEverything
 from callwright.registry import Registry
-from callwright.system.output_capture import OutputLimits
+from callwright.system.output_capture import OutputLimits, output_folder
+from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
 from callwright.tool.base import State
-from callwright.toolbox.bash.bash_tool import Bash, CommandFailed, command_environment
+from callwright.toolbox.bash.bash_tool import Bash, CommandFailed
+from callwright.toolbox.bash.command_environment import command_environment
 from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession
 
 
@@ -150,9 +153,55 @@ async def test_call_runs_only_in_its_judged_folder(shell: Shell, tmp_path: Path)
 async def test_sessions_have_separate_folders(shell: Shell, tmp_path: Path):
     other = Shell(shell.bash)
     await shell.says("cd sub")
-    failure(await other("touch here"))
-    assert (await other.says("pwd")).startswith(f"{tmp_path}\n")
-    assert not is_anywhere("here", tmp_path)
+    for _ in range(3):
+        assert (await other.says("pwd")).startswith(f"{tmp_path}\n")
+        assert (await shell.says("pwd")).startswith(f"{tmp_path}/sub\n")
+
+
+async def test_sessions_of_one_executor_have_separate_shells(shell: Shell, tmp_path: Path):
+    await shell("sleep 30", background=True)
+    for session_id in ("a", "b"):
+        turn = Turn(session_id=session_id)
+        (outcome,) = await shell.executor.execute([ToolCall("1", "bash", {"command": "pwd; cd sub"})], turn=turn)
+        assert outcome.text.startswith(f"{tmp_path}\n")
+        (outcome,) = await shell.executor.execute([ToolCall("2", "bash_output", {"id": "1"})], turn=turn)
+        assert "no job was started" in outcome.text
+    shell.state.get(ShellSession).close()
+
+
+async def test_long_line_runs(shell: Shell):
+    line = f"echo {'x' * 300_000} | wc -c"
+    assert (await shell.says(line)).startswith("300001\n")
+    assert "longer than" in failure(await shell(f"echo {'é' * 800_000}")).text
+
+
+async def test_background_output_is_read_completely(shell: Shell):
+    await shell("for i in $(seq 4000); do echo $i; done", background=True)
+    read = ""
+    while "exit code" not in read:
+        read += (await shell.call("bash_output", {"id": "1"})).text + "\n"
+    lines = [int(line) for line in read.splitlines() if line.isdecimal()]
+    assert lines == list(range(1, 4001))
+
+
+async def test_removed_private_folder_is_made_again(shell: Shell):
+    await shell.says("true")
+    shutil.rmtree(output_folder())
+    assert "characters left out" in await shell.says("seq 20000")
+    shutil.rmtree(output_folder())
+    await shell("seq 20000", background=True)
+    assert "ended; exit code: 0" in (await shell.call("bash_output", {"id": "1", "wait_seconds": 5})).text
+
+
+async def test_failed_job_leaves_other_jobs_alone(shell: Shell):
+    failed = Running(Command(("true",), "/", {}))
+    await failed.wait()
+    failed.abandon()
+    session = shell.state.get(ShellSession)
+    session.shell_of("").add("true", failed)
+    await shell("echo fine", background=True)
+    assert "fine" in (await shell.call("bash_output", {"id": "2", "wait_seconds": 5})).text
+    assert "stopped" in (await shell.call("bash_output", {"id": "1"})).text
 
 
 async def test_timeout_stops_command_and_keeps_output(shell: Shell):

@@ -1,9 +1,9 @@
 """The options and limits of one run, and the workspace context that its tools, hooks and policies share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from callwright.agent import RunLimits
 from callwright.app.costs import prices_in
@@ -16,16 +16,51 @@ from callwright.policy.modes import ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.system.paths import Workspace
-from callwright.system.sandbox.sandbox import SandboxMode
+from callwright.system.sandbox.sandbox import SandboxMode, check_mode
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
 
 Hidden = Callable[[Path], bool]
 
 
-def shell_tool(workspace: Workspace, sandbox: SandboxMode) -> Bash:
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """The setting `sandbox`."""
+
+    mode: SandboxMode = "prefer"
+    pass_environment: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings) -> "SandboxOptions":
+        """Read the setting, which is a mode or an object.
+
+        Raises:
+            UsageError: The mode is not valid.
+        """
+        given: object = settings.last("sandbox")
+        if not isinstance(given, Mapping):
+            return cls(check_mode(given or "prefer"))
+        options = cast("Mapping[str, Any]", given)
+        return cls(
+            check_mode(options.get("mode", "prefer")),
+            tuple(options.get("passEnvironment", ())),
+            tuple(options.get("writable", ())),
+            tuple(options.get("readable", ())),
+        )
+
+
+def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | None = None) -> Bash:
     """Return the bash tool with the sandbox that was asked for."""
-    return Bash(workspace, sandbox=sandbox, protected=(".git/hooks", ".git/config", ".callwright"))
+    return Bash(
+        workspace,
+        sandbox=options.mode,
+        writable=options.writable,
+        readable=options.readable,
+        hidden=hidden,
+        pass_environment=options.pass_environment,
+    )
 
 
 def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
@@ -117,9 +152,8 @@ class WorkspaceContext:
     @property
     def sandboxed(self) -> bool:
         """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
-        sandbox = self.bash.sandbox
         # Landlock leaves gaps (chmod, sockets), so a command there is still judged by its line
-        return sandbox.kind != "none" and not sandbox.gaps
+        return self.bash.sandbox.complete
 
     def folder(self) -> str:
         """Return the folder the next command would run in."""
@@ -135,8 +169,14 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     # any layer may bar the mode, even one of an untrusted repository: it only restricts
     barred = ("bypass",) if settings.last("permissions", "disableBypassPermissionsMode") else ()
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
-    bash = shell_tool(workspace, settings.last("sandbox") or "off")
-    return WorkspaceContext(workspace, here, loaded, Rules(loaded.rules, here), switch, bash)
+    rules = Rules(loaded.rules, here)
+    bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules))
+    return WorkspaceContext(workspace, here, loaded, rules, switch, bash)
+
+
+def _read_deny(rules: Rules) -> Hidden | None:
+    """Return which paths read-deny rules hide; None without such rules, which spares a check of every path."""
+    return rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
 
 
 def _directories(settings: Settings, options: RunOptions) -> list[Path]:

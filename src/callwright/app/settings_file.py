@@ -142,8 +142,10 @@ def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
     sandbox = settings.get("sandbox")
     if not isinstance(sandbox, Mapping):
         return dict(settings)
-    enabled = cast("Mapping[str, Any]", sandbox).get("enabled") is True
-    return {**settings, "sandbox": "prefer" if enabled else "off"}
+    given = cast("Mapping[str, Any]", sandbox)
+    if "mode" in given or "enabled" not in given:
+        return dict(settings)
+    return {**settings, "sandbox": {**given, "mode": "prefer" if given["enabled"] is True else "off"}}
 
 
 def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:

@@ -1,6 +1,7 @@
 """Accesses, what a call will touch, and the decisions of policies about them."""
 
 from dataclasses import dataclass
+from enum import Flag
 from typing import TypeAlias
 
 from callwright.core.spec import Effect
@@ -81,6 +82,24 @@ Access: TypeAlias = (
 )
 
 
+class Confinement(Flag):
+    """What a command may use while it runs; combine with `|`. The sandbox enforces it."""
+
+    READ_ONLY = 0
+    """Read the disk without secrets, and write only to a private `/tmp`."""
+    NETWORK = 1
+    WORKSPACE = 2
+    """Write in the workspace, but for protected paths."""
+    NAMED = 4
+    """Use the paths that its line names, also secrets, protected paths and paths outside the workspace."""
+    UNCONFINED = 8
+    """No wall at all."""
+    RULE = NETWORK | WORKSPACE
+    """What a rule allows, or a policy without another opinion."""
+    APPROVED = NETWORK | WORKSPACE | NAMED
+    """What a user allows who has seen the line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allow:
     """The access may happen."""
@@ -88,6 +107,8 @@ class Allow:
     reason: str = ""
     source: str = ""
     """What decided: a guard, a rule with its file, an answer, the mode."""
+    confinement: Confinement = Confinement.RULE
+    """What a command that was allowed by this may use."""
 
 
 @dataclass(frozen=True, slots=True)

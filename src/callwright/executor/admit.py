@@ -11,6 +11,7 @@ from callwright.core.access import (
     Access,
     Allow,
     Ask,
+    Confinement,
     DeletePath,
     DeleteResource,
     Deny,
@@ -32,7 +33,7 @@ from callwright.executor.deadlines import Deadlines
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import Invocation, Tool
+from callwright.tool.base import Invocation, SessionTool, State, Tool
 from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
@@ -42,11 +43,22 @@ _SUMMARY_CHARS = 200
 class ToolEntry:
     """The facts about a tool that every call of it needs, read once per catalog."""
 
-    __slots__ = ("allowed_key", "annotations", "bind", "default_accesses", "independent", "limits", "name", "spec")
+    __slots__ = (
+        "allowed_key",
+        "annotations",
+        "bind",
+        "bind_in",
+        "default_accesses",
+        "independent",
+        "limits",
+        "name",
+        "spec",
+    )
 
     def __init__(self, tool: Tool) -> None:
         self.spec = tool.spec
         self.bind = tool.bind
+        self.bind_in = tool.bind_in if isinstance(tool, SessionTool) else None
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits
@@ -73,6 +85,9 @@ class Admitted:
     """Ids of the questions whose answers were applied; they are used up when the call runs."""
     shown: tuple[frozenset[Access], frozenset[str]] | None = None
     """The accesses and reasons in the question whose answer changed the arguments."""
+    confinement: Confinement = Confinement.READ_ONLY
+    """What its commands may use: all that the decisions about them allow."""
+    state: State | None = None
     finished: bool = False
     """Its outcome was counted and reported."""
     lasting_grant: tuple[Question, Approve] | None = None
@@ -112,7 +127,10 @@ class Admitted:
         """Bind arguments; a tool may require approval here, together with the invocation that would run."""
         self._digest = ""
         try:
-            self.invocation = entry.bind(arguments)
+            if entry.bind_in is None:
+                self.invocation = entry.bind(arguments)
+            else:
+                self.invocation = entry.bind_in(arguments, self.state or State(), self.session_id)
         except ApprovalRequired as error:
             if not isinstance(error.invocation, Invocation):
                 raise Crashed(f"{self.name} raised ApprovalRequired in bind without an invocation to run") from error
@@ -131,12 +149,14 @@ class Gate:
         self._catalog: Catalog | None = None
         self._entries: dict[str, ToolEntry] = {}
 
-    def bind(self, call: ToolCall, catalog: Catalog, session_id: str) -> Admitted:
+    def bind(self, call: ToolCall, catalog: Catalog, session_id: str, state: State | None = None) -> Admitted:
         """Look the tool up and check the arguments."""
         entry = self._entries.get(call.name) if catalog is self._catalog else None
         if entry is None:
             entry = self._find_entry(call.name, catalog)
         admitted = Admitted(call, entry, session_id)
+        if entry is not None and entry.bind_in is not None:
+            admitted.state = state
         try:
             if entry is None:
                 raise UnknownTool(call.name, catalog.nearest(call.name), advice=catalog.advice)
@@ -203,6 +223,7 @@ class Gate:
             return asks  # the policies have not changed since they allowed the same access
         denied: Deny | None = None
         allowed = True
+        admitted.confinement = Confinement.READ_ONLY
         for access in accesses or entry.default_accesses:
             decision = self.policies.decide(access, admitted)
             match decision:
@@ -210,8 +231,9 @@ class Gate:
                     denied = denied or decision
                 case Ask():
                     asks, allowed = (*asks, decision), False
-                case Allow():
-                    pass
+                case Allow(confinement=confinement):
+                    if isinstance(access, RunCommand):
+                        admitted.confinement |= confinement
                 case _:
                     raise Denied(f"expected Allow, Ask or Deny from the policies, got {decision!r}")
         if denied is not None:  # only now, so that the policies see every access
@@ -228,6 +250,8 @@ class Gate:
         if found is None or found[0] in self._used_answers:
             if not _is_covered(admitted, asks):
                 admitted.questions = (self._question(admitted, asks),)
+            else:
+                admitted.confinement = Confinement.APPROVED
             return False
         question_id, reply = found
         admitted.used_answers = (*admitted.used_answers, question_id)
@@ -240,8 +264,10 @@ class Gate:
                 admitted.bind(admitted.require_entry(), patched)
                 return True
             case Approve(scope="once"):
+                admitted.confinement = Confinement.APPROVED
                 return False
             case Approve(scope="session" | "always"):
+                admitted.confinement = Confinement.APPROVED
                 admitted.lasting_grant = (self._question(admitted, asks), reply)
                 return False
             case _:

@@ -81,7 +81,7 @@ class Runner:
         attempt = 1
         while True:
             if error is None:
-                context = _context(call, entry, scope, deadlines, attempt, parent)
+                context = _context(admitted, entry, scope, deadlines, attempt, parent)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
                     value = await invocation.run(context)
@@ -179,14 +179,14 @@ def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
 
 
 def _context(
-    call: ToolCall, entry: ToolEntry, scope: Scope, deadlines: Deadlines, attempt: int, parent: ToolContext | None
+    admitted: Admitted, entry: ToolEntry, scope: Scope, deadlines: Deadlines, attempt: int, parent: ToolContext | None
 ) -> ToolContext:
     """Make one attempt's context; a tool called by another tool has at most the outer one's time."""
     seconds = entry.limits.seconds
     when = None if seconds == inf else deadlines.now() + seconds
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
-    return ToolContext(call, scope, attempt, when, parent)
+    return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement)
 
 
 def normalise(raised: BaseException) -> ToolError:

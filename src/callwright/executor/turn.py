@@ -174,7 +174,7 @@ class TurnScope:
     async def questions(self, call: ToolCall) -> tuple[Question, ...]:
         """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
         gate = self._runtime.gate
-        item = gate.bind(call, self._catalog(), self.session_id)
+        item = gate.bind(call, self._catalog(), self.session_id, self.state)
         await gate.admit(item, None, self.turn_id, self._runtime.loops.get().deadlines)
         if item.questions:
             self._raise_questions(item.questions)
@@ -201,7 +201,7 @@ class TurnScope:
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
-        admitted = [gate.bind(call, catalog, self.session_id) for call in calls]
+        admitted = [gate.bind(call, catalog, self.session_id, self.state) for call in calls]
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
         try:

@@ -12,10 +12,21 @@ strictest decision wins, so the order of policies never matters. A shell line is
 each thing it touches by itself, and runs only if all of them may.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
-from callwright.core.access import Access, Allow, Ask, Decision, Deny, RunCommand
+from callwright.core.access import (
+    Access,
+    Allow,
+    Ask,
+    Confinement,
+    Decision,
+    DeletePath,
+    Deny,
+    Reach,
+    RunCommand,
+    WritePath,
+)
 from callwright.core.calls import Approve, Question
 from callwright.core.errors import UsageError
 from callwright.policy.base import Policy, Subject, Tier
@@ -53,7 +64,12 @@ def _cache_key_is_valid(kind: type[Policy]) -> bool:
 
 
 def _strictest(decisions: Iterable[Decision | None]) -> Decision | None:
-    return max((decision for decision in decisions if decision is not None), key=_rank, default=None)
+    return max((decision for decision in decisions if decision is not None), key=_key, default=None)
+
+
+def _key(decision: object) -> tuple[int, int]:
+    # of two that allow, the one with the narrower confinement is stricter
+    return _rank(decision), -decision.confinement.value if isinstance(decision, Allow) else 0
 
 
 def _rank(decision: object) -> int:
@@ -68,13 +84,28 @@ def _rank(decision: object) -> int:
             raise UsageError(f"a policy returned {decision!r}; return Allow(), Ask(reason), Deny(reason) or None")
 
 
-def _combine_decisions(decisions: Iterable[Decision]) -> Decision:
+def _needed_by(access: Access, allow: Allow) -> Confinement:
+    """Return what one allowed part of a line may use; a read needs nothing that every command does not have."""
+    match access:
+        case RunCommand():
+            return allow.confinement
+        case Reach():
+            return allow.confinement & Confinement.NETWORK
+        case WritePath() | DeletePath():
+            return allow.confinement & (Confinement.WORKSPACE | Confinement.NAMED)
+        case _:
+            return Confinement.READ_ONLY
+
+
+def _combine_decisions(decisions: Sequence[Decision], confinement: Confinement) -> Decision:
     """Merge the decisions about the parts of a line, none of which is a deny."""
     asks = dict.fromkeys(decision for decision in decisions if isinstance(decision, Ask))
     if not asks:
         allowed = dict.fromkeys(decision for decision in decisions if isinstance(decision, Allow))
         return Allow(
-            _join_distinct(allow.reason for allow in allowed), _join_distinct(allow.source for allow in allowed)
+            _join_distinct(allow.reason for allow in allowed),
+            _join_distinct(allow.source for allow in allowed),
+            confinement,
         )
     ordered = sorted(asks, key=_rank, reverse=True)  # only the first reasons are shown, so the firm ones come first
     return Ask(
@@ -144,11 +175,14 @@ class Policies:
 
     def _decide_line(self, access: RunCommand, subject: Subject) -> Decision:
         decisions = list[Decision]()
-        for _, _, decision in self.parts(access, subject):
+        confinement = Confinement.READ_ONLY
+        for part, _, decision in self.parts(access, subject):
             if isinstance(decision, Deny):
                 return decision  # the rest of the line cannot change this, and resolving its paths costs system calls
             decisions.append(decision)
-        return _combine_decisions(decisions)
+            if isinstance(decision, Allow):
+                confinement |= _needed_by(part, decision)
+        return _combine_decisions(decisions, confinement)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:
         """Let every policy keep an approval that was given for longer than once; adds `Grants` if there is none.
@@ -178,6 +212,9 @@ class Policies:
                 return decision
         if isinstance(guard, Ask):  # before the rules: an allow rule must not lift a guard
             return self._settle(guard)
+        if isinstance(rule, Allow) and isinstance(access, (WritePath, DeletePath)):
+            # the rule is about this path: the sandbox opens it for the line that names it
+            return Allow(rule.reason, rule.source, rule.confinement | Confinement.NAMED)
         return self._settle(rule or mode or guard or _UNDECIDED)
 
     def _settle(self, decision: Decision) -> Decision:

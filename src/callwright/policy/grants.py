@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from callwright.core.access import (
     Access,
     Allow,
+    Confinement,
     Decision,
     DeletePath,
     DeleteResource,
@@ -207,7 +208,7 @@ class Grants(Policy):
         return self._rules.judge(access, subject)
 
 
-_GRANTED = Allow("the user allowed exactly this for the session", "answer for this session")
+_GRANTED = Allow("the user allowed exactly this for the session", "answer for this session", Confinement.APPROVED)
 
 
 def _digest_call(subject: Subject) -> str:

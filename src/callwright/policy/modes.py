@@ -15,6 +15,7 @@ from callwright.core.access import (
     Access,
     Allow,
     Ask,
+    Confinement,
     Decision,
     DeletePath,
     DeleteResource,
@@ -142,11 +143,11 @@ class ByMode(Policy):
         if effect is Effect.READ and self.network_reads == "ask" and _reads_network(access, subject):
             return Ask(f"reads over the network: {_network_target(access, subject)}", source=f"mode {mode}")
         if effect is Effect.READ:
-            return _ALLOWED[mode]
+            return _READS_NETWORK[mode] if _reads_network(access, subject) else _READS[mode]
         if effect is Effect.WRITE and mode == "auto":
-            return self._beyond(access, subject) or _ALLOWED[mode]
+            return self._beyond(access, subject) or _WRITES
         if mode == "auto" and self.sandboxed and _is_confined(access, subject):
-            return Allow("it runs inside the sandbox", source="mode auto")
+            return Allow("it runs inside the sandbox", "mode auto", Confinement.WORKSPACE)
         return Ask(_reason(access, subject, effect), source=f"mode {mode}")
 
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
@@ -159,7 +160,7 @@ class ByMode(Policy):
             case "dontAsk":
                 return Deny(f"{ask.reason}, and this mode never asks", source="mode dontAsk")
             case "bypass" if not ask.firm:
-                return _ALLOWED["bypass"]
+                return _BYPASSED
             case _:
                 return ask
 
@@ -229,5 +230,8 @@ _EFFECTS = {
     Verdict.DESTRUCTIVE: Effect.DESTROY,
     Verdict.UNKNOWN: Effect.DESTROY,
 }
-_ALLOWED = {mode: Allow(source=f"mode {mode}") for mode in get_args(Mode)}
+_READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
+_READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
+_WRITES = Allow("", "mode auto", Confinement.WORKSPACE)
+_BYPASSED = Allow("", "mode bypass", Confinement.APPROVED)
 _REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}

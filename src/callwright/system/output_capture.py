@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,11 +24,19 @@ class OutputLimits:
 
 
 @cache
-def output_folder() -> Path:
-    """Return the folder for complete outputs: private, with an unguessable name, removed at exit."""
+def _make_output_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="callwright-"))
     owner = os.getpid()
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+    return folder
+
+
+def output_folder() -> Path:
+    """Return the folder for complete outputs: private, with an unguessable name, removed at exit."""
+    folder = _make_output_folder()
+    if not folder.is_dir():  # a cleaner of /tmp may remove it
+        _make_output_folder.cache_clear()
+        folder = _make_output_folder()
     return folder
 
 
@@ -79,14 +88,21 @@ class OutputCapture:
 
     def since(self, chars: int) -> str:
         """Return the output after that many characters, with a note where the middle is no longer in memory."""
-        with self._lock:
-            tail = "".join(self._tail)[-self._half :]
-            tail_begins = self.chars - len(tail)
-            missing = tail_begins - max(chars, len(self._head))
-            if missing <= 0:
-                return self._head[chars:] + tail[max(0, chars - tail_begins) :]
-            whole = f"the whole output is in {self.path}" if self.path else "the whole output could not be saved"
-            return f"{self._head[chars:]}\n[{missing} characters left out here; {whole}]\n{tail}"
+        return self.read_from(chars)[0]
+
+    def read_from(self, chars: int) -> tuple[str, int]:
+        """Return the output after that many characters as `since` does, and the position after it."""
+        with self._lock:  # text and position together, or output that comes in between would be lost
+            return self._since(chars), self.chars
+
+    def _since(self, chars: int) -> str:
+        tail = "".join(self._tail)[-self._half :]
+        tail_begins = self.chars - len(tail)
+        missing = tail_begins - max(chars, len(self._head))
+        if missing <= 0:
+            return self._head[chars:] + tail[max(0, chars - tail_begins) :]
+        whole = f"the whole output is in {self.path}" if self.path else "the whole output could not be saved"
+        return f"{self._head[chars:]}\n[{missing} characters left out here; {whole}]\n{tail}"
 
     def _append(self, text: str) -> None:
         self.chars += len(text)
@@ -107,8 +123,9 @@ class OutputCapture:
             if len(self._early) <= self._caps.kept_chars:
                 return
             data, self._early = bytes(self._early), None
-            self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=output_folder())
-            self.path = Path(name)
+            with suppress(OSError):  # a missing folder or a full disk must not end the command
+                self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=output_folder())
+                self.path = Path(name)
         if self._spill is not None:
             self._write(self._spill, memoryview(data))
 

@@ -119,8 +119,12 @@ class Running:
 
     @property
     def ended(self) -> CommandResult | None:
-        """The result, or None while the command runs."""
-        return self._future.result() if self._future.done() else None
+        """The result, or None while the command runs; a command that could not be started counts as lost."""
+        if not self._future.done():
+            return None
+        if self._future.exception() is not None:
+            return CommandResult(128 + signal.SIGKILL, "lost", self.output)
+        return self._future.result()
 
     async def wait(self) -> CommandResult:
         """Wait for the end. Cancelling the wait does not stop the command."""
@@ -130,7 +134,10 @@ class Running:
         """Wait for the end at most that long; return None if the command still runs."""
         waiting = asyncio.wrap_future(self._future)
         await asyncio.wait({waiting}, timeout=seconds)
-        waiting.cancel()
+        if waiting.done():
+            waiting.exception()  # read here, or asyncio would log that nobody did
+        else:
+            waiting.cancel()
         return self.ended
 
     def when_ended(self, call: Callable[[], None]) -> None:

@@ -123,6 +123,14 @@ _SECRET_FILES = (
     "credentials.json",
 )
 
+SYSTEM_SECRETS = tuple(name for name in _SECRET_NESTED if name.startswith("etc/"))
+"""Patterns below the root."""
+HOME_SECRETS = tuple(
+    name.replace("application support", "Library/Application Support").replace("library/", "Library/")
+    for name in (*_SECRET_NESTED, *(folder for folder in _SECRET_FOLDERS if folder != ".ssh"))
+    if not name.startswith(("etc/", "proc/", "run/"))
+)
+"""Patterns below a home folder; single files such as `.netrc` are found by `is_secret`."""
 
 _TEMPLATE = r"\.env\..*(?:example|sample|template|dist|defaults|schema|test)\Z"
 

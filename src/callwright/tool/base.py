@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from callwright.core.access import Access
+from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, canonical
@@ -94,7 +94,7 @@ class Scope(Protocol):
 class ToolContext:
     """What a running tool can read and do. It does not expose the event loop or the executor."""
 
-    __slots__ = ("_scope", "attempt", "call", "deadline", "parent")
+    __slots__ = ("_scope", "attempt", "call", "confinement", "deadline", "parent")
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class ToolContext:
         attempt: int = 1,
         deadline: float | None = None,
         parent: "ToolContext | None" = None,
+        confinement: Confinement = Confinement.READ_ONLY,
     ) -> None:
         self.call = call
         self.attempt = attempt
@@ -110,6 +111,8 @@ class ToolContext:
         """The event-loop time at which this call times out."""
         self.parent = parent
         """The call this one was made from, for a tool that calls tools."""
+        self.confinement = confinement
+        """What the commands of this call may use, as the policies and the user allowed it."""
         self._scope = scope
 
     @property
@@ -201,6 +204,15 @@ class Tool(Protocol):
         Raises:
             InvalidArguments: The arguments do not fit; the message names each field.
         """
+        ...
+
+
+@runtime_checkable
+class SessionTool(Protocol):
+    """A tool whose calls depend on its session, such as a shell that remembers its folder."""
+
+    def bind_in(self, arguments: JsonObject | str | bytes, state: State, session_id: str) -> Invocation:
+        """Bind as `bind` does, for a session. Has no side effects."""
         ...
 
 

@@ -10,13 +10,14 @@ from typing import Literal
 from callwright import __version__
 from callwright.app.locations import Locations
 from callwright.app.models import choose_model
+from callwright.app.run_context import SandboxOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
 from callwright.skills import Skills
-from callwright.system.sandbox.sandbox import find_sandbox
+from callwright.system.sandbox.sandbox import INSTALL, find_sandbox
 from callwright.system.search.ripgrep import find_ripgrep
 
 _DESCRIPTION = """\
@@ -117,15 +118,17 @@ def _model(settings: Settings) -> CheckResult:
 
 
 def _sandbox(settings: Settings, locations: Locations) -> CheckResult:
-    offered = find_sandbox("prefer", writable=[locations.cwd])
-    chosen = settings.last("sandbox") or "off"
-    if offered.kind == "none":
-        return CheckResult("sandbox", "note", offered.describe())
+    offered = find_sandbox("prefer", roots=[locations.cwd])
+    chosen = SandboxOptions.of(settings).mode
+    if chosen == "require" and not offered.complete:
+        return CheckResult("sandbox", "fail", f'"require", but {offered.describe()}', INSTALL)
+    if not offered.confines:
+        return CheckResult("sandbox", "note", f"only a short list of programs runs unasked: {offered.describe()}")
     if chosen == "off":
         return CheckResult(
-            "sandbox", "note", f"{offered.kind} is available but not used", 'add "sandbox": "prefer" to the settings'
+            "sandbox", "note", f"{offered.kind} is available but off", 'set "sandbox" to "prefer" in the settings'
         )
-    return CheckResult("sandbox", "ok", offered.describe())
+    return CheckResult("sandbox", "note" if offered.gaps else "ok", offered.describe(), INSTALL if offered.gaps else "")
 
 
 def _skills(locations: Locations) -> CheckResult:

@@ -1,29 +1,27 @@
-"""Builds bubblewrap command lines: everything is readable, the workspace is writable, the network is off."""
+"""Builds bubblewrap command lines: the disk is read-only but for what a wall opens, secrets are covered."""
 
 import os
 import shutil
 import stat
 import subprocess
-import threading
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from callwright.system.sandbox.wall import Wall, is_below, mask_file, shown_of_ours
 
 _PROBE_SECONDS = 10.0
 # sockets of services under /run would be a way out; name resolution must stay visible
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf")
-_MASKED = ("/run/", "/var/run/")
-
-_placeholders: dict[Path, int] = {}
-_lock = threading.Lock()
+_HIDDEN = ("/run", "/var/run", "/tmp", "/var/tmp", "/dev")
 
 
 @cache
 def find_problem() -> str:
     """Try bubblewrap once and return why it does not work here; empty if it works."""
-    program = shutil.which("bwrap")
-    if program is None:
+    program = find_program()
+    if not program:
         return "bubblewrap is not installed"
     argv = [program, *_base_options(network=False), "--", "true"]
     try:
@@ -33,18 +31,35 @@ def find_problem() -> str:
     return "" if tried.returncode == 0 else f"bubblewrap does not work here: {tried.stderr.strip()}"
 
 
-@contextmanager
-def wrap_command(
-    argv: Sequence[str], *, cwd: str, writable: Sequence[Path], protected: Sequence[Path], network: bool
-) -> Generator[tuple[str, ...], None, None]:
-    """Yield the command line that runs `argv` in bubblewrap; leave the block only when the command has ended."""
-    with ExitStack() as held:
-        options = [*_base_options(network=network), *_bind_resolvers(), *_hide_sockets(writable)]
-        for root in writable:
-            options += ["--bind", str(root), str(root)]
-        for path in protected:
-            options += held.enter_context(_protect_path(path, writable))
-        yield (shutil.which("bwrap") or "bwrap", *options, "--chdir", cwd, "--", *argv)
+def find_program() -> str:
+    """Return the path of bubblewrap; empty if it is not installed. Relative folders of PATH do not count."""
+    folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder.startswith("/")]
+    return shutil.which("bwrap", path=os.pathsep.join(folders)) or ""
+
+
+def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
+    """Return the command line that runs `argv` behind a wall.
+
+    bubblewrap applies its options in order, and a later mount covers an earlier one. So folders come before what lies
+    in them: temporary folders, what stays visible in them, writable folders, protected paths, masks.
+
+    Raises:
+        OSError: A mask cannot be made.
+    """
+    temporary = wall.scratch / "tmp"
+    lasting = wall.scratch / "var-tmp"
+    for folder in (temporary, lasting):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    options = [*_base_options(network=wall.network), *_bind_resolvers()]
+    options += ["--bind", str(temporary), "/tmp", "--bind", str(lasting), "/var/tmp"]
+    for path in wall.visible:
+        options += ["--ro-bind-try", path, path]
+    for path in sorted(wall.writable):
+        options += ["--bind", path, path]
+    options += _protect_paths(wall)
+    options += _hide_sockets(wall)
+    options += _mask_paths(wall)
+    return (find_program() or "bwrap", *options, "--chdir", wall.cwd, "--", *argv)
 
 
 def _base_options(*, network: bool) -> list[str]:
@@ -65,17 +80,59 @@ def _base_options(*, network: bool) -> list[str]:
 
 def _bind_resolvers() -> Iterator[str]:
     for path in _RESOLVERS:
-        if os.path.exists(path):  # noqa: PTH110 - plain text in, plain text out
+        if os.path.exists(path):
             yield from ("--ro-bind", path, path)
 
 
-def _hide_sockets(writable: Sequence[Path]) -> Iterator[str]:
+def _protect_paths(wall: Wall) -> list[str]:
+    """Make the folders around protected paths mounts of their own, or they could be moved away, then cover the paths.
+
+    Every folder is mounted once and before anything inside it: mounted again, it would uncover what lies in it.
+    """
+    around = dict[str, None]()
+    for path in wall.protected:
+        root = next((root for root in wall.writable if is_below(path, (root,)) and path != root), None)
+        if root is None:
+            continue
+        folder = os.path.dirname(path)
+        while folder != root and is_below(folder, (root,)):
+            around[folder] = None
+            folder = os.path.dirname(folder)
+    covered = set(wall.protected)
+    options: list[str] = []
+    for folder in sorted(around):
+        if not is_below(folder, covered):
+            options += ["--bind", folder, folder]
+    for path in sorted(covered):
+        options += ["--ro-bind", path, path]
+    return options
+
+
+def _mask_paths(wall: Wall) -> Iterator[str]:
+    for path in wall.masked:
+        if os.path.isdir(path):
+            yield from ("--tmpfs", path)
+            for shown in shown_of_ours():
+                if is_below(shown, (path,)):
+                    yield from ("--ro-bind", shown, shown)
+            if is_below(wall.cwd, (path,)):  # a workspace inside a masked folder stays the workspace
+                option = "--bind" if is_below(wall.cwd, wall.writable) else "--ro-bind"
+                yield from (option, wall.cwd, wall.cwd)
+            yield from ("--remount-ro", path)
+        elif os.path.isfile(path):
+            yield from ("--ro-bind", mask_file(path), path)
+
+
+def _hide_sockets(wall: Wall) -> Iterator[str]:
     # a socket can be connected to on a read-only disk, and its daemon may run anything
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
             path = line.split(maxsplit=7)[-1]
-            inside = path.startswith(_MASKED) or any(Path(path).is_relative_to(root) for root in writable)
-            if path.startswith("/") and not inside and _is_socket(path):
+            if not path.startswith("/") or not _is_socket(path):
+                continue
+            if is_below(path, _HIDDEN) and not is_below(path, (*wall.visible, *wall.writable)):
+                continue
+            if not is_below(path, wall.masked):
                 yield from ("--ro-bind", "/dev/null", path)
 
 
@@ -83,41 +140,3 @@ def _is_socket(path: str) -> bool:
     with suppress(OSError):
         return stat.S_ISSOCK(os.lstat(path).st_mode) and os.path.realpath(path) == path
     return False
-
-
-@contextmanager
-def _protect_path(path: Path, writable: Sequence[Path]) -> Generator[list[str], None, None]:
-    root = next((root for root in writable if path.is_relative_to(root)), None)
-    if root is None:
-        yield []
-        return
-    options: list[str] = []
-    here = root
-    for name in path.relative_to(root).parts:
-        here = here / name
-        if here == path or not here.is_dir():
-            break
-        # a parent folder becomes its own mount, or it could be moved away together with the protected path
-        options += ["--bind", str(here), str(here)]
-    with _keep_existing(here):
-        yield [*options, "--ro-bind", str(here), str(here)]
-
-
-@contextmanager
-def _keep_existing(path: Path) -> Generator[None, None, None]:
-    # a missing path is held by an empty folder: git ignores it, and rmdir removes nothing else
-    with _lock:
-        if path in _placeholders or not os.path.lexists(path):
-            path.mkdir(exist_ok=True)
-            _placeholders[path] = _placeholders.get(path, 0) + 1
-        ours = path in _placeholders
-    try:
-        yield
-    finally:
-        if ours:
-            with _lock:
-                _placeholders[path] -= 1
-                if not _placeholders[path]:
-                    del _placeholders[path]
-                    with suppress(OSError):
-                        path.rmdir()

@@ -1,23 +1,59 @@
-"""The sandbox around commands: only the workspace is writable, the network is off unless allowed."""
+"""The sandbox around commands: chooses what the machine offers and builds a wall for each command.
+
+confinement            the command may
+READ_ONLY              read the disk, without secrets; write only to a private /tmp
+WORKSPACE              also write in the workspace, but for protected paths
+NETWORK                also use the network
+NAMED                  also use the paths its line names, which were judged or shown one by one
+UNCONFINED             everything
+"""
 
 import json
+import os
+import re
 import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from callwright.core.errors import Unsafe, UsageError
-from callwright.system.sandbox import bubblewrap, landlock
+from callwright.core.access import Confinement
+from callwright.core.errors import UsageError
+from callwright.system.sandbox import bubblewrap, landlock, seatbelt
+from callwright.system.sandbox.scan import FolderScan, Hidden, Sensitive
+from callwright.system.sandbox.wall import (
+    Confined,
+    NamedPaths,
+    Wall,
+    is_below,
+    move_away,
+    outermost,
+    user_secrets,
+    visible_below_temporary,
+)
 
 SandboxMode: TypeAlias = Literal["require", "prefer", "off"]
-SandboxKind: TypeAlias = Literal["bubblewrap", "landlock", "none"]
+SandboxKind: TypeAlias = Literal["bubblewrap", "seatbelt", "landlock", "none"]
+MODES: tuple[SandboxMode, ...] = ("off", "prefer", "require")
 
-_INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap) and allow user namespaces"
+INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap) and allow user namespaces"
 _LANDLOCK_GAPS = (
+    "secrets can be read",
+    "protected paths inside the workspace can be changed",
     "permissions, owners and times of files anywhere can be changed",
     "programs listening on local sockets (docker, ssh-agent) can be reached",
+)
+_MAX_MASKS = 400
+_OTHER_FOLDERS = 300
+_MAX_OTHER_SCANS = 8
+_NOTHING = NamedPaths()
+_PLAIN_SETTING = re.compile(
+    r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
+    r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|name|email"
+    r"|defaultbranch|url|fetch|remote|merge|rebase)\s*=\s*[^!\s][^!\n]*)?\s*",
+    re.IGNORECASE,
 )
 
 
@@ -26,82 +62,221 @@ class Sandbox:
     """The sandbox in use on this machine, chosen once; `gaps` lists what it does not cover."""
 
     kind: SandboxKind
-    writable: tuple[Path, ...] = ()
-    protected: tuple[Path, ...] = ()
-    network: bool = False
+    roots: tuple[str, ...] = ()
+    """The folders of the workspace, links followed."""
+    mode: SandboxMode = "prefer"
     gaps: tuple[str, ...] = ()
-    strict: bool = False
-    """Whether a command is refused if a path cannot be protected."""
+    protected: tuple[str, ...] = ()
+    """Further paths that stay read-only, relative to each root."""
+    writable: tuple[str, ...] = ()
+    """Further folders that commands with write access may write to."""
+    readable: tuple[str, ...] = ()
+    """Patterns of secrets that are not masked, matched against the path and the name."""
+    hidden: Hidden | None = None
+    _scans: dict[str, FolderScan] = field(default_factory=dict[str, FolderScan], repr=False, compare=False)
+
+    @property
+    def confines(self) -> bool:
+        """Whether there is a wall at all."""
+        return self.kind != "none"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the wall has no gaps, so that a wrong guess about a command does no harm."""
+        return self.confines and not self.gaps
 
     def describe(self) -> str:
         """Describe the sandbox in a sentence, for people and for prompts."""
-        if self.kind == "none":
+        if self.mode == "off":
+            return "off: commands are not confined"
+        if not self.confines:
             return f"commands are not confined{''.join(f': {gap}' for gap in self.gaps)}"
-        folders = ", ".join(str(path) for path in self.writable)
-        network = "on" if self.network else "off"
-        held = f"; protected: {', '.join(str(path) for path in self.protected)}" if self.protected else ""
         missing = f"; not covered: {'; '.join(self.gaps)}" if self.gaps else ""
-        return f"{self.kind}: writing only in {folders}; network {network}{held}{missing}"
+        what = "commands that were not approved cannot write outside the workspace"
+        return f"{self.kind}: {what}, use the network or read secrets{missing}"
+
+    def wall(
+        self, confinement: Confinement, cwd: str, scratch: Path, named: NamedPaths = _NOTHING
+    ) -> tuple[Wall, frozenset[str]]:
+        """Build the wall for one command; also return the protected paths that exist now.
+
+        Args:
+            confinement: What the command may use.
+            cwd: The folder it runs in.
+            scratch: Its private folder.
+            named: The paths its line names.
+        """
+        opened = named if Confinement.NAMED in confinement else _NOTHING
+        found = [self._scan(root).find() for root in self.roots]
+        writes = Confinement.WORKSPACE in confinement
+        writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
+        protected = frozenset(path for each in found for path in (*each.protected, *self._extra_protected()))
+        return Wall(
+            cwd=cwd,
+            scratch=scratch,
+            writable=tuple(writable),
+            visible=visible_below_temporary(self.roots, named.reads),
+            protected=tuple(self._protect(protected, opened)) if writes else (),
+            masked=tuple(self._mask(found, named, opened)),
+            network=Confinement.NETWORK in confinement,
+        ), protected
 
     @contextmanager
-    def confine(self, argv: Sequence[str], cwd: str) -> Generator[tuple[str, ...], None, None]:
-        """Yield the command line that runs `argv` in the sandbox; leave the block only when the command has ended.
+    def confine(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        confinement: Confinement,
+        *,
+        scratch: Path,
+        named: NamedPaths = _NOTHING,
+    ) -> Generator[Confined, None, None]:
+        """Yield the command line behind its wall; leave the block only when the command has ended.
 
         Raises:
-            Unsafe: The sandbox is strict and a path cannot be protected.
+            OSError: The wall cannot be built; the command must not run.
         """
-        if self.kind == "none":
-            yield tuple(argv)
-        elif self.kind == "landlock":
-            request = {"writable": [str(path) for path in self.writable], "network": self.network}
-            yield (sys.executable, "-I", "-S", landlock.__file__, json.dumps(request), *argv)
-        else:
-            protected = [path for path in self.protected if self._can_protect(path)]
-            with bubblewrap.wrap_command(
-                argv, cwd=cwd, writable=self.writable, protected=protected, network=self.network
-            ) as wrapped:
-                yield wrapped
+        if not self.confines or Confinement.UNCONFINED in confinement:
+            yield Confined(tuple(argv))
+            return
+        wall, before = self.wall(confinement, cwd, scratch, named)
+        confined = Confined(self._wrap(argv, wall))
+        yield confined
+        if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
+            confined.removed = self._remove_new(before)
 
-    def _can_protect(self, path: Path) -> bool:
-        # a mount covers the target of a link, not the link itself, which could be replaced
-        if path.parent.resolve() / path.name == path and not path.is_symlink():
-            return True
-        if self.strict:
-            raise Unsafe(f"{path} must be protected, but a link is on the way to it; make it a plain file or folder")
+    def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
+        if self.kind == "bubblewrap":
+            return bubblewrap.wrap_command(argv, wall)
+        (wall.scratch / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.kind == "seatbelt":
+            return seatbelt.wrap_command(argv, wall)
+        request = {"writable": [*wall.writable, str(wall.scratch)], "network": wall.network}
+        return (sys.executable, "-I", "-S", landlock.__file__, json.dumps(request), *argv)
+
+    def _scan(self, folder: str, max_folders: int | None = None) -> FolderScan:
+        scan = self._scans.get(folder)
+        if scan is None:
+            if len(self._scans) > _MAX_OTHER_SCANS + len(self.roots):
+                self._scans.clear()
+            scan = (
+                FolderScan(folder, self.hidden)
+                if max_folders is None
+                else FolderScan(folder, self.hidden, max_folders=max_folders)
+            )
+            self._scans[folder] = scan
+        return scan
+
+    def _extra_protected(self) -> list[str]:
+        paths = [os.path.join(root, path) for root in self.roots for path in self.protected]
+        return [path for path in paths if os.path.lexists(path)]
+
+    def _protect(self, protected: Iterable[str], opened: NamedPaths) -> list[str]:
+        # a mount covers the target of a link; the link itself could be replaced, which is undone afterwards
+        real = (path for path in protected if os.path.realpath(path) == path)
+        return outermost(path for path in real if not opened.writes_protected(path))
+
+    def _mask(self, found: Iterable[Sensitive], named: NamedPaths, opened: NamedPaths) -> list[str]:
+        secrets = {*user_secrets(), *(path for each in found for path in each.secrets)}
+        for path in dict.fromkeys(os.path.realpath(read) for read in named.reads):
+            if path != "/" and not is_below(path, self.roots) and os.path.isdir(path):
+                secrets.update(self._scan(path, _OTHER_FOLDERS).find().secrets)
+        masked = outermost(
+            real
+            for path in secrets
+            if os.path.exists(real := os.path.realpath(path))
+            and not is_below(real, ("/dev", "/proc", "/sys"))
+            and not any(is_below(root, (real,)) for root in self.roots)
+            and not (opened.reads_masked(path) or opened.reads_masked(real))
+            and not self._is_readable(path)
+        )
+        if len(masked) > _MAX_MASKS:  # the kernel and the command line have limits: hide whole folders instead
+            folders = {os.path.dirname(path) for path in masked[_MAX_MASKS // 2 :]} - set(self.roots)
+            masked = outermost((*masked[: _MAX_MASKS // 2], *folders))
+        return masked
+
+    def _is_readable(self, path: str) -> bool:
+        name = os.path.basename(path)
+        return any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in self.readable)
+
+    def _remove_new(self, before: frozenset[str]) -> list[str]:
+        """Move away protected paths that a command made: a mount cannot hold a path that does not exist yet."""
+        removed: list[str] = []
+        for root in self.roots:
+            now = (*self._scan(root).find().protected, *self._extra_protected())
+            for path in outermost(path for path in now if path not in before):
+                if not _is_plain_part_of_repository(path) and move_away(path):
+                    removed.append(path)
+        return removed
+
+
+def _is_plain_part_of_repository(path: str) -> bool:
+    """Whether a new path is what `git init` makes: sample hooks, and settings that name no program."""
+    folder, _, name = path.rpartition("/")
+    try:
+        if name == "hooks" and os.path.basename(folder) == ".git":
+            return all(entry.endswith(".sample") for entry in os.listdir(path))
+        if name == "config" and os.path.basename(folder) == ".git":
+            lines = Path(path).read_text("utf-8", "replace").splitlines()
+            return all(_PLAIN_SETTING.fullmatch(line) for line in lines)
+    except OSError:
         return False
+    return False
+
+
+def check_mode(mode: object) -> SandboxMode:
+    """Return a valid mode.
+
+    Raises:
+        UsageError: It is not one.
+    """
+    for known in MODES:
+        if mode == known:
+            return known
+    raise UsageError(f'sandbox: expected "off", "prefer" or "require", got {mode!r}')
 
 
 def find_sandbox(
-    mode: SandboxMode, *, writable: Iterable[str | Path], protected: Iterable[str | Path] = (), network: bool = False
+    mode: SandboxMode,
+    *,
+    roots: Iterable[str | Path],
+    protected: Iterable[str] = (),
+    writable: Iterable[str | Path] = (),
+    readable: Iterable[str] = (),
+    hidden: Hidden | None = None,
 ) -> Sandbox:
     """Choose the strongest sandbox this machine offers.
 
     Args:
-        mode: "require", "prefer" (go on without where there is none) or "off".
-        writable: The folders that commands may write to.
-        protected: Paths inside them that stay read-only, absolute or relative to every writable folder; they need not
-            exist.
-        network: Whether commands may use the network.
+        mode: "require", "prefer" (go on with less where there is no complete one) or "off".
+        roots: The folders of the workspace.
+        protected: Further paths that stay read-only, relative to each root.
+        writable: Further folders that commands with write access may write to.
+        readable: Patterns of secrets that are not masked.
+        hidden: Says which further paths are masked.
 
     Raises:
-        UsageError: The mode is "require" and no sandbox can be used.
+        UsageError: The mode is not valid, or it is "require" and no complete sandbox can be used.
     """
+    mode = check_mode(mode)
+    folders = tuple(os.path.realpath(root) for root in roots)
     if mode == "off":
-        return Sandbox("none")
-    folders = tuple(Path(folder).resolve() for folder in writable)
-    # joined without following links: links are checked for every command, because one can appear later
-    paths = tuple(dict.fromkeys(folder / path for path in protected for folder in folders))
+        return Sandbox("none", folders, mode)
+    more = tuple(os.path.realpath(os.path.expanduser(folder)) for folder in writable)
+    kind, problem = _choose_kind()
+    if mode == "require" and kind in ("landlock", "none"):
+        raise UsageError(f'sandbox="require", but commands cannot be confined here: {problem}; {INSTALL}')
+    gaps = _LANDLOCK_GAPS if kind == "landlock" else (f"{problem}; {INSTALL}",) if kind == "none" else ()
+    return Sandbox(kind, folders, mode, gaps, tuple(protected), more, tuple(readable), hidden)
+
+
+def _choose_kind() -> tuple[SandboxKind, str]:
     problem = bubblewrap.find_problem()
     if not problem:
-        return Sandbox("bubblewrap", folders, paths, network, strict=mode == "require")
-    if _landlock_suffices(network=network) and not (paths and mode == "require"):
-        gaps = (*(("protected paths inside these folders can be changed",) if paths else ()), *_LANDLOCK_GAPS)
-        return Sandbox("landlock", folders, paths, network, gaps)
-    if mode == "require":
-        raise UsageError(f'sandbox="require", but commands cannot be confined here: {problem}; {_INSTALL}')
-    return Sandbox("none", gaps=(f"{problem}; {_INSTALL}",))
-
-
-def _landlock_suffices(*, network: bool) -> bool:
+        return "bubblewrap", ""
+    if not seatbelt.find_problem():
+        return "seatbelt", ""
     # before version 3 a file outside could still be emptied
-    return landlock.version() >= 3 and (network or landlock.has_seccomp())
+    if landlock.version() >= 3 and landlock.has_seccomp():
+        return "landlock", problem
+    return "none", problem

@@ -1,9 +1,11 @@
-"""The `bash` tool and the environment its commands run in: no pagers, no prompts, no code from variables."""
+"""The `bash` tool."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -11,81 +13,41 @@ from weakref import ref
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from callwright.core.access import Access, DeletePath, Reach, ReadPath, RunCommand, WritePath
+from callwright.core.access import Access, Confinement, DeletePath, Reach, ReadPath, RunCommand, WritePath
 from callwright.core.content import Output
 from callwright.core.errors import TimedOut, ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits
-from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, git_environment
 from callwright.shell.plan import ShellPlan, Verdict
-from callwright.system.output_capture import OutputLimits, output_folder
+from callwright.system.environment import without_credentials
+from callwright.system.output_capture import OutputLimits
 from callwright.system.paths import Workspace
 from callwright.system.process import Command, CommandResult, Running, run
-from callwright.system.sandbox.sandbox import Sandbox, SandboxMode, find_sandbox
+from callwright.system.sandbox.sandbox import SandboxMode, find_sandbox
+from callwright.system.sandbox.wall import Confined, NamedPaths
 from callwright.system.supervisor_process import REPORT_FD
-from callwright.tool.base import ToolContext
+from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
+from callwright.toolbox.bash.command_environment import command_environment, walled_environment
 from callwright.toolbox.bash.jobs import ShellSession
 
-# with these bash could run something else than the line that the policies judged
-_DROPPED = frozenset(
-    {
-        "BASH_ENV",
-        "ENV",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "PROMPT_COMMAND",
-        "PS4",
-        "CDPATH",
-        "GLOBIGNORE",
-        "IFS",
-        "POSIXLY_CORRECT",
-    }
-    | {
-        "GIT_EXTERNAL_DIFF",
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_CONFIG_PARAMETERS",
-        "RIPGREP_CONFIG_PATH",
-    }
-    | {"LESSOPEN", "LESSCLOSE", "OLDPWD"}
-)
-_FUNCTION = "BASH_FUNC_"
-_PINNED = {
-    "PAGER": "cat",
-    "MANPAGER": "cat",
-    "GIT_PAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GIT_EDITOR": "true",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "TERM": "dumb",
-    "CALLWRIGHT": "1",
-}
-
-
-def command_environment(base: Mapping[str, str] | None = None, *, looking: bool = False) -> dict[str, str]:
-    """Return the environment of a command, made safe for unattended runs.
-
-    Args:
-        base: The variables to start from; those of this process by default.
-        looking: The line is proven to be read-only, so git's hooks are switched off too.
-    """
-    inherited = os.environ if base is None else base
-    kept = {name: value for name, value in inherited.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
-    count = kept.get("GIT_CONFIG_COUNT", "")
-    after = int(count) if count.isdecimal() else 0  # settings passed already stay; ours come after them and win
-    return {**kept, **_PINNED, **git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)}
-
-
 _MAX_SECONDS = 600.0
+_PIECE_CHARS = 30_000  # at most four bytes each
+_MAX_LINE_BYTES = 1_500_000
 _REPORTS_PER_SECOND = 20
 _REPORT_CHARS = 4_000
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
 # eval, so that the line is parsed on its own and bash counts its lines from one in messages
-_SCRIPT = f'trap "builtin pwd -P >&{REPORT_FD}" EXIT 2>/dev/null; _line=$1; set --; eval "$_line"'
+_SCRIPT = 'IFS=; _line="$*"; unset IFS; set --; eval "$_line"'
+_TRAP = f"trap 'builtin pwd -P >&{REPORT_FD}' EXIT 2>/dev/null; "
+# bubblewrap ends every process of its namespace with the shell, so the shell itself lets finish what is about to end,
+# such as >(tee), and counts the rest; two processes are bubblewrap and the shell
+_WALLED_TRAP = (
+    f"trap 'builtin pwd -P >&{REPORT_FD}; for _ in 1 2 3 4 5; do set -- /proc/[0-9]*; [[ $# -le 2 ]] && break;"
+    f" command -p sleep 0.02; done; [[ $# -le 2 ]] || builtin echo left $(($# - 2)) >&{REPORT_FD}' EXIT 2>/dev/null; "
+)
+_LEFT = re.compile(r"\nleft (\d+)\n\Z")
 _EXIT_1_MEANS_NO = frozenset(
     {"grep", "egrep", "fgrep", "zgrep", "rg", "diff", "cmp", "test", "[", "[[", "find", "pgrep"}
 )
@@ -136,16 +98,34 @@ class CommandFailed(ToolFailed):
         self.exit_code = exit_code
 
 
+@dataclass(frozen=True, slots=True)
+class _WalledCommand:
+    """A command and its wall."""
+
+    command: Command
+    confined: Confined
+
+
 class Bash(TypedTool[BashArguments]):
-    """Runs shell lines in a workspace. Every process that a line starts is stopped when the line ends.
+    """Runs shell lines in a workspace, behind a wall that fits the reason why a line may run.
+
+    Every process that a line starts is stopped when the line ends.
 
     Args:
         workspace: The workspace, or the path of its folder.
-        sandbox: Whether commands run in a sandbox, and which.
-        protected: Paths in the workspace that are read-only in the sandbox.
-        network: Allow network access in the sandbox.
+        sandbox: "prefer" uses the strongest sandbox the machine offers, "require" refuses an incomplete one, "off"
+            uses none.
+        protected: Paths in the workspace that stay read-only, in addition to those that configure other programs.
+        writable: Folders outside the workspace that commands with write access may write to.
+        readable: Patterns of secrets that are not masked.
+        hidden: Says which further paths are masked, for read-deny rules.
+        network: Allow network access to every command.
+        pass_environment: Names of variables to pass on although they look like credentials.
         environment: Variables for commands instead of those of this process.
         caps: How much output is kept.
+
+    Raises:
+        UsageError: `sandbox` is not valid, or it is "require" and no complete sandbox can be used.
     """
 
     spec = describe(
@@ -165,16 +145,29 @@ class Bash(TypedTool[BashArguments]):
         self,
         workspace: Workspace | str | PathLike[str] = ".",
         *,
-        sandbox: SandboxMode = "off",
+        sandbox: SandboxMode = "prefer",
         protected: Sequence[str] = (),
+        writable: Sequence[str | Path] = (),
+        readable: Sequence[str] = (),
+        hidden: Callable[[Path], bool] | None = None,
         network: bool = False,
+        pass_environment: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         caps: OutputLimits | None = None,
     ) -> None:
         self.workspace = Workspace.of(workspace)
         self.caps = caps or OutputLimits()
         self._environment = environment
-        self.sandbox = _sandbox(self.workspace, sandbox, protected, network=network)
+        self._pass_environment = tuple(pass_environment)
+        self._always = Confinement.NETWORK if network else Confinement.READ_ONLY
+        self.sandbox = find_sandbox(
+            sandbox,
+            roots=self.workspace.roots,
+            protected=protected,
+            writable=writable,
+            readable=readable,
+            hidden=None if hidden is None else lambda path: hidden(Path(path)),
+        )
         # weak: this reference must not keep a session and its jobs alive
         self._seen: Callable[[], ShellSession | None] = lambda: None
 
@@ -182,65 +175,87 @@ class Bash(TypedTool[BashArguments]):
         """Validate arguments and fix the folder: what is judged for a folder runs in that folder."""
         return BashCall(self, super().bind(arguments).given, self.folder_of(self._seen()))
 
+    def bind_in(self, arguments: JsonObject | str | bytes, state: State, session_id: str) -> "BashCall":
+        """Bind for a session, in the folder its last line ended in."""
+        folder = self.folder_of(ShellSession.of(state, session_id))
+        return BashCall(self, super().bind(arguments).given, folder, bound=True)
+
     def folder_of(self, session: ShellSession | None) -> Path:
         """Return the folder the next line of a session runs in."""
         kept = session.folder if session is not None else None
         return kept if kept is not None and self.workspace.contains(kept) and kept.is_dir() else self.workspace.root
 
-    def session(self, context: ToolContext, judged: Path) -> ShellSession:
+    def session(self, context: ToolContext, call: "BashCall") -> ShellSession:
         """Return the session's shell.
 
         Raises:
             ToolFailed: The shell is no longer in the folder the call was judged for.
         """
-        # calls are judged before the session is known and before parallel calls run, which may change the folder
-        session = context.state.get(ShellSession)
+        session = ShellSession.of(context.state, context.session_id)
         self._seen = ref(session)
         folder = self.folder_of(session)
-        if folder != judged:
+        if call.bound and folder != call.folder:  # another call of the same turn has moved the shell
             raise ToolFailed(
-                f"nothing was run: the command was checked for {judged}, but the shell is in {folder}; send it again"
+                f"nothing was run: the command was checked for {call.folder}, but the shell is in {folder};"
+                " send it again"
             )
         return session
 
-    def command(self, line: str, folder: Path, held: ExitStack, *, looking: bool = False) -> Command:
-        """Build the command of a line; a sandbox it runs in lasts until `held` is closed."""
-        argv = ("bash", "--noprofile", "--norc", "-c", _SCRIPT, "bash", line)
-        confined = held.enter_context(self.sandbox.confine(argv, str(folder)))
-        environment = command_environment(self._environment, looking=looking)
-        if self.sandbox.kind != "none":
-            environment["TMPDIR"] = str(_temporary_folder())  # /tmp is read-only in the sandbox
-        return Command(confined, str(folder), {**environment, "PWD": str(folder)})
+    def confinement(self, context: ToolContext) -> Confinement:
+        """Return what a call may use: what allowed it, and more after the user's answer to a question of its own."""
+        return context.confinement | self._always
 
+    def command(self, call: "BashCall", confinement: Confinement, scratch: Path, held: ExitStack) -> _WalledCommand:
+        """Build the command of a line; its wall lasts until `held` is closed.
 
-def _sandbox(workspace: Workspace, wish: SandboxMode, protected: Sequence[str], *, network: bool) -> Sandbox:
-    if wish == "off":
-        return find_sandbox(wish, writable=())
-    held = [root / path for root in workspace.roots for path in protected]
-    return find_sandbox(wish, writable=[*workspace.roots, _temporary_folder()], protected=held, network=network)
+        Raises:
+            ToolFailed: The wall cannot be built; nothing was run.
+        """
+        line, folder = call.given.command, str(call.folder)
+        # one argument holds at most 128 KiB
+        pieces = [line[start : start + _PIECE_CHARS] for start in range(0, len(line), _PIECE_CHARS)]
+        if sum(len(piece.encode("utf-8", "surrogateescape")) for piece in pieces) > _MAX_LINE_BYTES:
+            raise ToolFailed(f"the line is longer than {_MAX_LINE_BYTES} bytes; write it to a file and run that")
+        walled = self.sandbox.kind == "bubblewrap" and Confinement.UNCONFINED not in confinement
+        script = (_WALLED_TRAP if walled else _TRAP) + _SCRIPT
+        argv = ("bash", "--noprofile", "--norc", "-c", script, "bash", *pieces)
+        try:
+            confined = held.enter_context(
+                self.sandbox.confine(argv, folder, confinement, scratch=scratch, named=call.named_paths())
+            )
+        except OSError as error:
+            raise ToolFailed(f"nothing was run: the sandbox cannot be built: {error}") from None
+        environment = self._make_environment(call, confinement, scratch)
+        return _WalledCommand(Command(confined.argv, folder, {**environment, "PWD": folder}), confined)
 
-
-def _temporary_folder() -> Path:
-    folder = output_folder() / "tmp"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    def _make_environment(self, call: "BashCall", confinement: Confinement, scratch: Path) -> dict[str, str]:
+        inherited = os.environ if self._environment is None else self._environment
+        if Confinement.UNCONFINED not in confinement:
+            inherited = without_credentials(inherited, passed=self._pass_environment)
+        environment = command_environment(inherited, looking=call.effect() is Effect.READ)
+        if self.sandbox.confines and Confinement.UNCONFINED not in confinement:
+            temporary = "/tmp" if self.sandbox.kind == "bubblewrap" else str(scratch / "tmp")
+            environment.update(walled_environment(environment, temporary, confinement))
+        return environment
 
 
 class BashCall(TypedInvocation[BashArguments]):
     """One command line, bound to the folder it is judged for."""
 
-    __slots__ = ("_analysed", "bash", "folder")
+    __slots__ = ("_analysed", "bash", "bound", "folder")
 
-    def __init__(self, bash: Bash, given: BashArguments, folder: Path) -> None:
+    def __init__(self, bash: Bash, given: BashArguments, folder: Path, *, bound: bool = False) -> None:
         super().__init__(bash, given, bash.contract().dump)
         self.bash = bash
         self.folder = folder
+        self.bound = bound
+        """Whether the session it runs in was known when it was judged."""
         self._analysed: ShellPlan | None = None
 
     def accesses(self) -> Sequence[Access]:
         """Declare the line, which policies analyze, and the paths and hosts in it, which the scheduler uses."""
         touches = tuple(access for access in self._plan().accesses if isinstance(access, _TOUCHES))
-        return (RunCommand(self.given.command, str(self.folder), self._effect(), touches),)
+        return (RunCommand(self.given.command, str(self.folder), self.effect(), touches),)
 
     def _plan(self) -> ShellPlan:
         if self._analysed is None:
@@ -249,7 +264,15 @@ class BashCall(TypedInvocation[BashArguments]):
             self._analysed = analyze(self.given.command, str(self.folder))
         return self._analysed
 
-    def _effect(self) -> Effect:
+    def named_paths(self) -> NamedPaths:
+        """Return the paths that the line names."""
+        accesses = self._plan().accesses
+        return NamedPaths(
+            tuple(access.path for access in accesses if isinstance(access, ReadPath)),
+            tuple(access.path for access in accesses if isinstance(access, (WritePath, DeletePath))),
+        )
+
+    def effect(self) -> Effect:
         """Return how much the line can change; unproven means DESTROY."""
         plan = self._plan()
         if not plan.proven or plan.verdict not in (Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES):
@@ -258,22 +281,31 @@ class BashCall(TypedInvocation[BashArguments]):
 
     async def run(self, context: ToolContext) -> Output:
         """Run the line to its end, or start it in the background."""
-        session = self.bash.session(context, self.folder)
+        session = self.bash.session(context, self)
+        confinement = self.bash.confinement(context)
         if self.given.background:
-            return self._start(session)
+            return self._start(session, confinement)
         progress = _Progress(context.report)
         with ExitStack() as held:
-            command = self.bash.command(self.given.command, self.folder, held, looking=self._effect() is Effect.READ)
+            walled = self.bash.command(self, confinement, session.scratch, held)
             seconds = self.given.timeout_seconds
-            ended = await run(command, seconds=seconds, on_output=progress, caps=self.bash.caps)
+            ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()  # the rate limit may have held back the last lines
-        return self._build_output(ended, self._move(session, ended))
+        self._check_wall_stood(ended)
+        return self._build_output(ended, self._move(session, ended) + _describe_removed(walled.confined))
 
-    def _start(self, session: ShellSession) -> Output:
+    def _check_wall_stood(self, ended: CommandResult) -> None:
+        """Raise if the wall itself failed: then the line was never started."""
+        failed = ended.exit_code in (1, 126) and not ended.report and self.bash.sandbox.confines
+        text = ended.output.text
+        if failed and text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: ")):
+            raise ToolFailed(f"nothing was run: the sandbox failed to start: {text.strip()[:500]}")
+
+    def _start(self, session: ShellSession, confinement: Confinement) -> Output:
         session.check_room()
         with ExitStack() as held:
-            command = self.bash.command(self.given.command, self.folder, held)
-            running = Running(command, caps=self.bash.caps)
+            walled = self.bash.command(self, confinement, session.scratch, held)
+            running = Running(walled.command, caps=self.bash.caps)
             running.when_ended(held.pop_all().close)  # the sandbox must outlive this call
         job = session.add(self.given.command, running)
         return Output(
@@ -282,7 +314,7 @@ class BashCall(TypedInvocation[BashArguments]):
         )
 
     def _move(self, session: ShellSession, ended: CommandResult) -> str:
-        folder = ended.report.removesuffix("\n")
+        folder = _LEFT.sub("\n", ended.report).removesuffix("\n")
         if not folder or folder == str(self.folder):
             return ""
         if self.bash.workspace.contains(folder) and Path(folder).is_dir():
@@ -292,8 +324,10 @@ class BashCall(TypedInvocation[BashArguments]):
 
     def _build_output(self, ended: CommandResult, moved: str) -> Output:
         output = ended.output.text.rstrip("\n") or "(no output)"
-        left = f"[processes it left running were stopped: {ended.leftovers}; use background=true to keep one]\n"
-        text = f"{output}\n{left if ended.leftovers else ''}{moved}"
+        counted = _LEFT.search(ended.report)
+        leftovers = ended.leftovers or (int(counted[1]) if counted else 0)
+        left = f"[processes it left running were stopped: {leftovers}; use background=true to keep one]\n"
+        text = f"{output}\n{left if leftovers else ''}{moved}"
         seconds = self.given.timeout_seconds
         if ended.reason == "timed_out":
             raise TimedOut(
@@ -320,6 +354,13 @@ class BashCall(TypedInvocation[BashArguments]):
             return False
         name, *rest = deciding[-1]
         return name in _EXIT_1_MEANS_NO or (name == "git" and bool(_GIT_EXIT_1_MEANS_NO.intersection(rest[:1])))
+
+
+def _describe_removed(confined: Confined) -> str:
+    if not confined.removed:
+        return ""
+    paths = ", ".join(confined.removed)
+    return f"[moved away, because it configures other programs and it was not approved: {paths}]\n"
 
 
 class _Progress:

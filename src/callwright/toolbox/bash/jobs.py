@@ -1,9 +1,11 @@
 """The shell of a session (its folder and background jobs) and the tools `bash_output` and `bash_kill`."""
 
+import tempfile
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import AliasChoices, Field
@@ -11,8 +13,9 @@ from pydantic import AliasChoices, Field
 from callwright.core.content import Output
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Annotations, Effect, Limits
+from callwright.system.output_capture import output_folder
 from callwright.system.process import Running
-from callwright.tool.base import ToolContext
+from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 
@@ -29,6 +32,7 @@ class Job:
     line: str
     running: Running
     read_chars: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def status(self) -> str:
@@ -43,8 +47,8 @@ class Job:
 
     def read_new(self) -> str:
         """Return the output since the last call."""
-        text = self.running.output.since(self.read_chars)
-        self.read_chars = self.running.output.chars
+        with self.lock:  # two readers must not get the same output, and none must be skipped
+            text, self.read_chars = self.running.output.read_from(self.read_chars)
         return text
 
 
@@ -53,9 +57,32 @@ class ShellSession:
 
     def __init__(self) -> None:
         self.folder: Path | None = None
+        self._owner: str | None = None
+        self._others: dict[str, ShellSession] = {}
+        self._scratch: Path | None = None
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _stop_all, self._jobs)
+
+    @classmethod
+    def of(cls, state: State, session_id: str) -> "ShellSession":
+        """Return the shell of a session; sessions that share a state, or copies of one, have one each."""
+        return state.get(cls).shell_of(session_id)
+
+    def shell_of(self, session_id: str) -> "ShellSession":
+        """Return the shell of a session: this one for the first session that asks, another one for each other."""
+        with self._lock:
+            if self._owner in (None, session_id):
+                self._owner = session_id
+                return self
+            return self._others.setdefault(session_id, ShellSession())
+
+    @property
+    def scratch(self) -> Path:
+        """The private folder that the session's commands see as `/tmp`."""
+        if self._scratch is None or not self._scratch.is_dir():
+            self._scratch = Path(tempfile.mkdtemp(prefix="session-", dir=output_folder()))
+        return self._scratch
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -93,10 +120,13 @@ class ShellSession:
 
     def close(self) -> None:
         """Stop all jobs and wait until they have ended."""
+        for other in tuple(self._others.values()):
+            other.close()
         _stop_all(self._jobs)
         deadline = time.monotonic() + _CLOSE_SECONDS
         for job in self.jobs:
-            job.running.wait_blocking(max(0.0, deadline - time.monotonic()))
+            with suppress(Exception):  # a job that failed to start, or that does not end in time
+                job.running.wait_blocking(max(0.0, deadline - time.monotonic()))
 
 
 def _stop_all(jobs: dict[str, Job]) -> None:
@@ -128,7 +158,7 @@ class BashOutput(TypedTool[BashOutputArguments]):
 
     async def run(self, arguments: BashOutputArguments, context: ToolContext) -> Output:
         """Return the new output and the status."""
-        job = context.state.get(ShellSession).find(arguments.id)
+        job = ShellSession.of(context.state, context.session_id).find(arguments.id)
         await job.running.wait_at_most(min(arguments.wait_seconds, _MAX_WAIT_SECONDS))
         status = job.status  # read before the output, so that "ended" is reported only with the last output
         output = job.read_new() or "(no new output)"
@@ -157,7 +187,8 @@ class BashKill(TypedTool[BashKillArguments]):
 
     async def run(self, arguments: BashKillArguments, context: ToolContext) -> Output:
         """Stop the job and return its last output."""
-        job = context.state.get(ShellSession).find(arguments.id)
+        job = ShellSession.of(context.state, context.session_id).find(arguments.id)
         job.running.stop()
-        await job.running.wait()
+        with suppress(ToolFailed):  # it never started
+            await job.running.wait()
         return Output(f"{job.read_new().rstrip()}\njob {job.id} ({job.line}): {job.status}".lstrip())

@@ -1,0 +1,129 @@
+"""Finds the secrets and protected paths of a folder, again and again at the cost of one `stat` per folder."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from callwright.system.sensitive_paths import comparable, is_protected, is_secret
+
+Hidden: TypeAlias = Callable[[str], bool]
+
+# made by tools, large, and never the place where a person keeps a secret
+_SKIPPED = frozenset(
+    "node_modules __pycache__ .venv venv site-packages .tox .nox .mypy_cache .ruff_cache .pytest_cache target .gradle"
+    " .next .nuxt bower_components .terraform".split()
+)
+_MAX_FOLDERS = 4_000
+_SETTLED_NS = 50_000_000
+_IN_REPOSITORY = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
+
+
+class Sensitive(NamedTuple):
+    """What a scan found."""
+
+    secrets: frozenset[str] = frozenset()
+    protected: frozenset[str] = frozenset()
+    complete: bool = True
+    """False if the folder is too large to be scanned as a whole."""
+
+
+@dataclass(slots=True)
+class _Folder:
+    changed_ns: int
+    below: tuple[str, ...]
+    secrets: tuple[str, ...]
+    protected: tuple[str, ...]
+    repositories: tuple[str, ...]
+    """Its `.git` folders, whose content is looked at every time."""
+
+
+class FolderScan:
+    """The secrets and protected paths below a folder. Thread-safe.
+
+    Args:
+        root: The folder, without links on the way to it.
+        hidden: Further paths to treat as secrets, for read-deny rules.
+        max_folders: How many folders are visited.
+    """
+
+    def __init__(self, root: str, hidden: Hidden | None = None, *, max_folders: int = _MAX_FOLDERS) -> None:
+        self._root = root
+        self._hidden = hidden
+        self._max_folders = max_folders
+        self._known: dict[str, _Folder] = {}
+        self._lock = threading.Lock()
+
+    def find(self) -> Sensitive:
+        """Return what lies below the folder now; only folders that changed are read again."""
+        with self._lock:
+            seen: dict[str, _Folder] = {}
+            pending = [self._root]
+            while pending and len(seen) < self._max_folders:
+                path = pending.pop()
+                folder = self._look(path)
+                if folder is not None:
+                    seen[path] = folder
+                    pending.extend(folder.below)
+            self._known = seen
+        repositories = [path for folder in seen.values() for path in folder.repositories]
+        protected = {path for folder in seen.values() for path in folder.protected}
+        return Sensitive(
+            frozenset(path for folder in seen.values() for path in folder.secrets),
+            frozenset(protected.union(*map(_repository_paths, repositories))),
+            not pending,
+        )
+
+    def _look(self, path: str) -> _Folder | None:
+        try:
+            stat = os.stat(path)
+            known = self._known.get(path)
+            if known is not None and known.changed_ns == stat.st_mtime_ns:
+                return known
+            return self._read(path, stat.st_mtime_ns)
+        except OSError:
+            return None
+
+    def _read(self, path: str, changed_ns: int) -> _Folder:
+        below: list[str] = []
+        secrets: list[str] = []
+        protected: list[str] = []
+        repositories: list[str] = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = comparable(entry.path[len(self._root) :])
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_secret(name) or (self._hidden is not None and self._hidden(entry.path)):
+                    secrets.append(entry.path)
+                    if is_protected(name):
+                        protected.append(entry.path)
+                    continue
+                if is_folder and entry.name.casefold() == ".git":
+                    repositories.append(entry.path)
+                    continue
+                if is_protected(name):
+                    protected.append(entry.path)
+                if is_folder and entry.name not in _SKIPPED:
+                    below.append(entry.path)
+        # an entry made within the resolution of the clock would be missed if this reading counted as final
+        fresh = abs(time.time_ns() - changed_ns) < _SETTLED_NS
+        return _Folder(-1 if fresh else changed_ns, tuple(below), tuple(secrets), tuple(protected), tuple(repositories))
+
+
+def _repository_paths(folder: str) -> Iterator[str]:
+    """Yield what makes git run programs: hooks, settings, and the same of submodules."""
+    repositories = [folder]
+    with suppress(OSError):
+        for place, folders, _ in os.walk(f"{folder}/modules"):
+            if "hooks" in folders or "objects" in folders:
+                repositories.append(place)
+                folders.clear()
+    with suppress(OSError):
+        repositories.extend(entry.path for entry in os.scandir(f"{folder}/worktrees"))
+    for repository in repositories:
+        for name in _IN_REPOSITORY:
+            if os.path.lexists(f"{repository}/{name}"):
+                yield f"{repository}/{name}"

@@ -1,0 +1,202 @@
+"""What one command may use: the value that every sandbox mechanism turns into its own rules."""
+
+import fnmatch
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from callwright.system.output_capture import output_folder
+from callwright.system.sensitive_paths import HOME_SECRETS, SYSTEM_SECRETS, comparable, is_secret, own_home
+
+_NOTE = b"# masked: this file may hold secrets; ask the user to approve a command that names it\n"
+_LARGEST_MASK = 1 << 16
+_CACHE_SECONDS = 5.0
+_TEMPORARY = ("/tmp", "/var/tmp")
+_SHOWN_OF_OURS = ("skills", "commands", "agents")
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The files and the network that a command may use; everything else on the disk is read-only."""
+
+    cwd: str
+    scratch: Path
+    """The command's private folder: its `/tmp`."""
+    writable: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    """Read-only paths that stay visible below a replaced `/tmp`."""
+    protected: tuple[str, ...] = ()
+    """Paths inside the writable folders that stay read-only."""
+    masked: tuple[str, ...] = ()
+    """Files and folders whose content is hidden."""
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPaths:
+    """The paths that an approved line names: they are opened for it."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    def reads_masked(self, masked: str) -> bool:
+        """Whether the line names a masked path, or something inside it, to read or write."""
+        return any(_names(named, masked) for named in (*self.reads, *self.writes))
+
+    def writes_protected(self, protected: str) -> bool:
+        """Whether the line names a protected path, or something inside or around it, to write."""
+        return any(_names(named, protected) or protected.startswith(named.rstrip("/") + "/") for named in self.writes)
+
+    def folders_to_open(self, roots: Sequence[str]) -> Iterator[str]:
+        """Yield the folders outside of the writable ones that the line needs to write its named paths."""
+        for path in self.writes:
+            real = os.path.realpath(path)
+            if is_below(real, roots) or not path.startswith("/") or path.startswith("/dev/"):
+                continue
+            folder = real if os.path.isdir(real) else os.path.dirname(real)
+            if not _is_vital(folder) and os.path.isdir(folder):
+                yield folder
+            elif os.path.isfile(real):
+                yield real
+
+
+def _names(named: str, path: str) -> bool:
+    if named == path or named.startswith(path.rstrip("/") + "/") or os.path.realpath(named) == path:
+        return True
+    return not frozenset("*?[").isdisjoint(named) and fnmatch.fnmatchcase(path, named)
+
+
+def _is_vital(folder: str) -> bool:
+    """Whether opening a folder would open a home folder or a part of the system."""
+    if folder == os.path.expanduser("~") or folder.count("/") < 2:
+        return True
+    return os.path.dirname(folder) in ("/home", "/Users") or is_below(folder, ("/etc", "/usr", "/bin", "/lib", "/boot"))
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is one of the folders or lies in one."""
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """Leave out the paths that lie in another of the paths; the rest comes in order."""
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not kept or not is_below(path, kept[-1:]):
+            kept.append(path)
+    return kept
+
+
+@dataclass(slots=True)
+class _Cached:
+    until: float = 0.0
+    key: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+_user_secrets = _Cached()
+
+
+def user_secrets() -> tuple[str, ...]:
+    """Return the credential files of this user and machine that exist, links followed, and our own folder."""
+    homes = _homes()
+    key = (*homes, own_home())
+    if _user_secrets.until > time.monotonic() and _user_secrets.key == key:
+        return _user_secrets.paths
+    found = [os.path.realpath(own_home())] if os.path.isdir(own_home()) else []
+    for home in homes:
+        found.extend(_secrets_of_home(home))
+    found.extend(str(path) for pattern in SYSTEM_SECRETS for path in Path("/").glob(pattern))
+    paths = tuple(outermost(os.path.realpath(path) for path in found if os.path.exists(path)))
+    _user_secrets.until, _user_secrets.key, _user_secrets.paths = time.monotonic() + _CACHE_SECONDS, key, paths
+    return paths
+
+
+def _homes() -> tuple[str, ...]:
+    found = [os.path.expanduser("~")]
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return tuple(dict.fromkeys(os.path.realpath(home) for home in found if home != "/"))
+
+
+def _secrets_of_home(home: str) -> Iterator[str]:
+    for folder in ("", ".ssh"):
+        with suppress(OSError), os.scandir(os.path.join(home, folder)) as entries:
+            for entry in entries:
+                # keys lie in .ssh beside files that programs need: each is masked by itself
+                if entry.name != ".ssh" and is_secret(comparable(f"/{folder}/{entry.name}")):
+                    yield entry.path
+    for pattern in HOME_SECRETS:
+        if "*" in pattern:
+            with suppress(OSError):
+                yield from map(str, Path(home).glob(pattern))
+        else:
+            yield f"{home}/{pattern}"
+
+
+def shown_of_ours() -> tuple[str, ...]:
+    """Return the folders inside our own one that commands may read."""
+    home = os.path.realpath(own_home())
+    return tuple(f"{home}/{name}" for name in _SHOWN_OF_OURS if os.path.isdir(f"{home}/{name}"))
+
+
+def visible_below_temporary(roots: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:
+    """Return what a command needs to see although it lies in `/tmp`: homes, programs, and what its line names."""
+    wanted = [*roots, *_homes(), sys.prefix, sys.base_prefix, *os.environ.get("PATH", "").split(os.pathsep)]
+    wanted += [os.environ.get("VIRTUAL_ENV", ""), *named]
+    found = [path for path in wanted if is_below(path, _TEMPORARY) and path not in _TEMPORARY and os.path.lexists(path)]
+    return tuple(outermost(os.path.realpath(path) for path in found))
+
+
+@lru_cache(maxsize=512)
+def _mask_file(path: str, size: int, changed_ns: int, folder: str) -> str:
+    """Make a file that stands in for a secret: same size and time, so that git takes it for unchanged."""
+    name = hashlib.sha256(f"{path}\0{size}\0{changed_ns}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    mask = f"{folder}/{name}"
+    with open(mask, "wb") as file:
+        file.write(_NOTE[:size].ljust(min(size, _LARGEST_MASK), b"\n"))
+        file.truncate(size)
+    os.utime(mask, ns=(changed_ns, changed_ns))
+    os.chmod(mask, 0o444)
+    return mask
+
+
+def mask_file(path: str) -> str:
+    """Return the path of the file to mount over a secret file."""
+    folder = f"{output_folder()}/masks"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    stat = os.stat(path)
+    mask = _mask_file(path, stat.st_size, stat.st_mtime_ns, folder)
+    if not os.path.exists(mask):  # the folder was removed meanwhile
+        _mask_file.cache_clear()
+        mask = _mask_file(path, stat.st_size, stat.st_mtime_ns, folder)
+    return mask
+
+
+@dataclass(slots=True)
+class Confined:
+    """A command line behind its wall, and what the wall did when the command had ended."""
+
+    argv: tuple[str, ...]
+    removed: list[str] = field(default_factory=list[str])
+    """Protected paths that the command made and that were moved away."""
+
+
+def move_away(path: str) -> bool:
+    """Move a path out of the workspace into our private folder; return whether it is gone."""
+    try:
+        folder = output_folder() / "removed"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        shutil.move(path, f"{folder}/{time.time_ns():x}-{os.path.basename(path)}")
+    except OSError:
+        return False
+    return True
