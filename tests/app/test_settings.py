@@ -264,10 +264,10 @@ def test_only_settings_that_violate_the_schema_fail(content: Any) -> None:
         assert not fits and str(error).startswith("x:1: ")
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
-    max_leaves=12,
+_SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+_FLAT = st.lists(_SCALARS, max_size=4) | st.dictionaries(st.text(max_size=4), _SCALARS, max_size=4)
+JSON = (
+    _SCALARS | _FLAT | st.lists(_FLAT, max_size=3) | st.dictionaries(st.text(max_size=4), _FLAT | _SCALARS, max_size=4)
 )
 
 

@@ -184,9 +184,9 @@ def test_adding_a_server_keeps_the_trust(machine: Any) -> None:
     assert machine("trust").code == 3
 
 
-def probed(machine: Any, *command: str) -> Any:
+def probed(machine: Any, *command: str, seconds: str = "20") -> Any:
     machine("mcp", "add", "it", "--force", "-s", "user", *command)
-    return machine("mcp", "test", "it", "--seconds", "0.5")
+    return machine("mcp", "test", "it", "--seconds", seconds)
 
 
 def test_missing_program_is_named(machine: Any) -> None:
@@ -204,12 +204,12 @@ def test_log_of_an_exiting_program_is_shown(machine: Any) -> None:
 
 
 def test_hanging_program_times_out(machine: Any) -> None:
-    ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()")
+    ended = probed(machine, "--", sys.executable, "-c", "input(); input(); input()", seconds="0.5")
     assert ended.code == 1 and "did not connect and list its tools" in ended.err and "0.5 s" in ended.err
 
 
 def test_output_of_a_non_mcp_program_is_shown(machine: Any) -> None:
-    ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input(); input(); input()")
+    ended = probed(machine, "--", sys.executable, "-uc", "print('usage: x'); input(); input(); input()", seconds="1")
     assert ended.code == 1 and "not a message: b'usage: x" in ended.err
 
 

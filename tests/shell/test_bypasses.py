@@ -586,3 +586,14 @@ _EVERYTHING = [
 def test_no_known_bypass_is_proven_harmless(line: str) -> None:
     plan = analyze(line, "/srv/project")
     assert not (plan.proven and plan.verdict in _HARMLESS), plan.reason
+
+
+@pytest.mark.parametrize("delimiter", ["1", "-c", "E-1", "END", "é", "a.b", "+"])
+def test_unquoted_heredoc_delimiter_expands_the_body(delimiter: str) -> None:
+    for body in ("$(touch x)", "`touch x`", "${a[$(touch x)]}"):
+        assert not analyze(f"cat << {delimiter}\n{body}\n{delimiter}\n", "/w").proven
+
+
+def test_heredoc_without_its_end_is_not_proven() -> None:
+    assert not analyze("ls << -c \n ls; touch x", "/w").proven
+    assert analyze("cat <<'E 1'\n$(touch x)\nE 1\n", "/w").proven

@@ -283,14 +283,16 @@ class CommandReader(WordReader):
         return merge_redirects(parts), tuple(extra), tuple(rest)
 
     def _read_heredoc(self, node: Node) -> tuple[Redirects, tuple[Word, ...], tuple[Node, ...]]:
-        raw, body = False, ""
+        raw, body, delimiter, end = False, "", "", None
         parts = [Redirects(present=True)]
         words: list[Word] = []
         rest: list[Node] = []
         for child in node.children:
             kind = child.type
             if kind == "heredoc_start":
-                raw = not self.text(child).isidentifier()
+                # only quoting turns expansion off: the body of `<< 1` or `<< -c` is expanded like that of `<< END`
+                delimiter = self.text(child)
+                raw = any(character in delimiter for character in "'\"\\")
             elif kind == "heredoc_body":
                 body = self.text(child)
                 if not raw:
@@ -301,8 +303,13 @@ class CommandReader(WordReader):
                 parts.append(inner)
             elif kind in self.visits:
                 rest.append(child)
-            elif child.is_named and kind != "heredoc_end":
+            elif kind == "heredoc_end":
+                end = self.text(child).strip("\t\n")
+            elif child.is_named:
                 words.append(self.word(child))
+        if end != re.sub(r"[\'\"\\]", "", delimiter):
+            # the parser guessed an end that bash does not see: what follows belongs to the body, or is a command
+            self.findings.add_objection("the end of the heredoc is not clear")
         return merge_redirects([*parts, Redirects(stdin_texts=(body,))]), tuple(words), tuple(rest)
 
     def _read_heredoc_body(self, node: Node, body: str) -> None:
