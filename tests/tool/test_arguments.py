@@ -235,8 +235,8 @@ def test_lone_surrogates_are_refused_in_text_and_in_objects(made: Tool) -> None:
 
 
 @pytest.mark.parametrize("made", TOOLS, ids=lambda made: made.spec.name)
-def test_ten_megabytes_of_nesting_are_refused(made: Tool) -> None:
-    size = 10_000_000
+def test_megabytes_of_nesting_are_refused(made: Tool) -> None:
+    size = 2_000_000
     refusal(made, "[" * size)
     refusal(made, '{"anything":' * (size // 12))
     refusal(made, '{"anything":' + "[" * (size // 2) + "]" * (size // 2) + "}")
