@@ -250,7 +250,7 @@ def _executor(
 
 
 def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:
-    by_mode = ByMode(context.switch, sandboxed=context.sandboxed)
+    by_mode = ByMode(context.switch, sandboxed=context.sandboxed, auto_allow=context.auto_allow)
     return standard_policies(
         context.workspace, by_mode=by_mode, rules=context.loaded.rules, cwd=locations.cwd, more=more
     )

@@ -12,7 +12,7 @@ from callwright.app.permissions import load_rules
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.policy import LoadedRules, Rules
-from callwright.policy.modes import ModeSwitch
+from callwright.policy.modes import AutoAllow, ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.system.paths import Workspace
@@ -148,6 +148,7 @@ class WorkspaceContext:
     rules: Rules
     switch: ModeSwitch
     bash: Bash
+    auto_allow: AutoAllow = "proven"
 
     @property
     def sandboxed(self) -> bool:
@@ -171,7 +172,9 @@ def workspace_context(settings: Settings, locations: Locations, options: RunOpti
     switch = ModeSwitch(options.mode or settings.last("permissions", "defaultMode") or "default", barred=barred)
     rules = Rules(loaded.rules, here)
     bash = shell_tool(workspace, SandboxOptions.of(settings), _read_deny(rules))
-    return WorkspaceContext(workspace, here, loaded, rules, switch, bash)
+    # with a gap in the wall, a wrong guess about a line could do harm
+    walled = bash.sandbox.complete and settings.last("autoAllow") != "proven"
+    return WorkspaceContext(workspace, here, loaded, rules, switch, bash, "walled" if walled else "proven")
 
 
 def _read_deny(rules: Rules) -> Hidden | None:

@@ -190,7 +190,7 @@ def requested_by(layer: SettingsLayer) -> Iterable[str]:
     yield from _hook_commands(layer)
     yield from (f"MCP server {name}: {_describe_server(entry)}" for name, entry in layer.section("mcpServers").items())
     yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
-    for key in "model baseUrl instructions sandbox limits prices log telemetry disableAllHooks".split():
+    for key in "model baseUrl instructions sandbox autoAllow limits prices log telemetry disableAllHooks".split():
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
 

@@ -31,6 +31,7 @@ from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
+from callwright.policy.walled import is_walled
 from callwright.shell.plan import SimpleCommand, Verdict
 from callwright.system.paths import Workspace
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
@@ -46,12 +47,14 @@ class Fence(Policy):
     Args:
         workspace: The folders that are inside, and whether paths outside are asked about or denied.
         here: The folders that relative paths start from; the workspace's own by default.
+        walled: Commands run behind a wall that masks secrets, so a read whose target is not known needs no question.
     """
 
     tier = Tier.MODE
 
-    def __init__(self, workspace: Workspace, here: PathContext | None = None) -> None:
+    def __init__(self, workspace: Workspace, here: PathContext | None = None, *, walled: bool = False) -> None:
         self.workspace = workspace
+        self.walled = walled
         self.here = here or PathContext.within(workspace)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
@@ -68,7 +71,11 @@ class Fence(Policy):
     def _reads_freely(self, path: str, subject: Subject) -> bool:
         if path in _HARMLESS_DEVICES:
             return True
-        return self.workspace.reads == "anywhere" and paths_for_call(path, subject, self.here).known
+        if self.workspace.reads != "anywhere":
+            return False
+        return paths_for_call(path, subject, self.here).known or (
+            self.walled and isinstance(subject, PartOfLine) and is_walled(subject.plan)
+        )
 
     def _outside(self, path: str, verb: str, subject: Subject) -> Decision | None:
         places = paths_for_call(path, subject, self.here)

@@ -33,11 +33,13 @@ from callwright.core.spec import Effect
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.guards import Fence
 from callwright.policy.shell_line import PartOfLine, make_printable
+from callwright.policy.walled import is_walled
 from callwright.shell.plan import Verdict
 from callwright.system.paths import Workspace
 
 Mode: TypeAlias = Literal["plan", "default", "auto", "dontAsk", "bypass"]
 NetworkReads: TypeAlias = Literal["ask", "allow"]
+AutoAllow: TypeAlias = Literal["proven", "walled"]
 _ALIASES: dict[str, Mode] = {"acceptEdits": "auto", "bypassPermissions": "bypass", "manual": "default"}
 
 
@@ -115,16 +117,29 @@ class ByMode(Policy):
         mode: A mode, or the switch that holds the current one.
         network_reads: Whether reading over the network asks.
         sandboxed: Whether commands run in a sandbox that confines them to the workspace, without network.
+        auto_allow: Which shell lines run unasked: those that are proven to read, or also those that a complete
+            read-only wall makes harmless. Use "walled" only with a bash tool whose sandbox is complete.
+
+    Raises:
+        UsageError: The mode or `auto_allow` is not valid.
     """
 
     tier = Tier.MODE
 
     def __init__(
-        self, mode: str | ModeSwitch = "default", *, network_reads: NetworkReads = "ask", sandboxed: bool = False
+        self,
+        mode: str | ModeSwitch = "default",
+        *,
+        network_reads: NetworkReads = "ask",
+        sandboxed: bool = False,
+        auto_allow: AutoAllow = "proven",
     ) -> None:
+        if auto_allow not in get_args(AutoAllow):
+            raise UsageError(f'auto_allow: expected "proven" or "walled", got {auto_allow!r}')
         self.switch = mode if isinstance(mode, ModeSwitch) else ModeSwitch(mode)
         self.network_reads = network_reads
         self.sandboxed = sandboxed
+        self.auto_allow: AutoAllow = auto_allow
         self.fenced = False
         """A `Fence` beside this policy guards the workspace; otherwise the folder a shell line runs in counts as it."""
 
@@ -135,6 +150,8 @@ class ByMode(Policy):
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         mode = self.switch.mode
         effect = _effect(access, subject)
+        if self._runs_walled(access, subject) and not (mode == "auto" and self.sandboxed):
+            return _WALLED[mode]
         if mode == "plan" and effect > Effect.READ:
             return Deny("plan mode runs only what reads; leave plan mode to do this", source="mode plan")
         # after plan mode, so that approving such a tool cannot change anything there
@@ -149,6 +166,17 @@ class ByMode(Policy):
         if mode == "auto" and self.sandboxed and _is_confined(access, subject):
             return Allow("it runs inside the sandbox", "mode auto", Confinement.WORKSPACE)
         return Ask(_reason(access, subject, effect), source=f"mode {mode}")
+
+    def _runs_walled(self, access: Access, subject: Subject) -> bool:
+        if (
+            self.auto_allow != "walled"
+            or not isinstance(subject, PartOfLine)
+            or subject.spec.annotations.needs_approval
+        ):
+            return False
+        return (
+            isinstance(access, (RunCommand, ReadPath, WritePath)) and not _is_read(subject) and is_walled(subject.plan)
+        )
 
     def _beyond(self, access: Access, subject: Subject) -> Decision | None:
         if self.fenced or not isinstance(subject, PartOfLine):
@@ -177,6 +205,11 @@ def _effect(access: Access, subject: Subject) -> Effect:
             return Effect.WRITE  # a moved file still exists in its new place
         case _:
             return effect_of(access)
+
+
+def _is_read(part: PartOfLine) -> bool:
+    """Whether a line needs no wall: it is proven, and read-only as a whole."""
+    return part.plan.proven and part.plan.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 
 
 def _stays_here(part: PartOfLine) -> bool:
@@ -232,6 +265,10 @@ _EFFECTS = {
 }
 _READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
 _READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
+_WALLED = {
+    mode: Allow("it can change nothing behind the read-only wall", f"mode {mode}", Confinement.READ_ONLY)
+    for mode in get_args(Mode)
+}
 _WRITES = Allow("", "mode auto", Confinement.WORKSPACE)
 _BYPASSED = Allow("", "mode bypass", Confinement.APPROVED)
 _REASONS = {Effect.WRITE: "it changes something", Effect.DESTROY: "it may destroy something"}

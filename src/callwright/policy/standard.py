@@ -8,7 +8,7 @@ from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
 from callwright.policy.dry_run import dry_run_line
 from callwright.policy.guards import Fence, Guards
-from callwright.policy.modes import ByMode, ModeSwitch, NetworkReads
+from callwright.policy.modes import AutoAllow, ByMode, ModeSwitch, NetworkReads
 from callwright.policy.paths import PathContext
 from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.rule import Rule, rules_of
@@ -38,7 +38,9 @@ def standard_policies(
     here = PathContext.within(space, cwd)
     by_mode = by_mode or ByMode(mode)
     by_mode.fenced = True
-    return Policies(Guards(here), Rules(rules, here), Fence(space, here), by_mode, *more)
+    return Policies(
+        Guards(here), Rules(rules, here), Fence(space, here, walled=by_mode.auto_allow == "walled"), by_mode, *more
+    )
 
 
 def judge_command(
@@ -52,6 +54,7 @@ def judge_command(
     deny: Iterable[str] = (),
     reads: Reads = "anywhere",
     network_reads: NetworkReads = "ask",
+    auto_allow: AutoAllow = "proven",
 ) -> Decision:
     """Decide whether a shell line may run, needs approval or must not run. Runs nothing; no line makes it raise.
 
@@ -65,11 +68,13 @@ def judge_command(
         deny: Rules that deny.
         reads: Whether paths outside the workspace may be read.
         network_reads: Whether reading over the network asks.
+        auto_allow: "walled" also allows what a complete read-only wall makes harmless, as the command does.
 
     Raises:
-        UsageError: A rule or the mode is not valid.
+        UsageError: A rule, `auto_allow` or the mode is not valid.
     """
     space = workspace if isinstance(workspace, Workspace) else Workspace(workspace, reads=reads, outside="ask")
     rules = rules_of(allow=allow, ask=ask, deny=deny)
-    policies = standard_policies(space, by_mode=ByMode(mode, network_reads=network_reads), rules=rules, cwd=cwd)
+    by_mode = ByMode(mode, network_reads=network_reads, auto_allow=auto_allow)
+    policies = standard_policies(space, by_mode=by_mode, rules=rules, cwd=cwd)
     return policies.decide(RunCommand(line, fspath(cwd)), dry_run_line(line))

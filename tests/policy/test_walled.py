@@ -1,0 +1,127 @@
+"""Lines that run unasked because a read-only wall makes them harmless."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright.core.access import Allow, Ask, Confinement, Deny
+from callwright.core.errors import UsageError
+from callwright.policy import ByMode, judge_command
+
+WALLED = [
+    "pytest -q tests",
+    "python -m pytest -x | tail -5",
+    "mypy src && ruff check .",
+    "ruff format --check .",
+    "make -n",
+    "python -c 'import sys; print(sys.version)'",
+    "python3 -m json.tool data.json",
+    "python3.12 -m pip list",
+    "cargo check",
+    "cargo fmt --check",
+    "go vet ./...",
+    "node -e 'console.log(1)'",
+    "npx tsc --noEmit",
+    "npm test",
+    "npm run lint",
+    'for f in *.py; do python -m py_compile "$f"; done',
+    "wc -l $(git ls-files '*.py')",
+    "bash -n script.sh",
+    "export FOO=bar",
+    'cat "$FILE" | head -5',
+    "timeout 60 pytest -q 2>&1 | tail",
+    "sqlite3 app.db 'select count(*) from users'",
+]
+ASKED = [
+    "python script.py",
+    "python -m pip install x",
+    "python -m http.server",
+    "ruff check --fix .",
+    "ruff format .",
+    "prettier --write .",
+    "eslint --fix src",
+    "npm install",
+    "npm run deploy",
+    "npx cowsay hi",
+    "cargo build",
+    "go build ./...",
+    "make",
+    "perl -i -pe s/a/b/ file",
+    "gofmt -w .",
+    "pytest > out.txt",
+    "pytest; rm -rf build",
+    "pytest && curl https://example.com",
+    "$RUNNER -q",
+    "./pytest",
+    "sqlite3 app.db 'drop table users'",
+    "sqlite3 app.db 'select 1' '.shell touch x'",
+    "jest -u",
+]
+
+
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk", "auto"])
+@pytest.mark.parametrize("line", WALLED)
+def test_walled_line_runs_read_only(line: str, mode: str, tmp_path: Path):
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, auto_allow="walled")
+    assert isinstance(decision, Allow)
+    assert decision.confinement is Confinement.READ_ONLY
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_other_lines_are_asked_about(line: str, tmp_path: Path):
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled")
+    assert isinstance(decision, Ask)
+
+
+def test_analysis_alone_stays_the_default(tmp_path: Path):
+    assert isinstance(judge_command("pytest -q", cwd=tmp_path, workspace=tmp_path), Ask)
+    assert isinstance(judge_command("pytest -q", cwd=tmp_path, workspace=tmp_path, mode="plan"), Deny)
+
+
+def test_rules_come_before_the_wall(tmp_path: Path):
+    def judge(*, deny: tuple[str, ...] = (), ask: tuple[str, ...] = ()) -> object:
+        return judge_command("pytest -q", cwd=tmp_path, workspace=tmp_path, auto_allow="walled", deny=deny, ask=ask)
+
+    assert isinstance(judge(deny=("Bash(pytest *)",)), Deny)
+    assert isinstance(judge(ask=("Bash(pytest *)",)), Ask)
+
+
+def test_unknown_reads_ask_where_reads_are_fenced(tmp_path: Path):
+    line = "cat $(git ls-files)"
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled", reads="inside")
+    assert isinstance(decision, Ask)
+
+
+def test_invalid_value_is_refused():
+    with pytest.raises(UsageError, match="proven"):
+        ByMode(auto_allow="everything")  # pyright: ignore[reportArgumentType] - what is tested
+
+
+@pytest.mark.parametrize(
+    ("line", "rules", "confinement"),
+    [
+        ("ls", (), Confinement.READ_ONLY),
+        ("make", ("Bash(make)",), Confinement.RULE),
+        ("cd sub && make", ("Bash(make)",), Confinement.RULE),
+        ("ls src", ("Read(src/**)",), Confinement.READ_ONLY),
+        ("echo x > a.txt", ("Edit(a.txt)",), Confinement.WORKSPACE | Confinement.NAMED),
+    ],
+)
+def test_confinement_follows_what_allowed_the_line(
+    line: str, rules: tuple[str, ...], confinement: Confinement, tmp_path: Path
+):
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, allow=rules)
+    assert isinstance(decision, Allow)
+    assert decision.confinement == confinement
+
+
+def test_mode_auto_confines_to_the_workspace(tmp_path: Path):
+    decision = judge_command("echo x > a.txt", cwd=tmp_path, workspace=tmp_path, mode="auto")
+    assert isinstance(decision, Allow)
+    assert decision.confinement is Confinement.WORKSPACE
+
+
+def test_network_read_gets_the_network_only(tmp_path: Path):
+    decision = judge_command("curl https://a.b", cwd=tmp_path, workspace=tmp_path, network_reads="allow")
+    assert isinstance(decision, Allow)
+    assert decision.confinement is Confinement.NETWORK
