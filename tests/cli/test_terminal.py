@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -260,3 +261,38 @@ def test_paused_headless_run_is_answered_in_terminal(machine: Any, tmux: Any) ->
 def test_conversation_needs_a_terminal(machine: Any) -> None:
     ended = machine()
     assert ended.code == 2 and "use callwright -p" in ended.err
+
+
+_WITH_PID = 'sh -c \'echo $$ > pid; exec "$0" "$@"\''
+
+
+def test_killed_at_a_question_shows_it_again(machine: Any, tmux: Any) -> None:
+    model = machine.says(call("write", path="new.txt", content="once\n"), "Written.")
+    tmux.start(machine.project, model, before=_WITH_PID)
+    tmux.shows("default mode")
+    tmux.type("write it", "Enter")
+    tmux.shows("allow?")
+    os.kill(int((machine.project / "pid").read_text()), signal.SIGKILL)
+    tmux.shows("EXIT 137")
+    assert not (machine.project / "new.txt").exists()
+    tmux.enter(f"stty sane; clear; {tmux.command} --continue {machine.says('Written.')}")
+    assert "new.txt" in tmux.shows("allow?")
+    tmux.type("y", "Enter")
+    tmux.shows("Written.")
+    assert (machine.project / "new.txt").read_text() == "once\n"
+
+
+def test_closing_the_window_at_a_question_keeps_it(machine: Any, tmux: Any) -> None:
+    model = machine.says(call("write", path="new.txt", content="once\n"), "Written.")
+    tmux.start(machine.project, model, before=_WITH_PID)
+    tmux.shows("default mode")
+    tmux.type("write it", "Enter")
+    tmux.shows("allow?")
+    os.kill(int((machine.project / "pid").read_text()), signal.SIGHUP)
+    tmux.shows("EXIT")
+    assert not (machine.project / "new.txt").exists()
+    tmux.enter(f"stty sane; clear; {tmux.command} --continue {machine.says('Written.')}")
+    assert "new.txt" in tmux.shows("allow?")
+    tmux.type("y", "Enter")
+    tmux.shows("Written.")
+    assert (machine.project / "new.txt").read_text() == "once\n"

@@ -14,6 +14,7 @@ from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson, Journal, Turn, TurnCancelled
+from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
@@ -99,13 +100,29 @@ def _execute(
         context.state,
         catalog,
         transcript.watch.cancellation,
-        context.ask,
+        None if context.ask is None else _record_asking(context.ask, transcript, turn),
         _make_journal(transcript, turn, calls) if context.durable else None,
         _observer_for(transcript, calls, context),
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = context.executor.execute(calls, answers=answers, turn=executor_turn)
     return _fail_changed_calls(executing, turn, calls) if context.durable else executing
+
+
+def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn) -> AskPerson:
+    """Return an `ask` whose questions are on record before the user sees them, and its answers before they count.
+
+    A process that is killed at a question shows it again; one killed after the answer does not.
+    """
+
+    async def ask_on_record(questions: Sequence[Question]) -> Answers:
+        await transcript.record_questions(turn, questions)
+        answers = await await_if_needed(ask(questions))
+        if isinstance(answers, Answers):  # the executor refuses anything else
+            await transcript.record_answers(turn, dict(answers))
+        return answers
+
+    return ask_on_record
 
 
 def _make_journal(transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:

@@ -9,7 +9,7 @@ from callwright.agent.compaction import estimate_message_tokens
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Completed, Failed, Question, Reply, ToolCall
+from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
 from callwright.core.events import BatchBegan
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
@@ -140,6 +140,8 @@ class Transcript:
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
         self._replay = replay
+        self._asked: set[str] = set()
+        """Ids of questions that this run has put on record."""
         self.tokens = 0
         """Estimated size of the history; corrected by the usage that providers report."""
         for index, message in enumerate(self.history):
@@ -196,11 +198,26 @@ class Transcript:
         return turn
 
     def add_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
-        """Add the user's replies; those used in an earlier turn do not count again."""
-        fresh = {key: reply for key, reply in replies.items() if key not in self._used_answers}
-        turn.replies.update(fresh)
-        if fresh:
+        """Add the user's replies; the first one to a question counts, and once."""
+        if fresh := self._take_replies(turn, replies):
             self._unsaved.append(Answered(fresh))
+
+    async def record_questions(self, turn: OpenTurn, questions: Sequence[Question]) -> None:
+        """Store the model's message and the questions; must return before the user is asked."""
+        await self._store(*self._opening_records(turn), Asked(tuple(questions)))
+        self._asked.update(question.id for question in questions)
+
+    async def record_answers(self, turn: OpenTurn, replies: Mapping[str, object]) -> None:
+        """Store the user's replies; must return before they count. What is not a reply is not stored."""
+        known = {key: reply for key, reply in replies.items() if isinstance(reply, (Approve, Decline))}
+        if fresh := self._take_replies(turn, known):
+            await self._store(*self._opening_records(turn), Answered(fresh))
+
+    def _take_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> dict[str, Reply]:
+        taken = self._used_answers | turn.replies.keys()
+        fresh = {key: reply for key, reply in replies.items() if key not in taken}
+        turn.replies.update(fresh)
+        return fresh
 
     async def record_start(self, turn: OpenTurn, began: BatchBegan) -> None:
         """Store which calls are about to run; must return before they do."""
@@ -210,7 +227,8 @@ class Transcript:
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
         """Store the questions and return the result of the paused run."""
-        await self._store(*self._opening_records(turn), Asked(questions))
+        if not self._asked.issuperset(question.id for question in questions):
+            await self._store(*self._opening_records(turn), Asked(questions))
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 

@@ -100,6 +100,6 @@ class HookedAsk:
 
     async def __call__(self, questions: Sequence[Question]) -> Answers:
         # hooks first: they may deny what the user need not see
-        given = dict(await self.hooks.answers(questions))
+        given = {key: replace(reply, by="a hook") for key, reply in await self.hooks.answers(questions)}
         left = [question for question in questions if question.id not in given]
         return Answers({**given, **dict(await self.ask_user(left))}) if left else Answers(given)

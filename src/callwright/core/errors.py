@@ -177,6 +177,10 @@ class ApprovalRequired(CallwrightError):
         self.invocation = invocation
 
 
+class Unanswered(CallwrightError):
+    """Raised by an `ask` whose user has left: the calls are interrupted, and their questions stay open."""
+
+
 class AuthRequired(CallwrightError):
     """Raised by a tool in `bind` or `accesses`: the user must sign in first.
 

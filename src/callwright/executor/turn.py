@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from callwright.clip import clip_turn
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
-from callwright.core.errors import Halted, ToolError, ToolFailed, UsageError
+from callwright.core.errors import Halted, ToolError, ToolFailed, Unanswered, UsageError
 from callwright.core.events import BatchBegan, CallProgressed, Event, QuestionsRaised
 from callwright.executor.admit import Admitted, Gate
 from callwright.executor.deadlines import LoopLocal, LoopParts, is_cancelling
@@ -158,7 +158,10 @@ class TurnScope:
             self._raise_questions(questions)
             if self._turn.ask is None:
                 return [Interrupted(item.call, item.questions) for item in admitted]
-            admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, answers, local)
+            try:
+                admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, answers, local)
+            except Unanswered:
+                return [Interrupted(item.call, item.questions) for item in admitted]
         if questions or answers is not None:
             self._runtime.gate.consume_answers(admitted)
         if self._observe is not None or self._turn.journal is not None:
@@ -249,6 +252,8 @@ class TurnScope:
         """Return the user's answers; if asking fails, every question is declined."""
         try:
             return Answers(dict(await ask(questions)))
+        except Unanswered:
+            raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a failure to ask is not a yes
             if is_cancelling():
                 raise self._cancel_before_start(admitted) from None

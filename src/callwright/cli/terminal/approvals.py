@@ -10,6 +10,7 @@ from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
+from callwright.core.errors import Unanswered
 
 _INTERRUPTED = "interrupted by the user"
 _READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
@@ -30,7 +31,11 @@ class Approvals:
         self.interrupted: Callable[[], bool] = lambda: False
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
-        """Answer all questions; Esc at one declines it and those after it, and stops the run."""
+        """Answer all questions; Esc at one declines it and those after it, and stops the run.
+
+        Raises:
+            Unanswered: The user has left; the session can be resumed at the questions.
+        """
         replies: dict[str, Reply] = {}
         async with self._lock:  # subagents run in parallel and share this terminal
             self._terminal.end_stream()
@@ -50,6 +55,8 @@ class Approvals:
         while True:
             text = await terminal.ask(hint, view=view, settled=settled)
             settled = True
+            if text is None and terminal.over.is_set():
+                raise Unanswered("the user left")  # the question stays open for the next time
             if text is None or self.interrupted():
                 terminal.on_interrupt()
                 return self._conclude(view, Decline(_INTERRUPTED))

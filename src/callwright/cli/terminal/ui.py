@@ -184,8 +184,9 @@ class Terminal:
     def leave(self) -> None:
         """End the conversation: pending `ask` and `prompt` calls return None."""
         self.over.set()
+        asked = self._question is not None
         self._answer(None)
-        if self.busy:
+        if self.busy and not asked:  # a run that waits for an answer ends as paused, with its question on record
             self.on_interrupt()
         self._prompts.put_nowait(None)
 
