@@ -299,6 +299,8 @@ class Agent:
         if inherited.executor is None:  # first run in this process: show again what earlier tool searches revealed
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
+        for question, answer in transcript.grants:
+            executor.policies.restore(question, answer, session=request.session_id)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
         inherited.depth = 0 if lineage is None else lineage.depth + 1

@@ -57,6 +57,10 @@ class SessionReplay:
         """Ids of questions whose answers were used: an answer counts once, also after a restart."""
         self.compacted = 0
         """How many messages at the beginning of the history a compaction kept."""
+        self.grants: list[tuple[Question, Approve]] = []
+        """Approvals for longer than once, of calls that began: they hold for the rest of the session."""
+        self._asked: dict[str, Question] = {}
+        self._lasting: dict[tuple[str, str], tuple[Question, Approve]] = {}
         self.run: list[Record] = []
         """The records since the last prompt: what the run used that may be resumed now."""
         for record in records:
@@ -66,6 +70,7 @@ class SessionReplay:
         if isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
             self.run.clear()
         self.run.append(record)
+        self._collect_grants(record)
         match record:
             case Said(message, turn_id):
                 self._apply_message(message, turn_id)
@@ -73,6 +78,27 @@ class SessionReplay:
                 self.history, self.compacted = History(messages), len(messages)
             case _ if self.open is not None:
                 self._apply_to_turn(self.open, record)
+            case _:
+                pass
+
+    def _collect_grants(self, record: Record) -> None:
+        """Keep an approval for longer if exactly what it approved began: only then it had counted."""
+        match record:
+            case Asked(questions):
+                self._asked.update({question.id: question for question in questions})
+            case Answered(replies):
+                for key, reply in replies.items():
+                    question = self._asked.get(key)
+                    if question is not None:  # a later answer about the same call replaces an earlier one
+                        subject = (question.call_id, question.digest)
+                        self._lasting.pop(subject, None)
+                        if isinstance(reply, Approve) and reply.scope != "once" and reply.arguments is None:
+                            self._lasting[subject] = (question, reply)
+            case Began(digests):
+                self.grants += [self._lasting[item] for item in digests.items() if item in self._lasting]
+            case Said(ToolMessage()):
+                self._asked.clear()
+                self._lasting.clear()
             case _:
                 pass
 
@@ -136,6 +162,7 @@ class Transcript:
         self.open = replay.open
         self._last: AssistantMessage | None = None
         self._used_answers = replay.used_answers
+        self.grants = replay.grants
         self._run_id = secrets.token_hex(8)
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []

@@ -55,6 +55,10 @@ class Policy:
         """While this stays the same, the decision about a tool without accesses may be cached; None: never cache."""
         return None
 
+    def restore(self, question: Question, answer: Approve, *, session: str) -> None:
+        """Take up an approval from the record of a resumed session. Override if this policy remembers approvals."""
+        return
+
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> object:
         """Keep an approval that was given for longer than once. Override if this policy persists approvals.
 

@@ -200,6 +200,22 @@ class Policies:
         for policy in self.policies:
             policy.remember(question, answer, session=session)
 
+    def restore(self, question: Question, answer: Approve, *, session: str) -> None:
+        """Let every policy take up an approval from the record of a session that is resumed.
+
+        Args:
+            question: What was approved.
+            answer: The approval, with its scope.
+            session: The session it was given in; it holds there only.
+        """
+        from callwright.policy.grants import Grants  # as above
+        from callwright.policy.paths import PathContext
+
+        if not any(isinstance(policy, Grants) for policy in self.policies):
+            self._set_policies(*self.policies, Grants(PathContext.of(".")))
+        for policy in self.policies:
+            policy.restore(question, answer, session=session)
+
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         if self._only_mode is not None:  # the usual case of a library: one mode, nothing else
             return self._settle(_strictest((self._only_mode.judge(access, subject),)) or _UNDECIDED)

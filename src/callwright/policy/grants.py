@@ -188,15 +188,26 @@ class Grants(Policy):
             return ()
         rules = propose(question.accesses).rules if answer.scope == "always" else ()
         if not rules:
-            declared = [access for access in question.accesses if not isinstance(access, UseTool)]
-            self.grant(declared, session=session)
-            if len(declared) < len(question.accesses):  # only its arguments tell what such a call would do
-                self._calls.add(digest_of(question.tool, question.arguments, (), session_id=session))
+            self._grant_for_session(question, session)
             return ()
         if self._file is not None:
             save_rules(self._file, rules)
         self.grant_rules(rules)
         return rules
+
+    def restore(self, question: Question, answer: Approve, *, session: str) -> None:
+        """Take up an approval from the record of a resumed session.
+
+        A permanent one that became rules is not restored: the rules are in the settings, unless the user removed them.
+        """
+        if answer.scope == "session" or (answer.scope == "always" and not propose(question.accesses).rules):
+            self._grant_for_session(question, session)
+
+    def _grant_for_session(self, question: Question, session: str) -> None:
+        declared = [access for access in question.accesses if not isinstance(access, UseTool)]
+        self.grant(declared, session=session)
+        if len(declared) < len(question.accesses):  # only its arguments tell what such a call would do
+            self._calls.add(digest_of(question.tool, question.arguments, (), session_id=session))
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         # a line was approved as a whole, so each of its parts is looked up by the line and not by itself
