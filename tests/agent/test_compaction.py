@@ -73,6 +73,14 @@ async def test_long_conversation_is_summarised_and_continues() -> None:
     assert isinstance(messages[0], UserMessage) and "it was about é" in str(messages[0].content)
 
 
+async def test_summary_is_not_asked_for_in_the_answer_schema() -> None:
+    model = Talkative(12)
+    agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500))
+    await agent.run("the task", output=dict[str, int])
+    asked = {asked_for_summary(request): request.output_schema is not None for request in model.seen}
+    assert asked == {True: False, False: True}
+
+
 async def test_drop_method_moves_old_outputs_to_files() -> None:
     model = Talkative(12)
     agent = agent_with(model, Compaction(at_tokens=5000, keep_tokens=1500, method="drop"))

@@ -376,3 +376,9 @@ def test_wrong_provider_or_store_is_rejected() -> None:
     wrong = "sessions.db"
     with pytest.raises(UsageError, match=r"use sessions=SqliteStore\('sessions\.db'\)"):
         Agent(ScriptedProvider(), sessions=wrong)
+
+
+async def test_unknown_stop_is_not_an_answer() -> None:
+    half = AssistantMessage((Text("half"),), "other")
+    result = await Agent(ScriptedProvider(half)).run("hi")
+    assert isinstance(result, Stopped) and (result.kind, result.text) == ("provider", "half")

@@ -1,14 +1,20 @@
 """Claude through Anthropic's own SDK, against a server on this machine."""
 
+import json
 from collections.abc import AsyncIterator
+from typing import Any, Literal
 
 import pytest
+from anthropic import transform_schema
+from pydantic import BaseModel, Field
 
 from callwright.core.calls import ToolCall
+from callwright.core.json import freeze
 from callwright.core.messages import UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ProviderError
 from callwright.testing.loopback import Loopback, LoopbackReply
+from callwright.testing.requests import anthropic_faults
 
 from .vendors import Event, Recorded, Requests, asked, said_by, sse
 
@@ -94,3 +100,98 @@ async def test_cache_off_marks_nothing(server: Loopback, request_for: Requests, 
     await asked(provider, request_for(UserMessage("hi")))
     assert b"cache_control" not in server.received[0].body
     await provider.aclose()
+
+
+async def test_cut_thinking_does_not_break_the_session(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests
+) -> None:
+    thinking = _block(
+        0, {"type": "thinking", "thinking": "", "signature": ""}, {"type": "thinking_delta", "thinking": "h"}
+    )
+    server.reply(LoopbackReply([sse(_START, *thinking, _end("max_tokens"), _STOP)]))
+    cut = await asked(claude, request_for(UserMessage("hi")))
+    assert cut.stop == "length"
+    await asked(claude, request_for(UserMessage("hi"), cut, UserMessage("go on")))
+    assert anthropic_faults(server.received[1]) == []
+
+
+async def test_full_context_asks_for_compaction(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests
+) -> None:
+    text = _block(0, {"type": "text", "text": "I"})
+    server.reply(LoopbackReply([sse(_START, *text, _end("model_context_window_exceeded"), _STOP)]))
+    with pytest.raises(ProviderError) as caught:
+        await asked(claude, request_for(UserMessage("hi")))
+    assert caught.value.fault == "too_large"
+
+
+async def test_call_beside_refusal_is_left_out(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests
+) -> None:
+    server.reply(LoopbackReply([sse(_START, *_call(0, "a", "{}"), _end("refusal"), _STOP)]))
+    message = await asked(claude, request_for(UserMessage("hi")))
+    assert (message.calls, message.stop) == ((), "refusal")
+
+
+class _Part(BaseModel):
+    name: str = Field(pattern="^a", max_length=9)
+    size: float = Field(ge=0, multiple_of=0.5)
+
+
+class _Order(BaseModel):
+    """An ordinary model."""
+
+    count: int = Field(ge=1, le=9)
+    parts: list[_Part] = Field(min_length=2, max_length=3)
+    note: str | None = None
+    kind: Literal["a", "b"] = "a"
+
+
+@pytest.mark.parametrize("model", [_Part, _Order])
+async def test_answer_schema_is_the_sdk_form(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded, model: type[BaseModel]
+) -> None:
+    server.reply(LoopbackReply([recorded("anthropic")]))
+    options = {"output_config": {"effort": "low"}}
+    request = request_for(UserMessage("hi"), output_schema=freeze(model.model_json_schema()), options=options)
+    await asked(claude, request)
+    sent = server.received[0].json["output_config"]
+    assert sent["format"]["schema"] == transform_schema(model.model_json_schema())
+    assert sent["effort"] == "low"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "additionalProperties": {"type": "integer"}},  # its only enforced value would be {}
+        {"type": "object", "properties": {"any": {}}},
+        {"$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"},
+    ],
+)
+async def test_answer_schema_is_asked_for_where_it_cannot_be_enforced(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded, schema: dict[str, Any]
+) -> None:
+    server.reply(LoopbackReply([recorded("anthropic")]))
+    await asked(claude, request_for(UserMessage("hi"), output_schema=schema))
+    sent = server.received[0].json
+    assert "output_config" not in sent
+    assert "matches this schema" in sent["system"][0]["text"]
+
+
+async def test_list_of_types_becomes_alternatives(
+    server: Loopback, claude: AnthropicMessages, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(LoopbackReply([recorded("anthropic")]))
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
+    await asked(claude, request_for(UserMessage("hi"), output_schema=schema))
+    sent = server.received[0].json["output_config"]["format"]["schema"]
+    assert sent["properties"]["a"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+
+
+async def test_unstreamed_answer_is_read(server: Loopback, claude: AnthropicMessages, request_for: Requests) -> None:
+    call = {"type": "tool_use", "id": "a", "name": "look", "input": {"page": 7}}
+    body = {"type": "message", "model": "m", "content": [{"type": "text", "text": "I look."}, call]}
+    body |= {"stop_reason": "tool_use", "usage": {"input_tokens": 5, "output_tokens": 2}}
+    server.reply(LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"}))
+    message = await asked(claude, request_for(UserMessage("hi")))
+    assert (message.text, message.stop, message.calls) == ("I look.", "calls", (ToolCall("a", "look", '{"page": 7}'),))

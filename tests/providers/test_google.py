@@ -10,9 +10,10 @@ from callwright.core.calls import Failed, ToolCall
 from callwright.core.content import Text
 from callwright.core.errors import ToolFailed
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
-from callwright.providers.base import MessageDone, ProviderError
+from callwright.providers.base import MessageDone, ProviderError, TextDelta
 from callwright.providers.google import GoogleGemini
 from callwright.testing.loopback import Loopback, LoopbackReply
+from callwright.testing.requests import google_faults
 
 from .vendors import Recorded, Requests, asked, sse
 
@@ -126,3 +127,81 @@ async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.M
     with pytest.raises(ProviderError, match="set GEMINI_API_KEY or pass api_key=") as caught:
         await asked(GoogleGemini("gemini-test"), request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"
+
+
+def _chunk(*parts: Chunk, reason: str = "STOP") -> bytes:
+    return sse({"candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": reason}]})
+
+
+_IMAGE: Chunk = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "c2ln"}
+_CODE: Chunk = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+_RESULT: Chunk = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"), [([_IMAGE], "image/png, 8 bytes"), ([_CODE, _RESULT, {"text": "one"}], "print(1)")]
+)
+async def test_parts_of_the_model_are_told_and_returned(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests, parts: list[Chunk], told: str
+) -> None:
+    server.reply(LoopbackReply([_chunk(*parts)]))
+    events = [event async for event in gemini.stream(request_for(UserMessage("hi")))]
+    assert isinstance(events[-1], MessageDone)
+    message = events[-1].message
+    assert told in message.text
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == message.text
+    await asked(gemini, request_for(UserMessage("hi"), message, UserMessage("go on")))
+    assert server.received[1].json["contents"][1]["parts"] == parts
+    assert google_faults(server.received[1]) == []
+
+
+async def test_signature_alone_returns_and_empty_text_does_not(
+    server: Loopback, gemini: GoogleGemini, request_for: Requests
+) -> None:
+    call = {"functionCall": {"name": "look", "args": {}, "id": "a"}}
+    server.reply(LoopbackReply([_chunk({"text": ""}, call, {"thoughtSignature": "ZW5k"})]))
+    message = await asked(gemini, request_for(UserMessage("hi")))
+    await asked(gemini, request_for(UserMessage("hi"), message))
+    sent = server.received[1].json["contents"][1]["parts"]
+    assert [list(part) for part in sent] == [["functionCall", "thoughtSignature"], ["text", "thoughtSignature"]]
+    assert sent[1] == {"text": "", "thoughtSignature": "ZW5k"}
+
+
+@pytest.mark.parametrize(("model", "together"), [("gemini-2.5-pro", False), ("gemini-3-pro", True)])
+async def test_older_model_gets_schema_in_text(
+    server: Loopback, request_for: Requests, recorded: Recorded, model: str, together: bool
+) -> None:
+    server.reply(LoopbackReply([recorded("google")]))
+    provider = GoogleGemini(model, api_key="k", base_url=server.url)
+    schema = {"type": "object", "properties": {"number": {"type": "integer"}}}
+    await asked(provider, request_for(UserMessage("hi"), output_schema=schema))
+    sent = server.received[0].json
+    assert ("responseJsonSchema" in sent["generationConfig"]) == together
+    assert ("number" in sent["systemInstruction"]["parts"][0]["text"]) != together
+    await provider.aclose()
+
+
+async def test_options_add_to_ours(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
+    server.reply(LoopbackReply([recorded("google")]))
+    provider = GoogleGemini("gemini-3-pro", api_key="k", base_url=server.url)
+    options = {"generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}}}
+    await asked(provider, request_for(UserMessage("hi"), output_schema={"type": "object"}, options=options))
+    sent = server.received[0].json["generationConfig"]
+    assert sent["thinkingConfig"] == {"includeThoughts": True, "thinkingLevel": "low"}
+    assert "responseJsonSchema" in sent
+    await provider.aclose()
+
+
+async def test_silent_server_is_given_up(server: Loopback, request_for: Requests) -> None:
+    provider = GoogleGemini("gemini-test", api_key="k", base_url=server.url, silence_seconds=0.1)
+    server.reply(LoopbackReply([b"data: "], ending="held"))
+    with pytest.raises(ProviderError, match="in time") as caught:
+        await asked(provider, request_for(UserMessage("hi")))
+    assert caught.value.fault == "transient"
+    await provider.aclose()
+
+
+async def test_call_without_name_is_an_error(server: Loopback, gemini: GoogleGemini, request_for: Requests) -> None:
+    server.reply(LoopbackReply([_chunk({"functionCall": {"args": {"page": 7}}})]))
+    with pytest.raises(ProviderError):
+        await asked(gemini, request_for(UserMessage("hi")))

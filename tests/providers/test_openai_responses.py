@@ -1,5 +1,6 @@
 """OpenAI's Responses API through its own SDK, against a server on this machine."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -90,4 +91,24 @@ async def test_non_thinking_model_gets_no_thinking_option(
     provider = OpenAIResponses("gpt-4.1", base_url=server.url)
     await asked(provider, request_for(UserMessage("hi")))
     assert "include" not in server.received[0].json
+    await provider.aclose()
+
+
+async def test_options_keep_the_answer_schema(server: Loopback, request_for: Requests, recorded: Recorded) -> None:
+    server.reply(LoopbackReply([recorded("openai_responses")]))
+    provider = OpenAIResponses("gpt-test", api_key="k", base_url=server.url)
+    options = {"text": {"verbosity": "low"}, "reasoning": {"effort": "low"}}
+    await asked(provider, request_for(UserMessage("hi"), output_schema={"type": "object"}, options=options))
+    sent = server.received[0].json
+    assert (sent["text"]["verbosity"], sent["text"]["format"]["type"]) == ("low", "json_schema")
+    assert sent["reasoning"] == {"effort": "low"}
+    await provider.aclose()
+
+
+async def test_unstreamed_response_is_read(server: Loopback, request_for: Requests) -> None:
+    provider = OpenAIResponses("gpt-test", api_key="k", base_url=server.url)
+    call = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
+    body = {"object": "response", "status": "completed", "model": "m", "output": [call]}
+    server.reply(LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"}))
+    assert (await asked(provider, request_for(UserMessage("hi")))).calls == (ToolCall("a", "look", "{}"),)
     await provider.aclose()

@@ -161,6 +161,8 @@ class Loop:
             )
         if reply.stop == "refusal":
             return transcript.stop("refusal", reply.text or "the model refused to answer")
+        if reply.stop == "other":  # not known to be finished, so it does not count as the answer
+            return transcript.stop("provider", "the model stopped for an unknown reason; its answer may be incomplete")
         if self._schema is None:
             return transcript.finish(reply.text)
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.json import thaw
+from callwright.core.json import compact, thaw
 from callwright.core.messages import (
     AssistantMessage,
     AssistantPart,
@@ -25,9 +25,7 @@ from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextD
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import (
     Pieces,
-    base64_text,
     encode_history,
-    file_text,
     list_pieces,
     parse_object,
     to_bytes,
@@ -35,7 +33,9 @@ from callwright.providers.encoding import (
     wire_id,
     wrap_opaque,
 )
-from callwright.providers.errors import broken_stream
+from callwright.providers.errors import broken_stream, context_is_full, status_failure
+from callwright.providers.media import base64_text, fit_media
+from callwright.providers.schemas.anthropic_output import anthropic_output_schema
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -43,11 +43,14 @@ from callwright.providers.tool_encoding import (
     RequestBodies,
     ToolEncoder,
     ToolPayload,
+    finish_message,
     to_anthropic,
 )
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+    from anthropic import AsyncAnthropic, AsyncStream
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+    from anthropic.lib.vertex import AsyncAnthropicVertex
 
 Block = dict[str, Any]
 
@@ -75,6 +78,9 @@ def mark_cache_end(fragment: bytes) -> bytes:
     return fragment[: -len(_END)] + _MARK
 
 
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
 def _encode_blocks(role: str, blocks: list[Block]) -> bytes:
     filled = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
     # the API accepts neither blank text nor an empty message
@@ -90,19 +96,12 @@ def _content(parts: tuple[Part, ...]) -> list[Block]:
 
 
 def _part(part: Part) -> Block:
+    part = fit_media(part)
     if isinstance(part, Text):
         return _text(part.text)
     source = {"type": "base64", "media_type": part.media_type, "data": base64_text(part)}
-    if isinstance(part, Image):
-        return {"type": "image", "source": source}
-    return _document(part, source)
-
-
-def _document(part: File, source: Block) -> Block:
-    if part.media_type != "application/pdf":
-        return _text(file_text(part))
-    named = {"title": part.name} if part.name else {}
-    return {"type": "document", "source": source, **named}
+    named = {"title": part.name} if isinstance(part, File) and part.name else {}
+    return {"type": "image" if isinstance(part, Image) else "document", "source": source, **named}
 
 
 def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]:
@@ -121,7 +120,8 @@ def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
     if isinstance(content, str):
         return {**block, "content": content}
     blocks = _content(content)
-    return {**block, "content": [each for each in blocks if each.get("type") != "text" or each["text"].strip()]}
+    filled = [each for each in blocks if each.get("type") != "text" or each["text"].strip()]
+    return {**block, "content": filled} if filled else block
 
 
 def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Block]:
@@ -136,6 +136,8 @@ def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Bl
             value = unwrap_opaque(PROVIDER, part)
             if value is not None:  # thinking of other models has no signature that this API accepts
                 blocks.append(_thinking_block(part.text, thaw(value)))
+    while blocks and blocks[-1].get("type") in _THOUGHTS:  # cut off inside its thinking: the API rejects it as the end
+        blocks.pop()
     return blocks
 
 
@@ -152,7 +154,6 @@ _STOPS: dict[str, Stop] = {
     "stop_sequence": "end",
     "tool_use": "calls",
     "max_tokens": "length",
-    "model_context_window_exceeded": "length",
     "refusal": "refusal",
     "pause_turn": "paused",
 }
@@ -186,6 +187,8 @@ class AnthropicDraft:
                 self._count(event.get("usage"))
             case "message_stop":
                 self._finished = True
+            case "message":  # a server that does not stream
+                return self._take_whole(event)
             case _:  # pings, and kinds added to the API later
                 pass
         return []
@@ -194,9 +197,16 @@ class AnthropicDraft:
         """Return the finished message; raises `ProviderError` if the stream ended early."""
         if not self._finished or self._reason is None:
             raise broken_stream("it ended before the message was complete")
-        parts = tuple(self._part(block) for _, block in sorted(self._blocks.items()))
+        if self._reason == "model_context_window_exceeded":
+            raise context_is_full(self._reason)
+        parts = [self._part(block) for _, block in sorted(self._blocks.items())]
         counts = [self._counts.get(name, 0) for name in _COUNTS]
-        return AssistantMessage(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
+        return finish_message(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
+
+    def _take_whole(self, message: Event) -> list[ModelEvent]:
+        self._model, self._reason, self._finished = message.get("model", ""), message.get("stop_reason"), True
+        self._count(message.get("usage"))
+        return [event for index, block in enumerate(message["content"]) for event in self._start_block(index, block)]
 
     def _count(self, usage: Event | None) -> None:
         for name in _COUNTS:  # each report covers the whole request so far
@@ -252,6 +262,8 @@ class AnthropicDraft:
 
 _LATE_TOOL_MODELS = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
 """Models that accept more tools in the middle of a conversation."""
+_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
+"""Asks for a schema that the API cannot enforce."""
 _UNJOINED = 4
 """The two messages that end the cached prefix are among the last four."""
 
@@ -263,7 +275,7 @@ class AnthropicMessages:
         model: The model's name at Anthropic.
         api_key: Used instead of `ANTHROPIC_API_KEY`.
         base_url: Another address of the same API.
-        client: An SDK client for Bedrock, Vertex or a proxy; turn off its own retries.
+        client: An SDK client for Bedrock, Vertex, Foundry or a proxy; turn off its own retries.
         cache: Whether to mark what the server may cache.
         late_tools: Whether tools found by a search are added where they were found, which keeps the cached prefix
             valid. By default for models that support it, at Anthropic's own address.
@@ -280,7 +292,7 @@ class AnthropicMessages:
         *,
         api_key: str | None = None,
         base_url: str | None = None,
-        client: "AsyncAnthropic | None" = None,
+        client: "AsyncAnthropic | AsyncAnthropicBedrock | AsyncAnthropicVertex | None" = None,
         cache: bool = True,
         late_tools: bool | None = None,
     ) -> None:
@@ -291,7 +303,7 @@ class AnthropicMessages:
             late_tools = own and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
         self._encoder = ToolEncoder(PROVIDER, _encode_tool, late="by reference" if late_tools else "never")
-        self._bodies = RequestBodies(self._fields, "messages")
+        self._bodies = RequestBodies(self._fields, "messages", merged=("output_config",))
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
 
@@ -310,19 +322,15 @@ class AnthropicMessages:
 
     @asynccontextmanager
     async def _open(self, request: ModelRequest, tools: EncodedTools) -> AsyncGenerator[AsyncIterator[Any]]:
-        from anthropic import AsyncStream
+        from anthropic import AsyncAnthropic, AsyncStream
 
         client = await self._clients.get()
-        # sent as bytes: the typed call would convert every old message on every turn
-        posted = client.post(
-            "/v1/messages",
-            cast_to=object,
-            content=self._body(request, tools),
-            stream=True,
-            stream_cls=AsyncStream[object],
-        )
+        body = self._body(request, tools)
+        # as bytes: the typed call would convert every old message on every turn; other clients rewrite the object
+        sent: dict[str, Any] = {"content": body} if type(client) is AsyncAnthropic else {"body": json.loads(body)}
+        posted = client.post("/v1/messages", cast_to=object, **sent, stream=True, stream_cls=AsyncStream[object])
         async with await posted as events:
-            yield events
+            yield _read_whole(events) if _is_unstreamed(events) else events
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
         return self._bodies.build(request, tools, self._messages(request, tools))
@@ -335,11 +343,16 @@ class AnthropicMessages:
         }
         if tools.payload:
             fields["tools"] = tools.payload
-        if request.system:
-            ending = {"cache_control": {"type": "ephemeral"}} if self._cache else {}
-            fields["system"] = to_bytes([{"type": "text", "text": request.system, **ending}])
+        system = request.system
         if request.output_schema is not None:
-            fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": request.output_schema}})
+            schema = anthropic_output_schema(request.output_schema)
+            if schema is None:
+                system = f"{system}{_ANSWER_AS}{compact(request.output_schema)}".strip()
+            else:
+                fields["output_config"] = to_bytes({"format": {"type": "json_schema", "schema": schema}})
+        if system:
+            ending = {"cache_control": {"type": "ephemeral"}} if self._cache else {}
+            fields["system"] = to_bytes([{"type": "text", "text": system, **ending}])
         return fields
 
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
@@ -353,6 +366,18 @@ class AnthropicMessages:
         for place in users[-2:]:
             last[place] = mark_cache_end(last[place])
         return list_pieces(joined, *last)
+
+
+def _is_unstreamed(events: "AsyncStream[object]") -> bool:
+    return str(events.response.headers.get("content-type", "")).startswith("application/json")
+
+
+async def _read_whole(events: "AsyncStream[object]") -> AsyncIterator[Any]:
+    found = parse_object(await events.response.aread())
+    if found is not None and found.get("type") == "error":
+        raise status_failure(200, found, {})
+    if found is not None:
+        yield found
 
 
 def _is_user(request: ModelRequest, place: int) -> bool:
@@ -369,5 +394,5 @@ def _client(api_key: str | None, base_url: str | None) -> "AsyncAnthropic":
     return AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0)
 
 
-async def _close(client: "AsyncAnthropic") -> None:
+async def _close(client: "AsyncAnthropic | AsyncAnthropicBedrock | AsyncAnthropicVertex") -> None:
     await client.close()

@@ -3,13 +3,11 @@
 import json
 import math
 import re
-from base64 import b64encode
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.content import File, Image
 from callwright.core.json import Json, JsonObject, compact
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
@@ -94,27 +92,24 @@ class _JoinedMessages:
         return self._joined
 
 
-def encode_options(options: Mapping[str, Json]) -> dict[str, bytes]:
-    """Encode a request's own options, which replace fields of the same names."""
-    return {name: to_bytes(value) for name, value in options.items()}
+def merge_options(fields: Mapping[str, bytes], options: Mapping[str, Json], merged: frozenset[str]) -> dict[str, bytes]:
+    """Encode fields with a request's own options, which replace fields of the same names.
+
+    Those named in `merged` are objects that also hold what callwright sends, such as the schema of the answer: there an
+    option replaces only its own keys.
+    """
+    joined = dict(fields)
+    for name, value in options.items():
+        if name in merged and name in fields and isinstance(value, Mapping):
+            value = _merge(json.loads(fields[name]), value)
+        joined[name] = to_bytes(value)
+    return joined
 
 
-def base64_text(part: Image | File) -> str:
-    """Return the bytes of a part as base64."""
-    return b64encode(part.data).decode()
-
-
-def data_url(part: Image | File) -> str:
-    """Return a data URL with the bytes of a part."""
-    return f"data:{part.media_type};base64,{base64_text(part)}"
-
-
-def file_text(part: File) -> str:
-    """Return a file as text for an API that does not accept it: its content if it is text, else a placeholder."""
-    name = part.name or "a file"
-    if part.media_type.startswith("text/") or part.media_type == "application/json":
-        return f"{name}:\n{part.data.decode(errors='replace')}"
-    return f"[{name}: {part.media_type}, {len(part.data)} bytes, which cannot be shown here]"
+def _merge(ours: Any, own: Any) -> Any:
+    if not isinstance(ours, Mapping) or not isinstance(own, Mapping):
+        return own
+    return {**ours, **{key: _merge(ours[key], value) if key in ours else value for key, value in own.items()}}  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
 def parse_object(text: str | bytes) -> dict[str, Any] | None:

@@ -9,25 +9,8 @@ from typing import Any, cast
 
 from callwright.core.errors import CallwrightError
 from callwright.providers.base import ProviderError, ProviderFault
+from callwright.providers.error_wordings import DECISIVE_NAMES, ERROR_NAMES, WORDINGS
 
-_BY_KIND: dict[str, ProviderFault] = {
-    "overloaded_error": "transient",
-    "rate_limit_error": "transient",
-    "api_error": "transient",
-    "timeout_error": "transient",
-    "server_error": "transient",
-    "rate_limit_exceeded": "transient",
-    "invalid_request_error": "invalid",
-    "not_found_error": "invalid",
-    "authentication_error": "auth",
-    "permission_error": "auth",
-    "billing_error": "auth",
-    "insufficient_quota": "auth",
-    "request_too_large": "too_large",
-    "context_length_exceeded": "too_large",
-    "exceed_context_size_error": "too_large",
-}
-"""The vendors' own error names. They outrank the status, which is 200 for an error in the middle of a stream."""
 _DECISIVE = frozenset(("too_large", "auth"))  # named so under misleading statuses, such as 429 for no credit
 _BY_STATUS: dict[int, ProviderFault] = {
     401: "auth",
@@ -39,12 +22,6 @@ _BY_STATUS: dict[int, ProviderFault] = {
     425: "transient",
     429: "transient",
 }
-# most vendors report a full context as an ordinary 400
-_TOO_LONG = re.compile(
-    r"prompt is too long|context[ _](?:length|window|size|limit)|maximum context|"
-    r"too many (?:input )?tokens|input token count .* exceeds|request too large|payload size exceeds",
-    re.IGNORECASE,
-)
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _LONGEST_MESSAGE = 600
 
@@ -62,6 +39,11 @@ def status_failure(status: int, body: object, headers: Mapping[str, str], messag
 def broken_stream(why: object) -> ProviderError:
     """Build the error for a stream that ended before its message was complete."""
     return ProviderError(f"the stream broke off: {why}"[:_LONGEST_MESSAGE], fault="transient")
+
+
+def context_is_full(reason: str) -> ProviderError:
+    """Build the error for an answer that ended because the model's context was full."""
+    return ProviderError(f"the model's context is full: it stopped with {reason}", fault="too_large")
 
 
 def connection_failure(error: BaseException) -> ProviderError:
@@ -91,26 +73,39 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _fault(status: int, error: Mapping[str, Any], detail: str) -> ProviderFault:
-    named: list[ProviderFault] = [_BY_KIND[kind] for kind in (error.get("code"), error.get("type")) if kind in _BY_KIND]
+    names = [name for name in _names_in(error) if name in ERROR_NAMES]
+    named: list[ProviderFault] = [ERROR_NAMES[name] for name in names]
+    if any(name in DECISIVE_NAMES for name in names):
+        return next(ERROR_NAMES[name] for name in names if name in DECISIVE_NAMES)
     decisive: list[ProviderFault] = [fault for fault in named if fault in _DECISIVE]
     if decisive:
         return decisive[0]
-    if status < 500 and status != 429 and _TOO_LONG.search(detail):
-        return "too_large"
+    for wording in WORDINGS:
+        if wording.applies(status, detail):
+            return wording.fault
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
         return "transient"
-    return "invalid" if status >= 400 else _fault_inside(error, named)
+    return "invalid" if status >= 400 else _fault_inside(error, named, detail)
 
 
-def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault]) -> ProviderFault:
+def _names_in(error: Mapping[str, Any]) -> list[str]:
+    """Return the error's names in lower case; Google puts the reason among the details."""
+    found: list[object] = [error.get("code"), error.get("type"), error.get("status")]
+    details = error.get("details")
+    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
+        found.append(cast("Mapping[str, Any]", detail).get("reason") if isinstance(detail, Mapping) else None)
+    return [name.lower() for name in found if isinstance(name, str)]
+
+
+def _fault_inside(error: Mapping[str, Any], named: list[ProviderFault], detail: str) -> ProviderFault:
     """Classify an error inside a stream whose status was 200."""
     code = error.get("code")
     if named:
         return named[0]
     if isinstance(code, int) and code >= 400:
-        return _fault(code, error, "")
+        return _fault(code, error, detail)
     return "invalid" if isinstance(code, str) and code.startswith(("invalid", "image")) else "transient"
 
 

@@ -6,14 +6,23 @@ OpenAI's Responses by an item that holds the definition.
 """
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from callwright.core.calls import ToolCall
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
-from callwright.core.messages import AssistantPart, History, Message, Stop, ToolMessage, find_revealed
+from callwright.core.messages import (
+    AssistantMessage,
+    AssistantPart,
+    History,
+    Message,
+    Stop,
+    ToolMessage,
+    Usage,
+    find_revealed,
+)
 from callwright.core.spec import Effect, ToolSpec
 from callwright.providers.base import ModelRequest
 from callwright.providers.encoding import (
@@ -22,8 +31,8 @@ from callwright.providers.encoding import (
     assemble,
     cache_with_history,
     call_arguments,
-    encode_options,
     join_list,
+    merge_options,
     parse_object,
     to_bytes,
     wire_name,
@@ -297,9 +306,21 @@ class ToolEncoder:
         return join_list([to_bytes(shape) for shape in shown]) if shown else b""
 
 
-def stop_for(stop: Stop, parts: tuple[AssistantPart, ...]) -> Stop:
-    """Return `calls` where a server reports an ordinary end for a message with calls."""
-    return "calls" if stop == "end" and any(isinstance(part, ToolCall) for part in parts) else stop
+def finish_message(parts: Iterable[AssistantPart], stop: Stop, usage: Usage, model: str) -> AssistantMessage:
+    """Build the finished message.
+
+    Calls beside an ordinary end make the stop `calls`. Calls beside a refusal or an unknown stop are left out: the
+    server took the message back or may not have finished it, so they must not run.
+    """
+    found = tuple(parts)
+    calls = any(isinstance(part, ToolCall) for part in found)
+    if calls and stop in ("refusal", "other"):
+        found = tuple(part for part in found if not isinstance(part, ToolCall))
+    elif stop == "end" and calls:
+        stop = "calls"
+    elif stop == "calls" and not calls:  # reported without one: the message is an ordinary answer
+        stop = "end"
+    return AssistantMessage(found, stop, usage, model)
 
 
 Fields = dict[str, bytes]
@@ -309,13 +330,17 @@ class RequestBodies:
     """Builds the request bodies of one API; everything but the conversation is cached."""
 
     def __init__(
-        self, fields: Callable[[ModelRequest, EncodedTools], Fields], conversation: str, *, merged: str = ""
+        self, fields: Callable[[ModelRequest, EncodedTools], Fields], conversation: str, *, merged: Sequence[str] = ()
     ) -> None:
-        """`fields` returns all but the conversation; the one named `merged` already contains the request's options."""
+        """`fields` returns all but the conversation; the request's options add to those named in `merged`."""
         self._fields = fields
         self._conversation = conversation
-        self._merged = merged
+        self._merged = frozenset(merged)
         self._heads: IdentityCache[bytes] = IdentityCache()
+
+    def forget(self) -> None:
+        """Build the fields again for the next request: the provider changed what it sends."""
+        self._heads = IdentityCache()
 
     def build(self, request: ModelRequest, tools: EncodedTools, conversation: Pieces) -> bytes:
         """Build the whole body, copying the conversation once."""
@@ -330,6 +355,6 @@ class RequestBodies:
         return b"%s,%s:" % (fields, to_bytes(self._conversation))
 
     def _with_options(self, request: ModelRequest, tools: EncodedTools, conversation: Pieces) -> bytes:
-        fields = self._fields(request, tools)
-        own = {name: value for name, value in encode_options(request.options).items() if name != self._merged}
-        return assemble({**fields, self._conversation: conversation, **own})
+        fields = merge_options(self._fields(request, tools), request.options, self._merged)
+        added = {name: fields.pop(name) for name in [*fields] if name in request.options and name not in self._merged}
+        return assemble({**fields, self._conversation: conversation, **added})

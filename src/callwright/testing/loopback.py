@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -38,9 +38,14 @@ class LoopbackReply:
 
 
 class Loopback:
-    """Answers each request with the next reply, and repeats the last one."""
+    """Answers each request with the next reply, and repeats the last one.
 
-    def __init__(self) -> None:
+    Args:
+        find_faults: Returns what is wrong with a request; a request with faults is answered with status 400.
+    """
+
+    def __init__(self, find_faults: Callable[[Received], list[str]] | None = None) -> None:
+        self._find_faults = find_faults
         self.received: list[Received] = []
         self.arrived = asyncio.Event()
         """Set when a request has arrived."""
@@ -89,8 +94,11 @@ class Loopback:
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         method, path, _ = first.split(" ")
-        self.received.append(Received(method, path, headers, body))
+        received = Received(method, path, headers, body)
+        self.received.append(received)
         self.arrived.set()
+        if self._find_faults is not None and (faults := self._find_faults(received)):
+            return await self._answer(_refusal(faults), reader, writer)
         reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
         return await self._answer(reply, reader, writer)
 
@@ -108,3 +116,8 @@ class Loopback:
             finally:
                 self.left.set()
         return reply.ending == "whole"
+
+
+def _refusal(faults: list[str]) -> LoopbackReply:
+    error = {"type": "invalid_request_error", "message": "; ".join(faults)}
+    return LoopbackReply([json.dumps({"error": error}).encode()], 400, {"content-type": "application/json"})

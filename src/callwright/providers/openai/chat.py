@@ -1,35 +1,35 @@
 """The Chat Completions API, as served by OpenAI, llama.cpp, vLLM, Ollama and many gateways.
 
-Encoding of messages, reading of the chunk stream, the provider.
+Encoding of messages, and the provider. Responses are read in `chat_stream.py`.
 """
 
-import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from secrets import token_hex
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.json import compact
-from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage, Usage
+from callwright.core.json import compact, thaw
+from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
-from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
+from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 from callwright.providers.encoding import (
     IdentityCache,
     Pieces,
-    data_url,
     encode_history,
-    file_text,
-    get_object,
     list_pieces,
     to_bytes,
     unwrap_opaque,
     wire_id,
-    wrap_opaque,
 )
-from callwright.providers.errors import broken_stream
-from callwright.providers.openai.client import answer_format, open_stream, openai_clients, openai_usage
+from callwright.providers.media import data_url, fit_media
+from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
+from callwright.providers.openai.client import answer_format, open_stream, openai_clients
+from callwright.providers.probe import fetch_json
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -37,7 +37,6 @@ from callwright.providers.tool_encoding import (
     RequestBodies,
     ToolEncoder,
     ToolPayload,
-    stop_for,
     to_openai_chat,
 )
 
@@ -46,15 +45,40 @@ if TYPE_CHECKING:
 
 Wire = dict[str, Any]
 
-PROVIDER = "openai_chat"
+_MISTRAL = re.compile(r"(?:.*/)?(?:mistral|ministral|codestral|devstral|magistral|pixtral|mixtral)", re.IGNORECASE)
+_SIGNED_GEMINI = re.compile(r"(?:.*/)?gemini-(?:[3-9]|\d\d)")
+_NEW_LIMIT = re.compile(r"(?:.*/)?(?:o\d|gpt-(?:[5-9]|\d\d))")
+_MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_UNSIGNED: Wire = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""What Google requires instead of a signature on calls that no Gemini model made."""
+_BETWEEN: Wire = {"role": "assistant", "content": "OK."}
+"""Mistral accepts no user message right after tool messages."""
 
 
-def encode(message: Message, tools: EncodedTools) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ChatDialect:
+    """What a server or model requires beyond the standard."""
+
+    tag: str = ""
+    """Identifies the server and model whose opaque parts are sent back."""
+    mistral: bool = False
+    """Ids of nine letters or digits, and no user message after tool messages."""
+    signed: bool = False
+    """The first call of each message has a thought signature."""
+
+    def call_id(self, call: ToolCall) -> str:
+        """Return a call id that the server accepts."""
+        if not self.mistral or _MISTRAL_ID.fullmatch(call.id):
+            return wire_id(call.id)
+        return sha256(call.id.encode("utf-8", "replace")).hexdigest()[:9]
+
+
+def encode(message: Message, tools: EncodedTools, dialect: ChatDialect) -> bytes:
     """Encode one message, which may become several on the wire."""
     if isinstance(message, ToolMessage):
-        return b",".join([to_bytes(each) for each in _outcomes(message)])
+        return b",".join([to_bytes(each) for each in _outcomes(message, dialect)])
     if isinstance(message, AssistantMessage):
-        return to_bytes(_assistant(message, tools))
+        return to_bytes(_assistant(message, tools, dialect))
     return to_bytes({"role": "user", "content": user_content(message.content)})
 
 
@@ -67,169 +91,89 @@ def outcome_text(outcome: Completed | Failed) -> str:
     """Return a tool's output as text; the API has no flag for failures, so they start with `error:`."""
     if isinstance(outcome, Failed):
         return f"error: {outcome.text}"
-    return "\n".join([text for part in outcome.output.parts if (text := _textual(part)) is not None])
-
-
-def _textual(part: Part) -> str | None:
-    if isinstance(part, Text):
-        return part.text
-    return file_text(part) if isinstance(part, File) and part.media_type != "application/pdf" else None
+    fitted = [fit_media(part) for part in outcome.output.parts]
+    return "\n".join([part.text for part in fitted if isinstance(part, Text)])
 
 
 def _part(part: Part) -> Wire:
+    part = fit_media(part)
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
     if isinstance(part, Image):
         return {"type": "image_url", "image_url": {"url": data_url(part)}}
-    if isinstance(part, File) and part.media_type == "application/pdf":
-        return {"type": "file", "file": {"filename": part.name or "file.pdf", "file_data": data_url(part)}}
-    return {"type": "text", "text": part.text if isinstance(part, Text) else file_text(part)}
+    return {"type": "file", "file": {"filename": part.name or "file.pdf", "file_data": data_url(part)}}
 
 
-def _outcomes(message: ToolMessage) -> list[Wire]:
+def _outcomes(message: ToolMessage, dialect: ChatDialect) -> list[Wire]:
     answers: list[Wire] = []
     shown: list[Wire] = []
     for outcome in message.outcomes:
-        answers.append({"role": "tool", "tool_call_id": wire_id(outcome.call.id), "content": outcome_text(outcome)})
+        call_id = dialect.call_id(outcome.call)
+        answers.append({"role": "tool", "tool_call_id": call_id, "content": outcome_text(outcome)})
         parts = outcome.output.parts if isinstance(outcome, Completed) else ()
-        pictures = [_part(part) for part in parts if _textual(part) is None]
+        pictures = [_part(part) for part in parts if isinstance(fit_media(part), (Image, File))]
         if pictures:  # a tool message holds text only, so images follow in a user message
-            shown += [{"type": "text", "text": f"from {wire_id(outcome.call.id)}:"}, *pictures]
-    return [*answers, {"role": "user", "content": shown}] if shown else answers
+            shown += [{"type": "text", "text": f"from {call_id}:"}, *pictures]
+    if not shown:
+        return answers
+    return [*answers, *([_BETWEEN] if dialect.mistral else []), {"role": "user", "content": shown}]
 
 
-def _assistant(message: AssistantMessage, tools: EncodedTools) -> Wire:
-    calls = [_call(call, tools) for call in message.calls]
+def _assistant(message: AssistantMessage, tools: EncodedTools, dialect: ChatDialect) -> Wire:
+    calls: list[Wire] = []
+    extra: Wire | None = None
+    thoughts: Wire = {}
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if extra is None and dialect.signed and not calls:
+                extra = _UNSIGNED
+            calls.append(_call(part, tools, dialect, extra))
+            extra = None
+        elif isinstance(part, Thinking):
+            value: Any = unwrap_opaque(PROVIDER, part)
+            if isinstance(value, str):
+                thoughts[value] = thoughts.get(value, "") + part.text
+            elif value is not None and value.get("for") == dialect.tag:
+                extra = thaw(value["extra_content"]) if "extra_content" in value else extra
+                if "reasoning_details" in value:
+                    thoughts["reasoning_details"] = thaw(value["reasoning_details"])
     wire: Wire = {"role": "assistant", "content": message.text or (None if calls else "")}
     if calls:
-        wire["tool_calls"] = calls
-        wire |= _reasoning(message)
+        # only the reasoning that led to calls, under the server's own field name; servers reject other reasoning
+        wire |= {"tool_calls": calls, **thoughts}
+    elif "reasoning_details" in thoughts:
+        wire["reasoning_details"] = thoughts["reasoning_details"]
     return wire
 
 
-def _reasoning(message: AssistantMessage) -> Wire:
-    """Return the reasoning that led to calls, under the server's own field name; servers reject other reasoning."""
-    thoughts: Wire = {}
-    for part in message.parts:
-        field = unwrap_opaque(PROVIDER, part) if isinstance(part, Thinking) else None
-        if isinstance(part, Thinking) and isinstance(field, str):
-            thoughts[field] = thoughts.get(field, "") + part.text
-    return thoughts
-
-
-def _call(call: ToolCall, tools: EncodedTools) -> Wire:
+def _call(call: ToolCall, tools: EncodedTools, dialect: ChatDialect, extra: Wire | None) -> Wire:
     # servers that fill a chat template parse this text, so it must be JSON
     function = {"name": tools.wire_name_of(call), "arguments": compact(tools.wire_arguments(call))}
-    return {"id": wire_id(call.id), "type": "function", "function": function}
+    wire: Wire = {"id": dialect.call_id(call), "type": "function", "function": function}
+    return wire if extra is None else {**wire, "extra_content": extra}
 
 
-Chunk = dict[str, Any]
-
-_STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "tool_calls": "calls",
-    "function_call": "calls",
-    "length": "length",
-    "content_filter": "refusal",
-}
-_REASONING = ("reasoning_content", "reasoning")
-"""Field names for reasoning; the standard has none."""
-
-
-@dataclass(slots=True)
-class _Call:
-    id: str
-    name: str
-    text: str = ""
-
-
-class ChatDraft:
-    """A message under construction from chat completion chunks."""
-
-    def __init__(self, tools: EncodedTools) -> None:
-        self._tools = tools
-        self._thoughts: dict[str, str] = {}
-        self._text = ""
-        self._refused = False
-        self._calls: dict[object, _Call] = {}
-        self._model = ""
-        self._reason: str | None = None
-        self._usage = Usage()
-
-    def take(self, chunk: Chunk) -> list[ModelEvent]:
-        """Add one chunk and return the model events it causes."""
-        self._model = chunk.get("model") or self._model
-        if chunk.get("usage"):
-            self._usage = openai_usage(chunk["usage"], "prompt", "completion")
-        events: list[ModelEvent] = []
-        for choice in (chunk.get("choices") or ())[:1]:
-            events = self._add_delta(get_object(choice, "delta"))
-            self._reason = choice.get("finish_reason") or self._reason
-        return events
-
-    def message(self) -> AssistantMessage:
-        """Return the finished message; raises `ProviderError` if the stream ended early."""
-        if self._reason is None:
-            raise broken_stream("it ended before the message was complete")
-        stop: Stop = "refusal" if self._refused else _STOPS.get(self._reason, "other")
-        parts: list[AssistantPart] = [
-            Thinking(text, wrap_opaque(PROVIDER, name)) for name, text in self._thoughts.items()
-        ]
-        if self._text:
-            parts.append(Text(self._text))
-        calls = list(self._calls.values())
-        for call in calls:
-            cut = stop == "length" and call is calls[-1]
-            parts.append(self._tools.read_call(call.id, call.name, call.text, cut=cut))
-        return AssistantMessage(tuple(parts), stop_for(stop, tuple(parts)), self._usage, self._model)
-
-    def _add_delta(self, delta: Chunk) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        for name in _REASONING:
-            if delta.get(name):
-                self._thoughts[name] = self._thoughts.get(name, "") + delta[name]
-                events.append(ThinkingDelta(delta[name]))
-                break
-        self._refused = self._refused or bool(delta.get("refusal"))
-        text = delta.get("content") or delta.get("refusal")
-        if text:
-            self._text += text
-            events.append(TextDelta(text))
-        events += [self._extend_call(piece) for piece in delta.get("tool_calls") or ()]
-        return events
-
-    def _extend_call(self, piece: Chunk) -> ModelEvent:
-        function = get_object(piece, "function")
-        call = self._open_call(piece, function)
-        text = function.get("arguments") or ""
-        if not isinstance(text, str):  # some servers send the object itself
-            text = json.dumps(text)
-        call.text += text
-        return CallDelta(call.id, self._tools.tool_name_of(call.name), text)
-
-    def _open_call(self, piece: Chunk, function: Chunk) -> _Call:
-        """Find the call a piece belongs to. Some servers number all calls 0, some none; a new id starts a new call."""
-        key: object = piece.get("index")
-        known = self._calls.get(key) if key is not None else None
-        fresh = piece.get("id")
-        if known is not None and (not fresh or fresh == known.id):
-            return known
-        if known is None and not fresh and not function.get("name") and self._calls:
-            return list(self._calls.values())[-1]
-        if known is not None or key is None:
-            key = (key, fresh or token_hex(8))
-            if key in self._calls:
-                return self._calls[key]
-        call = self._calls[key] = _Call(fresh or f"call_{token_hex(8)}", function.get("name") or "")
-        return call
+_ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
+_REFUSED = re.compile(
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (?:inputs|fields)|not permitted|not allowed|"
+    r"invalid (?:parameter|argument|field|type)|does not exist|unavailable|instead",
+    re.IGNORECASE,
+)
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_OPTIONAL = ("stream_options", "response_format")
 
 
 class OpenAIChat:
     """A model behind the Chat Completions API.
 
+    A server that refuses an optional field (`stream_options`, `response_format`, the name of the token limit) is asked
+    again without it, once; later requests leave it out.
+
     Args:
         model: The model's name at the server.
         api_key: Used instead of `OPENAI_API_KEY`.
         base_url: The address of the server; OpenAI's by default.
-        client: An SDK client to use; turn off its own retries.
+        client: An SDK client to use, such as Azure's; turn off its own retries.
         strict: Whether the server enforces tool schemas, where strict mode loses nothing of them.
 
     Raises:
@@ -248,37 +192,72 @@ class OpenAIChat:
         strict: bool = False,
     ) -> None:
         self.model = model
-        self._encoder = ToolEncoder(PROVIDER, _encode_tool, strict=strict)
-        self._limit = (
-            "max_completion_tokens" if base_url is None else "max_tokens"
-        )  # the old name works everywhere else
-        self._bodies = RequestBodies(self._fields, "messages")
+        host = urlsplit(base_url or "").netloc or "openai"
+        mistral = "mistral.ai" in host or (base_url is not None and _MISTRAL.match(model) is not None)
+        self._dialect = ChatDialect(f"{host}#{model}", mistral, _SIGNED_GEMINI.match(model) is not None)
+        self._encoder = ToolEncoder(f"{PROVIDER} {self._dialect}", _encode_tool, strict=strict)
+        own = base_url is None or _NEW_LIMIT.match(model) is not None
+        self._limit = _LIMITS[own]  # the old name works everywhere else
+        self._left_out: frozenset[str] = frozenset()
+        self._bodies = RequestBodies(self._fields, "messages", merged=("stream_options",))
         self._systems: IdentityCache[bytes] = IdentityCache()
         self._clients = openai_clients(client, api_key, base_url)
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send the request and yield the model's events. Closing the iterator ends the request.
 
         Raises:
             ProviderError: The request failed; `fault` says whether it may be retried.
         """
         tools = self._encoder.encode(request)
-        sent = open_stream(self._clients, "/chat/completions", lambda: self._body(request, tools))
-        return read_stream(ChatDraft(tools), sent, key="OPENAI_API_KEY")
+        started = False
+        while True:
+            before = (self._limit, self._left_out)
+            try:
+                async with aclosing(self._send(request, tools)) as events:
+                    async for event in events:
+                        started = True
+                        yield event
+            except ProviderError as error:
+                if started or error.fault != "invalid":
+                    raise
+                # another request may have learned it meanwhile
+                if before == (self._limit, self._left_out) and not self._give_up(error):
+                    raise
+            else:
+                return
 
     async def calls_tools(self) -> bool | None:
         """Ask a llama.cpp server whether its model was trained to call tools; None for other servers."""
         client = await self._clients.get()
-        try:
-            found = await client.get(str(client.base_url.join("/props")), cast_to=object)
-        except Exception:  # noqa: BLE001 - other servers have no such page and answer with anything
-            return None
-        template = cast("dict[str, Any]", found).get("chat_template") if isinstance(found, dict) else None
+        found = await fetch_json(str(client.base_url.join("/props")))
+        template = found.get("chat_template") if found is not None else None
         return "tools" in template if isinstance(template, str) else None
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
+
+    def _send(self, request: ModelRequest, tools: EncodedTools) -> AsyncGenerator[ModelEvent]:
+        sent = open_stream(self._clients, "/chat/completions", lambda: self._body(request, tools))
+        events = read_stream(ChatDraft(tools, self._dialect.tag), sent, key="OPENAI_API_KEY")
+        return cast("AsyncGenerator[ModelEvent]", events)
+
+    def _give_up(self, error: ProviderError) -> bool:
+        """Leave out or rename the optional field that the server refused; return whether there is one."""
+        text = str(error)
+        if not _REFUSED.search(text):
+            return False
+        if self._limit in text and "renamed" not in self._left_out:
+            self._limit = _LIMITS[self._limit == _LIMITS[0]]
+            self._left_out |= {"renamed"}
+        else:
+            named = [name for name in _OPTIONAL if name in text and name not in self._left_out]
+            if not named:
+                return False
+            self._left_out |= {named[0]}
+        self._bodies.forget()
+        return True
 
     def _body(self, request: ModelRequest, tools: EncodedTools) -> bytes:
         return self._bodies.build(request, tools, self._messages(request, tools))
@@ -295,12 +274,26 @@ class OpenAIChat:
         if request.output_schema is not None:
             shape = {"type": "json_schema", "json_schema": answer_format(request.output_schema)}
             fields["response_format"] = to_bytes(shape)
-        return fields
+        return {name: value for name, value in fields.items() if name not in self._left_out}
 
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
-        system = self._systems.get(request.system, make=lambda: _encode_system(request.system))
-        joined, _ = encode_history(request.messages, tools.key, lambda message: encode(message, tools))
+        text = request.system
+        if request.output_schema is not None and "response_format" in self._left_out:
+            text = f"{text}{_ANSWER_AS}{compact(request.output_schema)}".strip()
+        system = self._systems.get(text, make=lambda: _encode_system(text))
+        if self._dialect.mistral:
+            return list_pieces(system, *self._encode_in_order(request.messages, tools))
+        joined, _ = encode_history(request.messages, tools.key, lambda message: encode(message, tools, self._dialect))
         return list_pieces(system, joined)
+
+    def _encode_in_order(self, messages: Sequence[Message], tools: EncodedTools) -> list[bytes]:
+        """Encode messages for a server that restricts which roles may follow each other."""
+        found: list[bytes] = []
+        for place, message in enumerate(messages):
+            if isinstance(message, UserMessage) and place and isinstance(messages[place - 1], ToolMessage):
+                found.append(to_bytes(_BETWEEN))
+            found.append(encode(message, tools, self._dialect))
+        return found
 
 
 def _encode_system(system: str) -> bytes:

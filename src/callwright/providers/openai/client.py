@@ -1,13 +1,16 @@
 """OpenAI's SDK client, shared by the Chat Completions and Responses providers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.providers.clients import Clients, require
-from callwright.providers.encoding import get_object
+from callwright.providers.encoding import get_object, parse_object
+from callwright.providers.errors import status_failure
 from callwright.providers.schemas.openai_strict import strict_form
 
 if TYPE_CHECKING:
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 _NO_KEY = "none"
 """Sent to servers that need no key; the SDK refuses to be created without one."""
+STREAM_ENDED: Final = object()
+"""Follows the last chunk of a stream that ended with its end marker."""
 
 
 def openai_clients(client: "AsyncOpenAI | None", api_key: str | None, base_url: str | None) -> "Clients[AsyncOpenAI]":
@@ -35,24 +40,69 @@ async def _close(client: "AsyncOpenAI") -> None:
     await client.close()
 
 
+@cache
+def _noting_stream() -> Any:
+    """Return the SDK's stream class, with a note of the end marker, which the SDK itself drops."""
+    from openai import AsyncStream
+
+    class NotingStream(AsyncStream[object]):
+        ended = False
+
+        async def _iter_events(self) -> AsyncIterator[Any]:
+            async for event in super()._iter_events():
+                self.ended = self.ended or event.data.startswith("[DONE]")
+                yield event
+
+    return NotingStream
+
+
 @asynccontextmanager
 async def open_stream(
     clients: "Clients[AsyncOpenAI]", path: str, body: Callable[[], bytes]
 ) -> AsyncGenerator[AsyncIterator[Any]]:
-    """Send a request as bytes: the typed call would convert every old message on every turn."""
-    from openai import AsyncStream
+    """Send a request and yield its chunks.
+
+    It is sent as bytes, because the typed call would convert every old message on every turn, but as an object to
+    clients that rewrite it, such as Azure's. The chunk of a server that does not stream is the whole response.
+    """
+    from openai import AsyncOpenAI
 
     client = await clients.get()
-    posted = client.post(
-        path,
-        cast_to=object,
-        content=body(),
-        options={"headers": {"content-type": "application/json"}},
-        stream=True,
-        stream_cls=AsyncStream[object],
-    )
-    async with await posted as events:
-        yield events
+    if type(client) is AsyncOpenAI:
+        sent: dict[str, Any] = {"content": body(), "options": {"headers": {"content-type": "application/json"}}}
+    else:
+        sent = {"body": json.loads(body())}
+    posted = client.post(path, cast_to=object, **sent, stream=True, stream_cls=_noting_stream())
+    async with await posted as events, aclosing(_chunks(events)) as chunks:
+        yield chunks
+
+
+async def _chunks(events: Any) -> AsyncGenerator[Any]:
+    if str(events.response.headers.get("content-type", "")).startswith("application/json"):
+        for chunk in _read_unstreamed(await events.response.aread()):
+            yield chunk
+        return
+    async for event in events:
+        yield event
+    if events.ended:
+        yield STREAM_ENDED
+
+
+def _read_unstreamed(text: bytes) -> Iterator[Any]:
+    """Yield the response of a server that does not stream, or that calls its event stream JSON."""
+    found = parse_object(text)
+    if found is not None:
+        if found.get("error"):
+            raise status_failure(200, found, {})
+        yield found
+        yield STREAM_ENDED
+        return
+    for line in text.decode(errors="replace").splitlines():
+        data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
+        if data == "[DONE]":
+            yield STREAM_ENDED
+        elif data:
+            yield json.loads(data)
 
 
 def answer_format(schema: JsonObject) -> JsonObject:
@@ -63,6 +113,14 @@ def answer_format(schema: JsonObject) -> JsonObject:
 def openai_usage(counts: dict[str, Any], inward: str, outward: str) -> Usage:
     """Read token counts; OpenAI counts cached tokens as part of the input, `Usage` does not."""
     details = get_object(counts, f"{inward}_tokens_details")
-    cached, written = details.get("cached_tokens") or 0, details.get("cache_write_tokens") or 0
-    fresh = (counts.get(f"{inward}_tokens") or 0) - cached - written
-    return Usage(max(0, fresh), counts.get(f"{outward}_tokens") or 0, cached, written)
+    cached, written = _count(details.get("cached_tokens")), _count(details.get("cache_write_tokens"))
+    fresh = _count(counts.get(f"{inward}_tokens")) - cached - written
+    return Usage(max(0, fresh), _count(counts.get(f"{outward}_tokens")), cached, written)
+
+
+def _count(value: Any) -> int:
+    """Read a count; some servers send it as text."""
+    try:
+        return max(0, int(value or 0))
+    except (TypeError, ValueError):
+        return 0

@@ -6,15 +6,13 @@ from os import environ
 from typing import TYPE_CHECKING, Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import File, Image, Part, Text
+from callwright.core.content import Image, Part, Text
 from callwright.core.json import compact, thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
 from callwright.providers.encoding import (
-    data_url,
     encode_history,
-    file_text,
     get_object,
     join_list,
     list_pieces,
@@ -24,7 +22,14 @@ from callwright.providers.encoding import (
     wrap_opaque,
 )
 from callwright.providers.errors import broken_stream, status_failure
-from callwright.providers.openai.client import answer_format, open_stream, openai_clients, openai_usage
+from callwright.providers.media import data_url, fit_media
+from callwright.providers.openai.client import (
+    STREAM_ENDED,
+    answer_format,
+    open_stream,
+    openai_clients,
+    openai_usage,
+)
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -32,8 +37,8 @@ from callwright.providers.tool_encoding import (
     RequestBodies,
     ToolEncoder,
     ToolPayload,
+    finish_message,
     late_tools,
-    stop_for,
     to_openai_responses,
 )
 
@@ -62,11 +67,12 @@ def _content(content: str | tuple[Part, ...]) -> str | list[Item]:
 
 
 def _part(part: Part) -> Item:
+    part = fit_media(part)
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
     if isinstance(part, Image):
-        return {"type": "input_image", "image_url": data_url(part)}
-    if isinstance(part, File) and part.media_type == "application/pdf":
-        return {"type": "input_file", "filename": part.name or "file.pdf", "file_data": data_url(part)}
-    return {"type": "input_text", "text": part.text if isinstance(part, Text) else file_text(part)}
+        return {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
+    return {"type": "input_file", "filename": part.name or "file.pdf", "file_data": data_url(part)}
 
 
 def _outcome(outcome: Completed | Failed) -> Item:
@@ -121,15 +127,21 @@ class ResponsesDraft:
         self._items: dict[int, Event] = {}
         self._response: Event | None = None
 
-    def take(self, event: Event) -> list[ModelEvent]:
-        """Add one event and return the model events it causes."""
+    def take(self, event: Any) -> list[ModelEvent]:
+        """Add one event, or a whole unstreamed response, and return the model events it causes."""
+        if event is STREAM_ENDED:
+            return []
+        if event.get("object") == "response":
+            return self._take_whole(event)
         kind = event.get("type", "")
         if kind == "response.output_item.added":
             return self._start_item(event["output_index"], event["item"])
         if kind == "response.output_item.done":
             self._items[event["output_index"]] = event["item"]
         elif kind == "response.function_call_arguments.delta":
-            item = self._items[event["output_index"]]
+            item = self._items.setdefault(event["output_index"], {})
+            if not item.get("name"):
+                raise broken_stream("the arguments of a call came before its name")
             item["arguments"] = item.get("arguments", "") + event["delta"]
             return [CallDelta(item["call_id"], self._tools.tool_name_of(item["name"]), event["delta"])]
         elif kind in _TEXT and event["delta"]:
@@ -154,7 +166,14 @@ class ResponsesDraft:
         for item in items:
             parts += self._parts(item, cut=stop == "length" and item is items[-1])
         usage = openai_usage(get_object(response, "usage"), "input", "output")
-        return AssistantMessage(tuple(parts), stop_for(stop, tuple(parts)), usage, response.get("model", ""))
+        return finish_message(parts, stop, usage, response.get("model", ""))
+
+    def _take_whole(self, response: Event) -> list[ModelEvent]:
+        if response.get("status") == "failed":
+            raise status_failure(200, response, {})
+        self._response = response
+        said = "".join(part.text for part in self.message().parts if isinstance(part, Text))
+        return [TextDelta(said)] if said else []
 
     def _start_item(self, index: int, item: Event) -> list[ModelEvent]:
         self._items[index] = item
@@ -232,7 +251,7 @@ class OpenAIResponses:
         self._encoder = ToolEncoder(
             PROVIDER, _encode_tool, strict=strict, late="by definition" if late_tools else "never"
         )
-        self._bodies = RequestBodies(self._fields, "input")
+        self._bodies = RequestBodies(self._fields, "input", merged=("text", "reasoning"))
         self._clients = openai_clients(client, api_key, base_url)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:

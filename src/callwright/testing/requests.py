@@ -1,0 +1,220 @@
+"""Checks of model requests with the vendors' own types and the rules their servers apply beyond them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias, cast
+
+from callwright.testing.loopback import Received
+
+FindFaults: TypeAlias = Callable[[Received], list[str]]
+"""Returns what the vendor would refuse about a request; nothing for a valid one."""
+_WIRE_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_GEMINI_IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+_SIGNED_GEMINI = re.compile(r"gemini-(?:[3-9]|\d\d)")
+
+
+def anthropic_faults(received: Received) -> list[str]:
+    """Check a request to Anthropic's Messages API, or to Bedrock or Vertex, which move the model to the address."""
+    from anthropic import transform_schema
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    body = received.json
+    here = {key: value for key, value in body.items() if key not in ("anthropic_version", "anthropic_beta")}
+    if "model" not in here:
+        here = {"model": "in the address", "stream": True, **here}
+    faults = _type_faults(MessageCreateParamsStreaming, here)
+    faults += [fault for place, message in enumerate(body["messages"]) for fault in _anthropic_message(place, message)]
+    faults += _pairing(body["messages"], "tool_use", "tool_result", "id", "tool_use_id")
+    schema = body.get("output_config", {}).get("format", {}).get("schema")
+    if schema is not None and transform_schema(json.loads(json.dumps(schema))) != schema:
+        faults.append("output_config.format.schema: not the form that the SDK's own transform gives")
+    return faults
+
+
+def _anthropic_message(place: int, message: Mapping[str, Any]) -> Iterator[str]:
+    where, blocks = f"messages.{place}", message["content"]
+    if isinstance(blocks, str):
+        return
+    if not blocks:
+        yield f"{where}: content must not be empty"
+    for block in blocks:
+        if block["type"] == "text" and not block["text"].strip():
+            yield f"{where}: text content blocks must contain non-whitespace text"
+        if block["type"] == "tool_use" and not _WIRE_ID.fullmatch(block["id"]):
+            yield f"{where}: tool_use.id {block['id']!r} does not match {_WIRE_ID.pattern}"
+    if message["role"] == "assistant" and blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
+        yield f"{where}: the final block in an assistant message cannot be `thinking`"
+
+
+def _pairing(messages: Sequence[Mapping[str, Any]], call: str, result: str, own: str, other: str) -> list[str]:
+    faults: list[str] = []
+    waiting: list[str] = []
+    for place, message in enumerate(messages):
+        blocks = [cast("dict[str, Any]", block) for block in message["content"] if isinstance(block, dict)]
+        given = [block[other] for block in blocks if block["type"] == result]
+        if given != waiting:
+            faults.append(f"messages.{place}: results for {given}, the calls were {waiting}")
+        waiting = [block[own] for block in blocks if block["type"] == call]
+    return [*faults, f"the last calls have no results: {waiting}"] if waiting else faults
+
+
+def openai_chat_faults(received: Received) -> list[str]:
+    """Check a request to OpenAI's Chat Completions API. Reasoning fields of other servers are accepted on messages."""
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    body = received.json
+    faults = _type_faults(
+        CompletionCreateParamsStreaming, {**body, "messages": [_standard(m) for m in body["messages"]]}
+    )
+    waiting: list[str] = []
+    for place, message in enumerate(body["messages"]):
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                faults.append(f"messages.{place}: no call {message['tool_call_id']!r} to answer")
+            waiting = [each for each in waiting if each != message["tool_call_id"]]
+            continue
+        if waiting:
+            faults.append(f"messages.{place}: an assistant message with tool_calls must be followed by {waiting}")
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    return [*faults, f"the last calls have no results: {waiting}"] if waiting else faults
+
+
+_COMPATIBLE = ("reasoning_content", "reasoning", "reasoning_details", "extra_content")
+
+
+def _standard(message: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in message.items() if key not in _COMPATIBLE}
+    if plain.get("tool_calls"):
+        plain["tool_calls"] = [
+            {key: value for key, value in call.items() if key not in _COMPATIBLE} for call in plain["tool_calls"]
+        ]
+    return plain
+
+
+def openai_responses_faults(received: Received) -> list[str]:
+    """Check a request to OpenAI's Responses API."""
+    from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+    body = received.json
+    faults = _type_faults(ResponseCreateParamsStreaming, body)
+    items = body["input"]
+    waiting: list[str] = []
+    for place, item in enumerate(items):
+        kind = item.get("type")
+        following: dict[str, Any] = items[place + 1] if place + 1 < len(items) else {}
+        if kind == "reasoning" and (following.get("role") == "user" or not following):
+            faults.append(f"input.{place}: reasoning was provided without its required following item")
+        if kind == "function_call":
+            waiting.append(item["call_id"])
+        elif kind == "function_call_output":
+            if item["call_id"] not in waiting:
+                faults.append(f"input.{place}: no call {item['call_id']!r} to answer")
+            waiting = [each for each in waiting if each != item["call_id"]]
+    return [*faults, f"no tool output found for {waiting}"] if waiting else faults
+
+
+def google_faults(received: Received) -> list[str]:
+    """Check a request to Gemini's `generateContent`."""
+    from google.genai import types
+
+    body = received.json
+    known = {
+        "contents": list[types.Content],
+        "systemInstruction": types.Content,
+        "tools": list[types.Tool],
+        "toolConfig": types.ToolConfig,
+        "safetySettings": list[types.SafetySetting],
+        "generationConfig": types.GenerationConfig,
+        "cachedContent": str,
+        "labels": dict[str, str],
+    }
+    faults = [f"{key}: unknown field" for key in body if key not in known]
+    faults += [f"{key}: {fault}" for key in known if key in body for fault in _model_faults(known[key], body[key])]
+    found = re.search(r"models/([^:]+):", received.path)
+    model = found[1] if found else ""
+    shape = body.get("generationConfig", {})
+    if body.get("tools") and "responseMimeType" in shape and not _SIGNED_GEMINI.match(model):
+        faults.append("function calling with a response mime type 'application/json' is unsupported")
+    for place, content in enumerate(body["contents"]):
+        faults += [
+            f"contents.{place}: {fault}" for fault in _gemini_content(content, signed=bool(_SIGNED_GEMINI.match(model)))
+        ]
+    return faults
+
+
+def _gemini_content(content: Mapping[str, Any], *, signed: bool) -> Iterator[str]:
+    if not content["parts"]:
+        yield "parts must not be empty"
+    for part in content["parts"]:
+        data = [value for key, value in part.items() if key not in ("thought", "thoughtSignature")]
+        if not any(data) and not (data and "thoughtSignature" in part):  # a signature may be on an empty text
+            yield "a part must have one initialized field: data"
+        inline = part.get("inlineData", {}).get("mimeType", "image/png")
+        if inline.startswith("image/") and inline not in _GEMINI_IMAGES:
+            yield f"unsupported mime type: {inline}"
+    calls = [part for part in content["parts"] if "functionCall" in part]
+    if signed and calls and "thoughtSignature" not in calls[0]:
+        yield f"function call `{calls[0]['functionCall']['name']}` is missing a thought_signature"
+
+
+@cache
+def _adapter(form: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(form)
+
+
+def _model_faults(form: Any, value: Any) -> list[str]:
+    from pydantic import ValidationError
+
+    try:
+        _adapter(form).validate_python(value)
+    except ValidationError as error:
+        return _describe(error)
+    return []
+
+
+def _type_faults(form: Any, body: Mapping[str, Any]) -> list[str]:
+    """Validate with a typed dictionary, which by itself ignores unknown keys: they are what is missing afterwards."""
+    from pydantic import ValidationError
+
+    try:
+        read = _plain(_adapter(form).validate_python(body))
+    except ValidationError as error:
+        return _describe(error)
+    return list(_lost(body, read, "body"))
+
+
+def _describe(error: Any) -> list[str]:
+    """Describe a validation error by its deepest places: a union reports every alternative, and most do not apply."""
+    found = error.errors(include_url=False)
+    deepest = max(len(one["loc"]) for one in found)
+    told = [one for one in found if len(one["loc"]) == deepest]
+    return [f"{'.'.join(str(step) for step in one['loc'] if _is_key(step))}: {one['msg']}" for one in told[:5]]
+
+
+def _is_key(step: object) -> bool:
+    return isinstance(step, int) or (isinstance(step, str) and step == step.lower() and "[" not in step)
+
+
+def _plain(value: Any) -> Any:
+    """Read the lazy iterators that validation leaves for `Iterable` fields."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, (str, bytes, int, float)) or value is None:
+        return value
+    return [_plain(each) for each in value] if hasattr(value, "__iter__") else value
+
+
+def _lost(sent: Any, read: Any, where: str) -> Iterator[str]:
+    if isinstance(sent, dict) and isinstance(read, dict):
+        for key, value in cast("dict[str, Any]", sent).items():
+            if key not in read:
+                yield f"{where}.{key}: unknown field"
+            else:
+                yield from _lost(value, cast("dict[str, Any]", read)[key], f"{where}.{key}")
+    elif isinstance(sent, list) and isinstance(read, list):
+        for place, (one, other) in enumerate(zip(cast("list[Any]", sent), cast("list[Any]", read), strict=True)):
+            yield from _lost(one, other, f"{where}.{place}")
