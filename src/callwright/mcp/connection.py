@@ -74,7 +74,11 @@ class Connection:
     async def open(self) -> None:
         """Connect, and wait until the server is ready, has failed once or requires a sign-in."""
         self._owner = asyncio.create_task(self._run(), name=f"mcp {self.config.name}")
-        await self._known.wait()
+        try:
+            await self._known.wait()
+        except BaseException:  # cancelled: the caller gets no connection that it could close
+            await asyncio.shield(asyncio.ensure_future(self.close()))
+            raise
 
     async def close(self) -> None:
         """End the session, and the server process if there is one."""

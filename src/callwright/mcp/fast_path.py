@@ -20,6 +20,17 @@ OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 _FIRST_NUMBER = 1_000_000_000  # far from the ids of the SDK, and still a 32-bit integer
 
 
+class ConnectionLost(MCPError):
+    """The pipe broke. A server may use the same error code in a response, and then it is still there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(CONNECTION_CLOSED, message)
+
+
+class ServerError(MCPError):
+    """An error that the server itself sent in a response."""
+
+
 class PipeFastPath:
     """Pending requests over one pipe."""
 
@@ -65,7 +76,7 @@ class PipeFastPath:
         try:
             await self._writer.drain()
         except (ConnectionError, RuntimeError, OSError) as error:
-            raise MCPError(CONNECTION_CLOSED, f"the pipe is closed: {error}") from error
+            raise ConnectionLost(f"the pipe is closed: {error}") from error
 
     def take(self, message: Any) -> bool:
         """Handle a response to one of our requests; False leaves the message to the SDK."""
@@ -93,7 +104,7 @@ class PipeFastPath:
         """Fail the pending requests."""
         for answer in self._answers.values():
             if not answer.done():
-                answer.set_exception(MCPError(CONNECTION_CLOSED, "Connection closed"))
+                answer.set_exception(ConnectionLost("Connection closed"))
 
 
 def _resolve(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any]) -> None:
@@ -102,7 +113,7 @@ def _resolve(answer: "asyncio.Future[dict[str, Any]]", message: Mapping[str, Any
     if isinstance(result, dict):
         answer.set_result(cast("dict[str, Any]", result))
     elif isinstance(error.get("code"), int):
-        answer.set_exception(MCPError(error["code"], str(error.get("message", "")), error.get("data")))
+        answer.set_exception(ServerError(error["code"], str(error.get("message", "")), error.get("data")))
     else:
         answer.set_exception(MCPError(INTERNAL_ERROR, "the response has neither a result nor an error"))
 

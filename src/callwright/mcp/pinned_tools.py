@@ -24,15 +24,29 @@ class PinnedTools:
 
     def accepts(self, server: str, tool: str, digest: str) -> bool:
         """Whether this definition is the accepted one; the first definition of a tool is accepted."""
-        known = self._known.get(server, {}).get(tool)
-        if known is None:
-            self.accept(server, tool, digest)
-            return True
-        return known == digest
+        return not self.check_all(server, {tool: digest})
 
     def accept(self, server: str, tool: str, digest: str) -> None:
         """Accept this definition, after the user has reviewed it."""
         self._known.setdefault(server, {})[tool] = digest
+
+    def check_all(self, server: str, digests: Mapping[str, str], *, trusted: bool = False) -> set[str]:
+        """Return the tools of a listing that are not the accepted ones; new ones are accepted, all of a trusted server.
+
+        Args:
+            server: The server.
+            digests: The definitions it lists now, by tool.
+            trusted: Whether changes are accepted too.
+        """
+        known = self._known.setdefault(server, {})
+        new = {tool: digest for tool, digest in digests.items() if trusted or tool not in known}
+        if any(known.get(tool) != digest for tool, digest in new.items()):
+            known |= new
+            self._save()
+        return {tool for tool, digest in digests.items() if known[tool] != digest}
+
+    def _save(self) -> None:
+        """Write what is known; in memory there is nothing to write."""
 
     def forget(self, server: str) -> None:
         """Accept everything this server lists next."""

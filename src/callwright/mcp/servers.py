@@ -1,7 +1,10 @@
 """`McpServers`: connects to servers and keeps a registry in step with the tools they offer."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
@@ -13,13 +16,16 @@ from callwright.core.errors import UsageError
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
-from callwright.mcp.pinned_tools import PinnedTools
+from callwright.mcp.pinned_tools import PinnedTools, digest_of
 from callwright.mcp.session import Listing
-from callwright.mcp.tools import RemoteTool, SignInTool, prompt_tool, resource_tools
+from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_tool, resource_tools
 from callwright.mcp.translate import server_names, tool_names
 from callwright.tool.base import Tool, identify
 
 _RUNTIME_TOOLS = ("answer", "get_prompt", "list_resources", "read_resource", "sign_in")
+_RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_search", "read_output"))
+_PROMPTS = "prompts/list"
+"""Under this name the prompts are pinned; no tool can have it, because its digest is checked together with theirs."""
 
 
 class MutableRegistry(Protocol):
@@ -87,12 +93,19 @@ class McpServers:
         self._by_server: dict[str, _ServerTools] = {}
 
     async def __aenter__(self) -> "McpServers":
-        await asyncio.gather(*(self._connect(config) for config in self._configs.values()))
+        try:
+            await asyncio.gather(*(self._connect(config) for config in self._configs.values()))
+        except BaseException:  # also cancelled: __aexit__ is not called, and no server may be left behind
+            await asyncio.shield(asyncio.ensure_future(self._close_all()))
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._close_all()
+
+    async def _close_all(self) -> None:
         await asyncio.gather(*(self.remove_server(name) for name in list(self._by_server)))
 
     async def add_server(self, config: ServerConfig) -> ServerStatus:
@@ -103,7 +116,12 @@ class McpServers:
         # connected servers keep their tool names; only the new one may get a changed name
         self._names[config.name] = given[config.name]
         self._configs[config.name] = config
-        await self._connect(config)
+        try:
+            await self._connect(config)
+        except BaseException:
+            if config.name in self._by_server:
+                await asyncio.shield(asyncio.ensure_future(self.remove_server(config.name)))
+            raise
         return self._by_server[config.name].status()
 
     async def remove_server(self, name: str) -> None:
@@ -141,6 +159,14 @@ class McpServers:
         await tools.connection.open()
 
 
+def _prompt_digests(listing: Listing) -> dict[str, str]:
+    """Return the digest of the prompts' texts, which the model reads like a tool's description."""
+    if not listing.prompts:
+        return {}
+    texts = [prompt.model_dump(mode="json", exclude={"icons", "meta"}) for prompt in listing.prompts]
+    return {_PROMPTS: digest_of({"prompts": texts})}
+
+
 class _ServerTools:
     """The tools that one server has in the registry."""
 
@@ -157,7 +183,11 @@ class _ServerTools:
 
     def status(self) -> ServerStatus:
         link, listing = self.connection, self.connection.listing
-        held = tuple(name for name, tool in self._tools.items() if isinstance(tool, RemoteTool) and tool.held)
+        held = tuple(
+            name
+            for name, tool in self._tools.items()
+            if isinstance(tool, HeldTool) or (isinstance(tool, RemoteTool) and tool.held)
+        )
         return ServerStatus(
             self._config.name,
             link.condition,
@@ -180,9 +210,12 @@ class _ServerTools:
     def update(self, listing: Listing) -> None:
         """Update the registry to a new listing; unchanged tools stay the same objects, which keeps caches valid."""
         self._problems = []
-        given = tool_names(self._name, [*listing.tools])
+        offers = {tool: offered for tool, offered in listing.tools.items() if not self._is_reserved(tool)}
+        given = tool_names(self._name, [*offers])
+        digests = {tool: offered.digest for tool, offered in offers.items()} | _prompt_digests(listing)
+        changed = self._pinned.check_all(self._config.name, digests, trusted=self._config.trusted)
         desired: dict[str, Tool] = {}
-        for tool, offered in listing.tools.items():
+        for tool, offered in offers.items():
             kept = self._tools.get(given[tool])
             if isinstance(kept, RemoteTool) and kept.digest == offered.digest:
                 desired[given[tool]] = kept
@@ -192,36 +225,45 @@ class _ServerTools:
             except UsageError as error:
                 self._problems.append(f"left out: {error}")
                 continue
-            fresh.held = not self._is_accepted(tool, offered.digest)
+            fresh.held = tool in changed
             desired[given[tool]] = fresh
-        for tool in self._runtime_tools(listing):
-            desired.setdefault(identify(tool)[0], tool)
+        for tool in self._runtime_tools(listing, changed):
+            desired[identify(tool)[0]] = tool
         self._replace(desired)
 
-    def _is_accepted(self, tool: str, digest: str) -> bool:
-        if self._config.trusted:
-            self._pinned.accept(self._config.name, tool, digest)
-        return self._pinned.accepts(self._config.name, tool, digest)
+    def _is_reserved(self, tool: str) -> bool:
+        """Whether a name is one of ours, however it is written: a user who is asked must not take one for the other."""
+        plain = re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKC", tool).casefold())
+        if plain not in _RESERVED:
+            return False
+        self._problems.append(f"{tool[:80]!r}: left out, the name is reserved")
+        return True
 
-    def _runtime_tools(self, listing: Listing) -> list[Tool]:
+    def _runtime_tools(self, listing: Listing, changed: Collection[str]) -> list[Tool]:
         tools: list[Tool] = [AnswerTool(self.names["answer"], self._config)]
         if listing.resources:
             tools += resource_tools(self.names, self.connection)
         if listing.prompts:
-            tools.append(prompt_tool(self.names["get_prompt"], self.connection, listing.prompts))
+            fresh = prompt_tool(self.names["get_prompt"], self.connection, listing.prompts)
+            if _PROMPTS in changed:
+                fresh = HeldTool(fresh, self._config.name, _prompt_digests(listing)[_PROMPTS])
+            tools.append(fresh)
         return [self._keep_unchanged(tool) for tool in tools]
 
     def _keep_unchanged(self, tool: Tool) -> Tool:
         kept = self._tools.get(identify(tool)[0])
-        return kept if kept is not None and kept.spec == tool.spec else tool
+        same = kept is not None and type(kept) is type(tool) and kept.spec == tool.spec
+        return kept if kept is not None and same and not isinstance(tool, HeldTool) else tool
 
     def _replace(self, desired: Mapping[str, Tool]) -> None:
         for name in [name for name in self._tools if name not in desired]:
             self._remove(name)
+        # all names first: the registry looks names up in a snapshot, which every change makes anew
+        taken = {name for name in desired if name not in self._tools and name in self._registry}
         for name, tool in desired.items():
             if self._tools.get(name) is tool:
                 continue
-            if name not in self._tools and name in self._registry:  # a server must not replace a local tool
+            if name in taken:  # a server must not replace a local tool
                 self._problems.append(f"{name}: left out, another tool has this name")
                 continue
             self._tools[name] = tool
@@ -229,7 +271,7 @@ class _ServerTools:
 
     def _remove(self, name: str) -> None:
         del self._tools[name]
-        if name in self._registry:
+        with suppress(UsageError):  # the owner of the registry may have removed it
             self._registry.remove(name)
 
     def clear(self) -> None:
@@ -239,6 +281,10 @@ class _ServerTools:
     def accept(self, name: str) -> bool:
         """Accept a held tool, if it is one of this server."""
         tool = self._tools.get(name)
+        if isinstance(tool, HeldTool):
+            self._pinned.accept(self._config.name, _PROMPTS, tool.digest)
+            self._replace({**self._tools, name: tool.tool})
+            return True
         if not isinstance(tool, RemoteTool) or not tool.held:
             return False
         self._pinned.accept(self._config.name, str(tool.spec.metadata["tool"]), tool.digest)

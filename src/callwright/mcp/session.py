@@ -24,7 +24,7 @@ from callwright.mcp.translate import definition_of, reason_of
 
 Item = TypeVar("Item")
 _MAX_PAGES = 200
-_MAX_ITEMS = 10_000
+_MAX_ITEMS = 5_000
 _MAX_DEFINITION_CHARS = 200_000
 
 
@@ -123,6 +123,8 @@ async def _pages(fetch: Callable[[str | None], Awaitable[Any]], kind: str, probl
             break
     if cursor is not None:
         problems.append(f"the list of {kind} does not end; the first {min(len(items), _MAX_ITEMS)} are used")
+    elif len(items) > _MAX_ITEMS:
+        problems.append(f"it lists {len(items)} {kind}; the first {_MAX_ITEMS} are used")
     return items[:_MAX_ITEMS]
 
 

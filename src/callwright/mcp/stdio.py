@@ -1,12 +1,14 @@
 """Server processes: JSON-RPC lines over pipes, a rate limit, and a tap that handles lines before the reader wakes."""
 
 import asyncio
+import errno
+import json
 import os
-import signal
+import shutil
 import time
-from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -14,10 +16,12 @@ import anyio
 import mcp_types as types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import PipeFastPath
+from callwright.system.environment import safe_search_path
+from callwright.system.piped_process import PipedProcess
 
 _PER_SECOND = 2_000
 _BURST = 10_000
@@ -84,7 +88,7 @@ class LineTap:
 
 
 class TappedPipe(asyncio.StreamReaderProtocol):
-    """The protocol of our own standard input, with a tap."""
+    """The protocol of a pipe we read, with a tap."""
 
     def __init__(self, reader: asyncio.StreamReader, take: TakeLine) -> None:
         super().__init__(reader)
@@ -94,26 +98,9 @@ class TappedPipe(asyncio.StreamReaderProtocol):
         self._tap.feed(data)
 
 
-class TappedProcess(SubprocessStreamProtocol):
-    """The protocol of a child process, with a tap on its output."""
-
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, take: TakeLine) -> None:
-        super().__init__(limit=limit, loop=loop)
-        self._take = take
-        self._tap: LineTap | None = None
-
-    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        if fd != 1 or isinstance(data, str):
-            super().pipe_data_received(fd, data)
-            return
-        if self._tap is None:
-            reader: asyncio.StreamReader = self.stdout  # type: ignore[assignment] - made with the pipe
-            self._tap = LineTap(reader, self._take)
-        self._tap.feed(data)
-
-
 _GRACE_SECONDS = 2.0
 _STDERR_TAIL_BYTES = 2_000
+_SIGNALLED = 128
 
 
 class _Stream:
@@ -134,9 +121,13 @@ class _Stream:
 class LineReader(_Stream):
     """Messages from a pipe, one per line. Lines that are not messages, or that `take` handles, are skipped."""
 
-    def __init__(self, reader: asyncio.StreamReader, take: TakeLine | None = None) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, take: TakeLine | None = None, *, answers_follow: bool = False
+    ) -> None:
         self._reader = reader
         self._take = take
+        self._answers_follow = answers_follow
+        """Whether the lines are answers to our requests, so that an invalid one must fail its request."""
         self._rate_limit = RateLimit()
         self.ended = asyncio.Event()
         self.reason = ""
@@ -161,8 +152,28 @@ class LineReader(_Stream):
                 if self._take is not None and self._take(line):
                     continue
                 return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:  # servers that print to their output are common; the line is skipped
+            except ValueError as error:  # servers that print to their output are common; the line is skipped
                 self.reason = f"it wrote a line that is not a message: {line[:200]!r}"
+                if self._answers_follow and (answer := self._invalid_answer(line, error)) is not None:
+                    return answer
+
+    def _invalid_answer(self, line: bytes, error: ValueError) -> SessionMessage | None:
+        """Turn an answer that violates the protocol into an error, so that its request fails at once.
+
+        The standard library reads what the strict parser rejects, such as half of a surrogate pair.
+        """
+        try:
+            fields: Any = json.loads(line)
+            number = fields["id"] if "method" not in fields and ("result" in fields or "error" in fields) else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        if not isinstance(number, (int, str)) or isinstance(number, bool):
+            return None
+        why = f"the response is not valid: {str(error).splitlines()[0][:200]}"
+        fault = {"code": types.INTERNAL_ERROR, "message": why.encode("utf-8", "replace").decode()}
+        if self._take is not None and self._take(to_json({"jsonrpc": "2.0", "id": number, "error": fault})):
+            return None
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(fault)))
 
     async def _line(self) -> bytes:
         try:
@@ -212,12 +223,11 @@ class ServerProcess:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[tuple[LineReader, LineWriter], None]:
-        """Start the server and lend its pipes; leaving, also by cancellation, ends it and its whole process group."""
+        """Start the server and lend its pipes; leaving, also by cancellation, ends it and everything it started."""
         process = await self._start()
         collecting = asyncio.create_task(self._collect_stderr(process))
-        assert process.stdout is not None and process.stdin is not None
         self.fast_path = PipeFastPath(process.stdin)
-        self._reader = LineReader(process.stdout, self._offer)
+        self._reader = LineReader(process.stdout, self._offer, answers_follow=True)
         self.lost = self._reader.ended
         try:
             yield self._reader, LineWriter(process.stdin, self._note_meta)
@@ -229,10 +239,11 @@ class ServerProcess:
             try:
                 await asyncio.shield(ending)
             finally:
-                if not ending.done():  # cancelled meanwhile: kill at once
-                    _kill(process)
+                if not ending.done():  # cancelled meanwhile: the supervisor kills it at once
+                    ending.cancel()
+                    process.abandon()
                 collecting.cancel()
-                self._code = process.returncode
+                self._code = process.exit_code
 
     def _offer(self, line: bytes) -> bool:
         return self.fast_path is not None and self.fast_path.busy and self.fast_path.take(from_json(line))
@@ -244,25 +255,22 @@ class ServerProcess:
             meta: dict[str, Any] = message.params.get("_meta") or {}
             self.fast_path.meta = {key: value for key, value in meta.items() if key != "progressToken"}
 
-    async def _start(self) -> Process:
-        """Start the process like `create_subprocess_exec`, with a tap on its output."""
-        config, loop = self._config, asyncio.get_running_loop()
-        transport, protocol = await loop.subprocess_exec(
-            lambda: TappedProcess(config.message_bytes, loop, self._offer),
-            config.command,
-            *config.args,
-            cwd=config.cwd or None,
-            env={**get_default_environment(), **config.env},
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            start_new_session=True,  # its own process group, to end everything it starts
+    async def _start(self) -> PipedProcess:
+        """Start the process with a tap on its output."""
+        config = self._config
+        environment = {**get_default_environment(), **config.env}
+        cwd = os.path.join(os.getcwd(), config.cwd)  # noqa: PTH109, PTH118 - text, and no file is read
+        _check_program(config.command, cwd, environment)
+        return await PipedProcess.start(
+            (config.command, *config.args),
+            cwd=cwd,
+            environment=environment,
+            line_bytes=config.message_bytes,
+            read_with=lambda reader: TappedPipe(reader, self._offer),
         )
-        return Process(transport, protocol, loop)
 
-    async def _collect_stderr(self, process: Process) -> None:
+    async def _collect_stderr(self, process: PipedProcess) -> None:
         """Keep the end of the error output, which often holds the cause of a failure."""
-        assert process.stderr is not None
         while chunk := await process.stderr.read(1 << 16):
             if not self._stopping:  # output caused by our shutdown explains nothing
                 self._stderr_tail += chunk
@@ -286,25 +294,32 @@ class ServerProcess:
     def _ending(self) -> str:
         if not self.ended:
             return ""
-        return f"it ended with exit code {self._code}" if self._code is not None and self._code >= 0 else "it ended"
+        by_itself = self._code is not None and self._code < _SIGNALLED
+        return f"it ended with exit code {self._code}" if by_itself else "it ended"
 
 
-async def _end(process: Process) -> None:
-    """Close its input, then terminate, then kill its whole process group: servers are often started by a script."""
-    if process.stdin is not None:
-        process.stdin.close()
+def _check_program(command: str, cwd: str, environment: Mapping[str, str]) -> None:
+    """Raise `OSError` for a program that does not exist, which explains more than its exit code."""
+    if "/" in command:
+        path = Path(cwd, command)
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, "no such file", command)
+        if not os.access(path, os.X_OK) or path.is_dir():
+            raise PermissionError(errno.EACCES, "permission denied", command)
+    elif shutil.which(command, path=safe_search_path(environment.get("PATH", os.defpath))) is None:
+        raise FileNotFoundError(errno.ENOENT, "no such program", command)
+
+
+async def _end(process: PipedProcess) -> None:
+    """Close its input and wait a moment, then end it and everything it started."""
+    process.stdin.close()
     draining = asyncio.create_task(_drain(process.stdout))
     try:
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                _signal(process, number)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
-                break
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+        await process.close()
     finally:
-        _kill(process)
         draining.cancel()
-        _close(process)
 
 
 async def _drain(stream: asyncio.StreamReader | None) -> None:
@@ -312,20 +327,3 @@ async def _drain(stream: asyncio.StreamReader | None) -> None:
     with suppress(OSError):
         while stream is not None and await stream.read(1 << 16):
             pass
-
-
-def _kill(process: Process) -> None:
-    _signal(process, signal.SIGKILL)
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-def _close(process: Process) -> None:
-    """Close our ends of the pipes: a descendant outside the process group may hold the others open."""
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with suppress(ProcessLookupError):
-            transport.close()

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +19,13 @@ from callwright.mcp.elicitation import ask_person
 from callwright.mcp.session import Offered, resources_of
 from callwright.mcp.translate import claims_of, clean_description, contents_of, messages_of, output_of, spec_of
 from callwright.tool.base import ToolContext
-from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
+from callwright.tool.schema_cost import SchemaCost
+from callwright.tool.schema_tool import SchemaInvocation, SchemaTool, find_mismatch
+from callwright.tool.threads import threads
 
 _MAX_ROUNDS = 10
 _PROGRESS_SECONDS = 0.05
+_MOST_ON_LOOP = 1_000
 _READS = types.ToolAnnotations(read_only_hint=True)
 
 
@@ -30,6 +34,8 @@ class RemoteTool(SchemaTool):
 
     def __init__(self, offered: Offered, name: str, connection: Connection, answerer: str) -> None:
         super().__init__(spec_of(offered.tool, name, connection.config), self._call)
+        output_schema = self.spec.output_schema
+        self._output_cost = None if output_schema is None else SchemaCost(thaw(output_schema), about=f"{name} (output)")
         self.digest = offered.digest
         self.claimed = claims_of(offered.tool.annotations, trusted=True)
         """The server's annotations, whether or not the server is trusted."""
@@ -56,7 +62,8 @@ class RemoteTool(SchemaTool):
                 result = await self._send_call(client, arguments, context)
             except MCPError as error:
                 result = await self._retry_refused(error, client, arguments, context)
-        self._verify(result)
+        if not result.is_error and self._output_cost is not None:
+            await self._verify(result, self._output_cost)
         return output_of(result)
 
     def _refuse_if_changed(self) -> None:
@@ -98,25 +105,28 @@ class RemoteTool(SchemaTool):
 
     @cached_property
     def _output_validator(self) -> Any:
-        """The validator of structured results; None where the server declares no output schema."""
+        """The validator of structured results, for servers that declare an output schema."""
         import jsonschema_rs  # loaded on first use: many servers declare no output schema
 
-        if self.spec.output_schema is None:
-            return None
         try:
             return jsonschema_rs.validator_for(thaw(self.spec.output_schema), retriever=_retrieve_nothing)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             reason = str(error).splitlines()[0]
             raise ToolFailed(f"its output schema is not a valid JSON Schema: {reason}") from error
 
-    def _verify(self, result: types.CallToolResult) -> None:
+    async def _verify(self, result: types.CallToolResult, cost: SchemaCost) -> None:
         """Raise `ToolFailed` for a result that does not match the server's own output schema."""
-        if result.is_error or self._output_validator is None:
-            return
-        if result.structured_content is None and "structured_content" not in result.model_fields_set:
+        content = result.structured_content
+        if content is None and "structured_content" not in result.model_fields_set:
             raise ToolFailed("the server declares structured content and sent none")
-        for error in self._output_validator.iter_errors(result.structured_content):
-            raise ToolFailed(f"the server sent a result that does not match its own schema: {str(error.message)[:300]}")
+        # a large result is checked in a thread, to keep the event loop free for other calls
+        if cost.linear and cost.count(content, most=_MOST_ON_LOOP) <= _MOST_ON_LOOP:
+            fault = find_mismatch(self._output_validator, cost, content)
+        else:
+            fault = await threads.run(lambda: find_mismatch(self._output_validator, cost, content))
+        if fault:
+            why = fault.removeprefix("arguments: ")[:300]
+            raise ToolFailed(f"the server sent a result that does not match its own schema: {why}")
 
 
 def _retrieve_nothing(uri: str) -> Any:
@@ -222,6 +232,23 @@ def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, 
         "arguments": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     return _make_server_tool(name, about, properties, connection, get, required=("name",))
+
+
+class HeldTool(SchemaTool):
+    """Stands for a tool whose texts the server changed, until the user has reviewed and accepted them."""
+
+    def __init__(self, tool: SchemaTool, server: str, digest: str) -> None:
+        about = f"The MCP server {server} changed its texts. It cannot be used until the user has reviewed them."
+        super().__init__(replace(tool.spec, description=about, input_schema={"type": "object"}), tool.handler)
+        self.tool = tool
+        self.digest = digest
+        self._server = server
+
+    def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
+        raise Denied(
+            f"the MCP server {self._server} changed {self.spec.name} after it was accepted;"
+            " the user has to review and accept it again before it can be called"
+        )
 
 
 def _prompt_line(prompt: types.Prompt) -> str:

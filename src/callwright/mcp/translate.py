@@ -21,19 +21,29 @@ from callwright.core.errors import ToolError, ToolFailed, Transient
 from callwright.core.json import Json, compact
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
+from callwright.mcp.fast_path import ConnectionLost, ServerError
 
 _REASON_CHARS = 500
+_SDK_CLOSED = "Connection closed"
+"""The message of the SDK's own error when its stream ends."""
 
 
 def ends_session(error: MCPError) -> bool:
     """Whether the error means that the session is over and a new one is needed."""
     ended = error.code == types.INVALID_REQUEST and error.message == "Session terminated"
-    return ended or error.code == types.CONNECTION_CLOSED
+    return ended or _is_connection_lost(error)
+
+
+def _is_connection_lost(error: MCPError) -> bool:
+    """Whether the connection broke; healthy servers answer with the same code, so the code alone says nothing."""
+    if isinstance(error, (ConnectionLost, ServerError)):
+        return isinstance(error, ConnectionLost)
+    return error.code == types.CONNECTION_CLOSED and error.message == _SDK_CLOSED and error.data is None
 
 
 def fault_of(error: MCPError, server: str) -> ToolError:
     """Translate an error response of a server, or of the connection to it, to a tool error."""
-    if error.code == types.CONNECTION_CLOSED:
+    if _is_connection_lost(error):
         broken = Transient(f"the connection to the MCP server {server} broke: {error.message}")
         broken.inferred = True
         return broken

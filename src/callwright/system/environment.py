@@ -1,4 +1,4 @@
-"""Leaves credentials out of the environment that commands, hooks and servers are started with."""
+"""The environment that commands, hooks and servers are started with: no credentials, no programs of the folder."""
 
 import os
 import re
@@ -53,3 +53,8 @@ def without_credentials(environment: Mapping[str, str] | None = None, *, passed:
         for name, value in given.items()
         if not is_credential(name, value) or any(fnmatchcase(name, pattern) for pattern in kept_names)
     }
+
+
+def safe_search_path(path: str) -> str:
+    """Return a `PATH` without empty and relative entries, which would find programs in the working folder."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117 - text

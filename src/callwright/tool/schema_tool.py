@@ -12,11 +12,14 @@ from callwright.core.spec import ToolSpec
 from callwright.tool.arguments import as_text, clip_value, from_text, join_path, show_value
 from callwright.tool.base import ToolContext
 from callwright.tool.render import exhaust, settle
+from callwright.tool.schema_cost import SchemaCost
 from callwright.tool.threads import threads
 
 Handler: TypeAlias = Callable[..., object | Awaitable[object]]
 """Takes the arguments as a dict and, if it has a second parameter, the `ToolContext`; sync or async."""
 _SHOWN_ERRORS = 8
+_MOST_EVALUATIONS = 200_000
+_MOST_EXPLAINED = 10_000
 
 
 class SchemaTool:
@@ -28,7 +31,7 @@ class SchemaTool:
         accesses: Returns what a call with these arguments would access.
 
     Raises:
-        UsageError: The schema is not a valid JSON Schema, or the handler takes other parameters.
+        UsageError: The schema is not a valid JSON Schema or expands too far, or the handler takes other parameters.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class SchemaTool:
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
         )
         _ = self._validator  # raises now, at definition, if the schema is invalid
+        self._cost = SchemaCost(thaw(spec.input_schema), about=spec.name)
 
     @cached_property
     def _validator(self) -> Any:
@@ -64,8 +68,8 @@ class SchemaTool:
         if not isinstance(value, dict):
             raise InvalidArguments(f"arguments: expected an object, got {show_value(value)}")
         given = cast("dict[str, Any]", value)
-        if not self._validator.is_valid(given):
-            raise InvalidArguments(_explain(self._validator.iter_errors(given)))
+        if fault := find_mismatch(self._validator, self._cost, given):
+            raise InvalidArguments(fault)
         return SchemaInvocation(self, given)
 
 
@@ -104,6 +108,32 @@ def _wants_context(name: str, handler: Handler) -> bool:
 
 def _retrieve_nothing(uri: str) -> NoReturn:
     raise ValueError(f"schemas are not fetched, so the reference {uri} leads nowhere; put it under $defs")
+
+
+def find_mismatch(validator: Any, cost: SchemaCost, value: object) -> str:
+    """Return why a value does not match a schema, empty if it does. The work is bounded.
+
+    Args:
+        validator: Of jsonschema_rs.
+        cost: Of the same schema.
+        value: Plain JSON.
+    """
+    if not cost.linear and cost.count(value, most=_MOST_EVALUATIONS) > _MOST_EVALUATIONS:
+        return "arguments: too large or too deeply nested for the tool's schema; send less at once"
+    if validator.is_valid(value):
+        return ""
+    if cost.count(value, most=_MOST_EXPLAINED) <= _MOST_EXPLAINED:
+        return _explain(validator.iter_errors(value))
+    # the validator collects all errors before it returns the first, and all those of alternatives
+    return "arguments: do not match the tool's schema" if cost.has_alternatives else _explain_first(validator, value)
+
+
+def _explain_first(validator: Any, value: object) -> str:
+    try:
+        validator.validate(value)
+    except ValueError as error:
+        return _explain([error])
+    return "arguments: do not match the tool's schema"
 
 
 def _explain(errors: Iterable[Any]) -> str:

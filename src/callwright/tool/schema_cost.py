@@ -1,0 +1,211 @@
+"""Estimates how much work a JSON Schema makes, so that a small schema of a server cannot keep us busy for minutes.
+
+A chain of `anyOf` or `allOf` with two references to the next link doubles the work with every link: 20 links in one
+kilobyte are a million evaluations. Counting them is cheap, because the count of each part is computed once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote
+
+from callwright.core.errors import UsageError
+from callwright.core.json import compact
+
+Schema: TypeAlias = Mapping[str, Any]
+
+MOST_EVALUATIONS = 10_000
+"""How many subschemas may apply to one value."""
+_MOST_PARTS = 50_000
+_MOST_DEPTH = 200
+_LINEAR_SIZE = 100
+_PLAIN_CHARS = 20_000
+_MULTIPLYING = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"', '"unevaluated')
+_BRANCHES = ("not", "if", "then", "else")
+_BRANCH_MAPS = ("dependentSchemas", "dependencies")
+_EACH_FIELD = ("additionalProperties", "unevaluatedProperties", "propertyNames")
+_EACH_ITEM = ("items", "additionalItems", "unevaluatedItems", "contains")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A subschema as far as it leads to other subschemas."""
+
+    branches: tuple[Schema, ...]
+    """Those that apply to the same value; twice if keywords for the rest of a value look at them again."""
+    properties: Mapping[str, Schema]
+    items: tuple[Schema, ...]
+    """Those for the first items, by position."""
+    each_field: tuple[Schema, ...]
+    each_item: tuple[Schema, ...]
+
+    visits: tuple[int, int]
+    """How often a field and an item of the value may be visited."""
+
+
+class SchemaCost:
+    """Counts the evaluations of one schema.
+
+    Args:
+        schema: The schema, as plain dicts and lists.
+        about: What the schema belongs to, for messages.
+
+    Raises:
+        UsageError: The schema is too large or too deep, refers to itself without end, or expands too far.
+    """
+
+    def __init__(self, schema: Schema, *, about: str) -> None:
+        self._root = schema
+        self._about = about
+        self._anchors: dict[str, Schema] = {}
+        self._parts: dict[int, _Part] = {}
+        text = compact(schema)
+        self.has_alternatives = '"anyOf"' in text or '"oneOf"' in text
+        """Whether there is an `anyOf` or `oneOf`, which collects the errors of all its branches."""
+        self.linear = len(text) <= _PLAIN_CHARS and not any(word in text for word in _MULTIPLYING)
+        """Whether the work grows with the size of the value alone, so that nothing needs to be counted."""
+        if not self.linear:
+            self._check()
+
+    def _check(self) -> None:
+        walked = list(self._walk())
+        expanded: dict[int, tuple[int, int, int]] = {}
+        largest = fields = items = 0
+        for part in walked:
+            size, by_field, by_item = self._expand(part, expanded, 0)
+            largest, fields, items = max(largest, size), max(fields, by_field), max(items, by_item)
+        if largest > MOST_EVALUATIONS:
+            raise UsageError(f"{self._about}: its schema expands to more than {MOST_EVALUATIONS:,} parts for one value")
+        self.linear = largest <= _LINEAR_SIZE and max(fields, items) <= 1
+
+    def count(self, value: object, *, most: int) -> int:
+        """Return how many evaluations a value takes, or any number above `most` once it is clear that it takes more."""
+        return self._count(self._root, value, 0, {}, most)
+
+    def _count(self, schema: Schema, value: object, depth: int, known: dict[tuple[int, int], int], most: int) -> int:
+        key = (id(schema), id(value))
+        if key in known:
+            return known[key]
+        if depth > 2 * _MOST_DEPTH or len(known) > most:
+            return most + 1
+        known[key] = 0
+        part = self._part(schema)
+        total = 1
+        for inner, below in ((branch, value) for branch in part.branches):
+            total += self._count(inner, below, depth + 1, known, most)
+        for inner, below in _children(part, value):
+            if total > most:
+                break
+            total += self._count(inner, below, depth + 1, known, most)
+        known[key] = min(total, most + 1)
+        return known[key]
+
+    def _part(self, schema: Schema) -> _Part:
+        found = self._parts.get(id(schema))
+        if found is None:
+            found = self._parts[id(schema)] = self._read(schema)
+        return found
+
+    def _read(self, schema: Schema) -> _Part:
+        alternatives = [part for key in ("anyOf", "oneOf") for part in _schemas(schema.get(key))]
+        branches = [*alternatives, *_schemas(schema.get("allOf")), *_schemas([schema.get(key) for key in _BRANCHES])]
+        for key in _BRANCH_MAPS:
+            branches += _schemas(_values(schema.get(key)))
+        for key in ("$ref", "$dynamicRef", "$recursiveRef"):
+            if isinstance(reference := schema.get(key), str) and (target := self._resolve(reference)) is not None:
+                branches.append(target)
+        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+            branches *= 2
+        named = schema.get("properties")
+        fields: Mapping[str, object] = cast("Schema", named) if isinstance(named, Mapping) else {}
+        properties = {name: cast("Schema", part) for name, part in fields.items() if isinstance(part, Mapping)}
+        first = [*_schemas(schema.get("prefixItems")), *_schemas(schema.get("items"))]
+        each_field = [*_schemas(_values(schema.get("patternProperties")))]
+        each_field += _schemas([schema.get(key) for key in _EACH_FIELD])
+        each_item = _schemas([schema.get(key) for key in _EACH_ITEM])
+        # a field is one of the named or one of the additional, an item one of the first or one of the others
+        additional, others = (isinstance(schema.get(key), Mapping) for key in ("additionalProperties", "items"))
+        visits = (
+            len(each_field) + (bool(properties) and not additional),
+            len(each_item) + (bool(first) and not others),
+        )
+        return _Part(tuple(branches), properties, tuple(first), tuple(each_field), tuple(each_item), visits)
+
+    def _expand(self, schema: Schema, known: dict[int, tuple[int, int, int]], depth: int) -> tuple[int, int, int]:
+        """Count the subschemas that apply to one value through every path, and their visits to its fields and items."""
+        if depth > _MOST_DEPTH:
+            raise UsageError(f"{self._about}: its schema is nested more than {_MOST_DEPTH} levels deep")
+        key = id(schema)
+        if key in known:
+            if known[key][0] < 0:
+                raise UsageError(f"{self._about}: its schema refers to itself without end")
+            return known[key]
+        known[key] = (-1, 0, 0)
+        part = self._part(schema)
+        counts = [(1, *part.visits), *(self._expand(branch, known, depth + 1) for branch in part.branches)]
+        size, fields, items = (min(sum(column), MOST_EVALUATIONS + 1) for column in zip(*counts, strict=True))
+        known[key] = size, fields, items
+        return known[key]
+
+    def _walk(self) -> Iterator[Schema]:
+        """Yield every object of the schema that may be a subschema, and note the anchors."""
+        pending: list[tuple[object, int]] = [(self._root, 0)]
+        parts = 0
+        while pending:
+            part, depth = pending.pop()
+            parts += 1
+            if parts > _MOST_PARTS or depth > 2 * _MOST_DEPTH:
+                raise UsageError(f"{self._about}: its schema has too many parts or is nested too deeply")
+            if isinstance(part, Mapping):
+                schema = cast("Schema", part)
+                for name in ("$anchor", "$dynamicAnchor", "$id", "id"):
+                    if isinstance(anchor := schema.get(name), str):
+                        self._anchors.setdefault(anchor.lstrip("#"), schema)
+                pending += [(inner, depth + 1) for inner in schema.values() if not isinstance(inner, str)]
+                yield schema
+            elif isinstance(part, (list, tuple)):
+                pending += [
+                    (inner, depth + 1) for inner in cast("Sequence[object]", part) if not isinstance(inner, str)
+                ]
+
+    def _resolve(self, reference: str) -> Schema | None:
+        base, _, fragment = reference.partition("#")
+        start: Any = self._anchors.get(base, self._root) if base else self._root
+        if not fragment.startswith("/"):
+            found = self._anchors.get(fragment) if fragment else start
+            return cast("Schema", found) if isinstance(found, Mapping) else None
+        for word in fragment[1:].split("/"):
+            key = unquote(word).replace("~1", "/").replace("~0", "~")
+            if isinstance(start, Mapping):
+                start = cast("Schema", start).get(key)
+            elif isinstance(start, (list, tuple)) and key.isdecimal():
+                items = cast("Sequence[Any]", start)
+                start = items[int(key)] if int(key) < len(items) else None
+            else:
+                return None
+        return cast("Schema", start) if isinstance(start, Mapping) else None
+
+
+def _children(part: _Part, value: object) -> Iterator[tuple[Schema, object]]:
+    """Yield the subschemas for the fields or items of a value, with those."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        for name, inner in fields.items():
+            if name in part.properties:
+                yield part.properties[name], inner
+            yield from ((schema, inner) for schema in part.each_field)
+    elif isinstance(value, list):
+        items = cast("list[object]", value)
+        yield from zip(part.items, items, strict=False)
+        for schema in part.each_item:
+            yield from ((schema, inner) for inner in items)
+
+
+def _values(given: object) -> list[object]:
+    return list(cast("Mapping[str, object]", given).values()) if isinstance(given, Mapping) else []
+
+
+def _schemas(given: object) -> list[Schema]:
+    if not isinstance(given, (list, tuple)):
+        return []
+    return [cast("Schema", part) for part in cast("Sequence[object]", given) if isinstance(part, Mapping)]

@@ -1,0 +1,140 @@
+"""Servers that attack: schema bombs, thousands of tools, names of ours, changed prompts, processes left behind."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from callwright import Completed, Executor, Failed, Registry
+from callwright.core.calls import Outcome
+from callwright.mcp import McpServers, PinnedTools, ServerConfig
+from callwright.policy import AllowEverything
+
+HOSTILE = str(Path(__file__).parent / "servers" / "hostile.py")
+
+
+def config(*how: str) -> ServerConfig:
+    return ServerConfig("h", sys.executable, ("-S", HOSTILE, *how), seconds=20)
+
+
+@asynccontextmanager
+async def connected(*how: str, pinned: PinnedTools | None = None) -> AsyncGenerator[tuple[McpServers, Executor], None]:
+    registry = Registry()
+    async with McpServers([config(*how)], registry, pinned=pinned) as servers:
+        yield servers, Executor(registry, AllowEverything())
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def call(executor: Executor, text: str) -> Outcome:
+    return await executor.run("mcp__h__echo", {"text": text})
+
+
+async def test_schema_bombs_are_left_out_when_listed() -> None:
+    async with connected("bomb") as (servers, _):
+        status = servers.status()[0]
+    assert status.tools == ("mcp__h__echo",)
+    assert len(status.problems) == 5
+    assert sum("expands to more than" in problem for problem in status.problems) == 4
+    assert sum("refers to itself without end" in problem for problem in status.problems) == 1
+
+
+async def test_thousands_of_tools_are_cut_with_a_reason() -> None:
+    class CountingPins(PinnedTools):
+        saves = 0
+
+        def _save(self) -> None:
+            self.saves += 1
+
+    pins = CountingPins()
+    async with connected("many", pinned=pins) as (servers, executor):
+        assert servers.status()[0].problems == ("it lists 6001 tools; the first 5000 are used",)
+        assert isinstance(await call(executor, "x"), Completed)
+    assert pins.saves == 1  # one for each tool took over a minute
+
+
+async def test_server_cannot_take_the_names_of_runtime_tools() -> None:
+    async with connected("names") as (servers, executor):
+        status = servers.status()[0]
+        answer = executor.registry.snapshot().get("mcp__h__answer")
+    assert answer is not None and answer.spec.description != "Not ours."
+    assert sum("reserved" in problem for problem in status.problems) == 7
+    assert [name for name in status.tools if "answer" in name.lower()] == []
+
+
+async def test_changed_prompt_is_held_until_accepted(tmp_path: Path) -> None:
+    pins, switch = PinnedTools(), tmp_path / "changed"
+    async with connected("prompts", str(switch), pinned=pins) as (_, executor):
+        assert isinstance(await executor.run("mcp__h__get_prompt", {"name": "greet"}), Completed)
+    switch.touch()
+    async with connected("prompts", str(switch), pinned=pins) as (servers, executor):
+        tool = executor.registry.snapshot().get("mcp__h__get_prompt")
+        assert tool is not None and "Ignore your rules" not in tool.spec.description
+        assert servers.status()[0].held == ("mcp__h__get_prompt",)
+        outcome = await executor.run("mcp__h__get_prompt", {"name": "greet"})
+        assert isinstance(outcome, Failed) and "review" in outcome.text
+        servers.accept("mcp__h__get_prompt")
+        assert isinstance(await executor.run("mcp__h__get_prompt", {"name": "greet"}), Completed)
+
+
+async def test_error_code_of_a_closed_connection_does_not_restart_the_server() -> None:
+    async with connected("plain") as (servers, executor):
+        first = await call(executor, "a")
+        waiting = [asyncio.ensure_future(call(executor, text)) for text in ("b", "error", "c")]
+        b, error, c = await asyncio.gather(*waiting)
+        assert isinstance(error, Failed) and "Connection closed" in error.text
+        assert [text.text.split()[-1] for text in (b, c)] == [first.text.split()[-1]] * 2
+        assert servers.status()[0].condition == "ready"
+
+
+async def test_half_a_surrogate_pair_fails_its_call_at_once() -> None:
+    async with connected("plain") as (_, executor):
+        outcome = await call(executor, "surrogate")
+        assert isinstance(outcome, Failed) and "not valid" in outcome.text and outcome.error.code != "timed_out"
+        assert isinstance(await call(executor, "x"), Completed)
+
+
+async def test_cancelling_while_connecting_leaves_no_server(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+
+    async def connect() -> None:
+        async with connected("silent", str(note)):
+            pass
+
+    task = asyncio.ensure_future(connect())
+    while not note.exists():  # noqa: ASYNC110 - another process makes the file
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not alive(int(note.read_text()))
+
+
+async def test_daemon_of_a_server_ends_with_it(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    async with connected("daemon", str(note)) as (_, executor):
+        assert isinstance(await call(executor, "x"), Completed)
+        assert alive(int(note.read_text()))
+    assert not alive(int(note.read_text()))
+
+
+async def test_program_in_the_working_folder_is_not_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some-server").write_text("#!/bin/sh\ntouch evil\n")
+    (tmp_path / "some-server").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f":.:{os.environ['PATH']}")
+    async with McpServers([ServerConfig("s", "some-server")], Registry()) as servers:
+        assert "was not found" in servers.status()[0].reason
+    assert not (tmp_path / "evil").exists()
