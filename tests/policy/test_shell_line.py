@@ -17,7 +17,7 @@ def _part(
     *, proven: bool = True, literal: bool = True, assignments: tuple[tuple[str, str | None], ...] = ()
 ) -> PartOfLine:
     command = SimpleCommand(
-        ("build", "all"), "build all", literal=literal, assignments=assignments, verdict=Verdict.READ_ONLY
+        ("build", "all"), "build all", literal=literal, assignments=assignments, cwd="/w", verdict=Verdict.READ_ONLY
     )
     return PartOfLine(_CALL, _ACCESS, ShellPlan("build all", (command,), proven=proven), command)
 

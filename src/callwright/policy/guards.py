@@ -12,7 +12,6 @@ asking. Settings in the user's home folder are trusted.
 import os
 import re
 from functools import lru_cache
-from pathlib import Path
 
 from callwright.core.access import (
     Access,
@@ -29,16 +28,22 @@ from callwright.core.access import (
 )
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths
+from callwright.policy.repository import RUST_PROGRAMS, find_hook, find_repository_program, find_rust_program
 from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
+from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
-from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
+from callwright.system.environment import is_credential
 from callwright.system.paths import Workspace
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
 
 _HARMLESS_DEVICES = words(
     "/dev/null /dev/zero /dev/full /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom"
 )
+
+
+_GIT_VERBS = words("commit merge pull cherry-pick revert am checkout switch worktree clone rebase push add stash tag")
 
 
 class Fence(Policy):
@@ -65,8 +70,18 @@ class Fence(Policy):
                 return None if path in _HARMLESS_DEVICES else self._outside(path, "write to", subject)
             case DeletePath(path):
                 return self._outside(path, "remove", subject)
+            case RunCommand() if isinstance(subject, PartOfLine) and subject.command is not None:
+                return self._judge_hooks(subject.command)
             case _:
                 return None
+
+    def _judge_hooks(self, command: SimpleCommand) -> Decision | None:
+        """Ask before git runs a hook; read-only lines run without hooks."""
+        if command.verdict is not Verdict.WRITES or program_of_command(command) != "git":
+            return None
+        verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
+        hook = find_hook(command.cwd or self.here.cwd, verb) if verb else ""
+        return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
 
     def _reads_freely(self, path: str, subject: Subject) -> bool:
         if path in _HARMLESS_DEVICES:
@@ -94,57 +109,6 @@ class Fence(Policy):
         return Deny(reason, "workspace fence") if self.workspace.outside == "refuse" else Ask(reason, "workspace fence")
 
 
-_PROGRAM_SETTING = re.compile(
-    r"^\s*(external|textconv|command|clean|smudge|process)\s*=\s*\S.*", re.IGNORECASE | re.MULTILINE
-)
-_INCLUDES = re.compile(r"^\s*\[\s*include(?:if\b[^\]]*)?\s*\]", re.IGNORECASE | re.MULTILINE)
-_LARGEST_CHARS = 1 << 20
-
-
-def find_repository_program(folder: str) -> str:
-    """Return the setting that would make git run a program in this folder; empty if there is none."""
-    for start in (Path(folder), *Path(folder).parents):
-        marker = start / ".git"
-        if marker.exists():
-            return next((found for file in _settings_files(marker) if (found := _find_program(file))), "")
-        if (start / "HEAD").is_file() and (start / "config").is_file():  # a bare repository
-            return _find_program(start / "config")
-    return ""
-
-
-def _settings_files(marker: Path) -> list[Path]:
-    """Return the settings files of a repository, following the pointer of a linked work tree or submodule."""
-    folder = marker
-    if marker.is_file():
-        text = _read(marker).strip()
-        if not text.startswith("gitdir:"):
-            return [marker]
-        folder = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
-    common = folder / "commondir"
-    shared = (folder / _read(common).strip()).resolve() if common.is_file() else folder
-    return [shared / "config", folder / "config", folder / "config.worktree"]
-
-
-def _find_program(file: Path) -> str:
-    if not file.is_file():
-        return ""
-    text = _read(file)
-    if len(text) >= _LARGEST_CHARS:  # a setting could stand behind the part that was read
-        return f"{file}, which is too large to check"
-    named = _PROGRAM_SETTING.search(text)
-    if named is not None:
-        return f"{named.group(0).strip()[:80]} in {file}"
-    return f"another file included by {file}" if _INCLUDES.search(text) else ""
-
-
-def _read(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(_LARGEST_CHARS)
-    except OSError:
-        return "[include]"  # an unreadable file cannot be trusted, so it counts as including another
-
-
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
 _VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
 _HOMES = ("/home", "/Users")
@@ -152,16 +116,25 @@ _TESTS_OF_FIND = words("-name -iname -path -ipath -regex -iregex -wholename -mti
 _LOOKS_AT_NAMES = words(
     "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
 )
+_USE_GIT = words("git go gh")  # go and gh start git themselves
+_RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 
 class Guards(Policy):
-    """Denies what destroys a machine; asks before secrets are read and before other programs are reconfigured."""
+    """Denies what destroys a machine; asks before secrets are read and before other programs are reconfigured.
+
+    Args:
+        here: The folders that relative paths start from.
+        masked: Whether commands run where secrets and credentials are hidden from them, so that searching a folder or
+            printing the environment shows none.
+    """
 
     tier = Tier.GUARD
 
-    def __init__(self, here: PathContext) -> None:
+    def __init__(self, here: PathContext, *, masked: bool = False) -> None:
         self.here = here
+        self.masked = masked
         self._vital = _vital_folders(here.home)
         self._own = (here.cwd, os.path.realpath(here.cwd), *here.roots)
 
@@ -188,14 +161,14 @@ class Guards(Policy):
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
         if part.command is None:
             return None
-        if part.verdict is Verdict.READ_ONLY and part.command.words[:1] == ("git",):
-            program = find_repository_program(part.command.cwd or self.here.cwd)
-            if program:
-                return Ask(
-                    f"git would run a program named by the repository: {make_printable(program)}",
-                    "guard repository",
-                    firm=True,
-                )
+        if found := (
+            self._judge_repository(part, part.command)
+            or self._judge_trees(part.command)
+            or self._judge_copies(part.command)
+        ):
+            return found
+        if part.command.reason == ENVIRONMENT_SHOWN and not self.masked and (shown := _find_credential()):
+            return Ask(f"would print the environment, and {shown} may be a credential", _SECRET, firm=True)
         if part.verdict is Verdict.READ_ONLY and _lists_its_reads(part.command):
             return None
         if unnamed := _find_removed_variable(part.command):
@@ -206,6 +179,54 @@ class Guards(Policy):
             if named
             else None
         )
+
+    def _judge_repository(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
+        """Ask where the folder decides which programs run: settings of git, toolchains of Rust."""
+        name = program_of_command(command)
+        if part.verdict not in _RUN_UNASKED:
+            return None
+        folder = command.cwd or self.here.cwd
+        program = ""
+        if name in _USE_GIT:
+            program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
+        elif name in RUST_PROGRAMS:
+            program = find_rust_program(folder)
+        if not program:
+            return None
+        return Ask(
+            f"{name} would run a program named by the repository: {make_printable(program)}",
+            "guard repository",
+            firm=True,
+        )
+
+    def _judge_copies(self, command: SimpleCommand) -> Decision | None:
+        """Ask about files in copied folders that configure other programs in their new place."""
+        for tree in dict.fromkeys(command.copied):
+            start = len(tree.folder)
+            found = find_in_tree(tree, lambda path: is_protected(comparable(path[start:])), folders=True)  # noqa: B023 - called at once
+            if found is None:
+                return Ask(f"would copy {make_printable(tree.folder)}, which is too large to check", _PROTECTED)
+            if found:
+                return Ask(f"would copy {make_printable(found)}, which configures other programs", _PROTECTED)
+        return None
+
+    def _judge_trees(self, command: SimpleCommand) -> Decision | None:
+        """Ask about secrets in folders that a command reads as a whole."""
+        if self.masked or not command.trees or program_of_command(command) in _LOOKS_AT_NAMES:
+            return None
+        for tree in dict.fromkeys(command.trees):
+            found = find_in_tree(tree, lambda path: is_secret(comparable(path)))
+            if found is None:
+                return Ask(
+                    f"would read {make_printable(tree.folder)}, which is too large to check for secrets", _SECRET
+                )
+            if found:
+                return Ask(
+                    f"would read {make_printable(found)}, which may hold a private key or a password",
+                    _SECRET,
+                    firm=True,
+                )
+        return None
 
     def _judge_removal(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         own = (*self._own, subject.access.cwd) if isinstance(subject, PartOfLine) else self._own
@@ -253,6 +274,16 @@ def _judge_resource(uri: str) -> Decision | None:
     if any(reading.casefold().startswith("file:") for reading in uri_readings(uri) or (uri,)):
         return Ask(f"names a file as a resource: {make_printable(uri)}", "guard file resource", firm=True)
     return None
+
+
+def program_of_command(command: SimpleCommand) -> str:
+    """Return the plain name of a command's program; empty without one."""
+    return command.words[0].rpartition("/")[2] if command.words else ""
+
+
+def _find_credential() -> str:
+    """Return the name of a variable that looks like a credential and that a command would inherit; empty if none."""
+    return next((name for name, value in os.environ.items() if is_credential(name, value)), "")
 
 
 def _lists_its_reads(command: SimpleCommand) -> bool:

@@ -38,9 +38,8 @@ def standard_policies(
     here = PathContext.within(space, cwd)
     by_mode = by_mode or ByMode(mode)
     by_mode.fenced = True
-    return Policies(
-        Guards(here), Rules(rules, here), Fence(space, here, walled=by_mode.auto_allow == "walled"), by_mode, *more
-    )
+    walled = by_mode.auto_allow == "walled"
+    return Policies(Guards(here, masked=walled), Rules(rules, here), Fence(space, here, walled=walled), by_mode, *more)
 
 
 def judge_command(

@@ -11,17 +11,30 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from callwright.core._fast import make_constructor
-from callwright.core.access import Access
+from callwright.core.access import Access, ReadPath
 from callwright.shell import syntax
-from callwright.shell.findings import STDIN_SCRIPT, Findings, FoundCommand, Redirects, ScriptContext
-from callwright.shell.judge import find_danger, find_fork_bomb, judge
+from callwright.shell.findings import STDIN_SCRIPT, Findings, FoundCommand, PipedNames, Redirects, ScriptContext
+from callwright.shell.judge import find_danger, find_fork_bomb, judge, program_name
 from callwright.shell.plan import Judgement, ShellPlan, SimpleCommand, Verdict, worst
+from callwright.shell.programs.builtins import EVALUATORS, list_substitutions
+from callwright.shell.programs.git import enter_repository
 from callwright.shell.syntax import SyntaxWalker
-from callwright.shell.words import LITERAL, Folders, Word, enter_folder, home_folder, normalize_path, single_folder
+from callwright.shell.words import (
+    LITERAL,
+    Folders,
+    Word,
+    enter_folder,
+    home_folder,
+    normalize_path,
+    resolve_paths,
+    single_folder,
+)
 from callwright.shell.wrappers import SHELLS, InnerCommand, unwrap
 
 _command = make_constructor(SimpleCommand)
-_FOREIGN = "git would follow the settings of another folder's repository, and those can run programs"
+_FOREIGN = "git would follow the settings of an unknown repository, and those can run programs"
+_CLEARED = "git would run without the settings that keep it from running programs of the repository"
+_READING = (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 NOT_BASH = "it cannot be parsed as bash"
 _READ_ONLY = Verdict.READ_ONLY
 _MAX_WRAPPERS = 24
@@ -99,10 +112,16 @@ class LineAnalyzer:
         context = found.context
         doubt = context.doubt or inner.doubt
         wrapped = (*context.wrapped, tuple(word.text for word in found.words))
-        inside = context._replace(wrappers=(*context.wrappers, inner.name), wrapped=wrapped, doubt=doubt)
+        inside = context._replace(
+            wrappers=(*context.wrappers, inner.name),
+            wrapped=wrapped,
+            doubt=doubt,
+            cleared=context.cleared or inner.clears,
+        )
+        found = found._replace(trees=(*found.trees, *inner.trees))
         folders = self._change_folder(found.folders, inner)
-        if inner.name == "xargs" and found.xargs_input is not None:
-            found, inner = _charge_xargs_input(found, inner)
+        if inner.name in ("xargs", "gxargs") and found.xargs_input is not None:
+            found, inner = _charge_xargs_input(found, inner, found.xargs_input)
         if inner.script is None:
             assignments = (*found.assignments, *inner.assignments)
             self.judge_command(
@@ -125,18 +144,36 @@ class LineAnalyzer:
 
     def _judge_program(self, found: FoundCommand) -> None:
         name = found.words[0].text
-        if name in SHELLS or name.rpartition("/")[2] in SHELLS:
+        plain = name.rpartition("/")[2] if "/" in name else name
+        if plain in SHELLS:
             self._judge_shell(found)
             return
+        if plain in EVALUATORS:
+            self._analyze_subscripts(found)
+        if plain == "git":
+            found = enter_repository(found)
         judgement = judge(found.words, found.folders)
-        if name == "git" and found.folders != self.findings.start and judgement.verdict is Verdict.READ_ONLY:
-            judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=_FOREIGN)
+        if plain == "git" and judgement.verdict in _READING and (problem := _find_git_problem(found)):
+            judgement = judgement._replace(verdict=Verdict.UNKNOWN, reason=problem)
         self._record(found, judgement)
         for inner in judgement.inner_commands:
             self._judge_inner(found._replace(redirects=Redirects()), inner)
 
+    def _analyze_subscripts(self, found: FoundCommand) -> None:
+        """Judge what an evaluated word runs: in `test -v 'a[$(x)]'` bash runs x although it is quoted."""
+        for word in found.words[1:]:
+            for script in list_substitutions(word.text):
+                self.findings.add_objection(f"{found.words[0].text} evaluates {word.text}")
+                context = found.context._replace(inside="a subscript", doubt="it stands in an evaluated word")
+                self.analyze_script(script, found.folders, context)
+
     def _judge_shell(self, found: FoundCommand) -> None:
         operands = [word for word in found.words[1:] if word.text[:1] != "-"]
+        checks = len(found.words) == 3 and found.words[1].text == "-n"
+        if checks and program_name(found.words[0]) in ("sh", "bash", "dash") and operands and operands[0].literal:
+            reads = tuple([ReadPath(path) for path in resolve_paths(operands[0].text, found.folders)])
+            self._record(found, Judgement(Verdict.READ_ONLY, "it only checks the syntax of a script", reads))
+            return
         reason = f"it runs the script {operands[0].text}" if operands else STDIN_SCRIPT
         self._record(found, Judgement(Verdict.UNKNOWN, reason))
         for text in found.redirects.stdin_texts:
@@ -171,22 +208,37 @@ class LineAnalyzer:
             verdict,
             reason,
             accesses,
+            (*judgement.trees, *found.trees) if judgement.trees or found.trees else (),
+            judgement.copied,
         )
+        if self.findings.links and accesses:
+            self.findings.add_objection("it uses paths after it made a link, which may lead elsewhere")
+        self.findings.links |= bool(judgement.links)
         self.findings.commands.append(command)
         self.findings.add_danger(find_danger(texts, accesses))
+
+
+def _find_git_problem(found: FoundCommand) -> str:
+    """Return why git may run a program although the call itself only reads."""
+    if found.context.cleared:
+        return _CLEARED
+    return _FOREIGN if single_folder(found.folders) is None else ""
 
 
 def _raise_verdict(verdict: Verdict, reason: str, floor: Verdict, why: str) -> tuple[Verdict, str]:
     return (verdict, reason) if verdict.rank >= floor.rank else (worst(verdict, floor), why)
 
 
-def _charge_xargs_input(found: FoundCommand, inner: InnerCommand) -> tuple[FoundCommand, InnerCommand]:
+def _charge_xargs_input(
+    found: FoundCommand, inner: InnerCommand, names: PipedNames
+) -> tuple[FoundCommand, InnerCommand]:
     """Count the paths that the line pipes into xargs as accesses of the command behind it."""
-    if any(word.text.startswith(("-a", "--arg-file")) for word in found.words):
-        return found, inner
-    named = tuple([word if word.literal else word._replace(named=True) for word in inner.words])
-    redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *(found.xargs_input or ())))
-    return found._replace(redirects=redirects), inner._replace(words=named)
+    mark = inner.mark or "{}"
+    # `{}nv` or `x/{}` is a path of its own, which the names alone do not tell
+    named = tuple([word if word.literal or word.text != mark else word._replace(named=True) for word in inner.words])
+    redirects = found.redirects._replace(accesses=(*found.redirects.accesses, *names.accesses))
+    trees = (*found.trees, *names.trees)
+    return found._replace(redirects=redirects, trees=trees), inner._replace(words=named)
 
 
 def _word_texts(words: Sequence[Word]) -> tuple[tuple[str, ...], bool]:

@@ -18,7 +18,16 @@ from callwright.shell.findings import (
 )
 from callwright.shell.plan import SimpleCommand
 from callwright.shell.reader import WordReader
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, home_folder, is_harmless_variable, is_name
+from callwright.shell.words import (
+    Certainty,
+    Folders,
+    Tree,
+    Word,
+    enter_folder,
+    home_folder,
+    is_harmless_variable,
+    is_name,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -46,6 +55,8 @@ class CommandReader(WordReader):
         self.context = context
         self.xargs_input: XargsInput = NO_INPUT
         self.report = report
+        self.substituted_trees: tuple[Tree, ...] = ()
+        """Folders whose files the substitutions of the current command name."""
         self._attached: dict[int, list[Node]] = {}
         self._known_in: tuple[Folders, ScriptContext, XargsInput] = (None, context, None)
         self._known_commands: dict[str, tuple[list[SimpleCommand], Exits]] = {}
@@ -95,26 +106,30 @@ class CommandReader(WordReader):
     def read_declaration(self, node: Node, folders: Folders) -> Exits:
         """Report declare, export, unset and similar commands."""
         self.folders = folders
+        words: list[Word] = []
         for child in node.children:
             if child.type == "variable_assignment":
-                self._read_assignment(child)
+                name, value = self._read_assignment(child)
+                self.set_variable(name, value)
+                words.append(Word(f"{name}={'' if value is None else value}"))
             elif child.is_named and child.type != "variable_name":
-                self.word(child)
-        words = tuple(Word(text) for text in self.text(node).split())
-        self.report(FoundCommand(words, self.text(node), folders, self.context))
+                words.append(self.word(child))
+            else:
+                words.append(Word(self.text(child)))
+        self.report(FoundCommand(tuple(words), self.text(node), folders, self.context))
         return folders, folders
 
     def read_assignments(self, node: Node, folders: Folders) -> Exits:
         """Report a statement that only sets variables."""
         self.folders = folders
         parts = node.children if node.type == "variable_assignments" else [node]
-        assignments = tuple(self._read_assignment(part) for part in parts)
+        assignments = tuple(self._read_assignment(part, exported=False) for part in parts)
         for name, value in assignments:
             self.set_variable(name, value)
         self.report(FoundCommand((), self.text(node), folders, self.context, assignments))
         return folders, folders
 
-    def _read_assignment(self, node: Node) -> tuple[str, str | None]:
+    def _read_assignment(self, node: Node, *, exported: bool = True) -> tuple[str, str | None]:
         name, value = "", Word("")
         self.check_adjacent(node.children)
         for child in node.children:
@@ -129,13 +144,13 @@ class CommandReader(WordReader):
                 name = name or self.text(child).partition("[")[0]
             else:
                 value = self.word(child)
-        if not is_harmless_variable(name, value.text if value.literal else None):
+        if not is_harmless_variable(name, value.text if value.literal else None, exported=exported):
             self.findings.add_objection(f"it sets {name or 'a variable'}, which may change what programs do")
         return name, value.text if value.literal else None
 
     def set_variable(self, name: str, value: str | None) -> None:
         """Record the value that the line itself gives to a variable."""
-        if not is_name(name) or not is_harmless_variable(name, value):
+        if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
         known = self.findings.variables.get(name, value)
         self.findings.variables[name] = value if known == value else None
@@ -182,6 +197,7 @@ class CommandReader(WordReader):
         if not after and _PLAIN_COMMAND.match(text):
             return self._read_plain_command(text, folders)
         self.folders = folders
+        outer_trees, self.substituted_trees = self.substituted_trees, ()
         words: list[Word] = []
         assignments: list[tuple[str, str | None]] = []
         redirects: list[Node] = []
@@ -203,8 +219,15 @@ class CommandReader(WordReader):
                 words.append(self.word(child))
         redirects.extend(after)
         found = FoundCommand(
-            tuple(words), text, folders, self.context, tuple(assignments), xargs_input=self.xargs_input
+            tuple(words),
+            text,
+            folders,
+            self.context,
+            tuple(assignments),
+            xargs_input=self.xargs_input,
+            trees=self.substituted_trees,
         )
+        self.substituted_trees = outer_trees
         if redirects:
             return self._read_redirected_command(found, redirects)
         self.report(found)

@@ -1,25 +1,49 @@
 """What the analysis of one line has found so far, and which paths a pipeline hands to xargs."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from callwright.core.access import Access, ReadPath
 from callwright.shell.plan import SimpleCommand, Verdict
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Folders, Tree, Word, resolve_paths
 
-XargsInput: TypeAlias = tuple[Access, ...] | None
-"""The paths that a pipeline may hand to xargs; None when they come from the content of a file and are unknown."""
 
-NO_INPUT: XargsInput = ()
+class PipedNames(NamedTuple):
+    """What a pipeline may hand to xargs, or a substitution to the command around it."""
+
+    accesses: tuple[Access, ...] = ()
+    """The paths, where they are written in the line."""
+    trees: tuple[Tree, ...] = ()
+    """The folders whose files may be named."""
+
+
+XargsInput: TypeAlias = PipedNames | None
+"""None when the names are unknown, for example because they come from the content of a file."""
+
+NO_INPUT: XargsInput = PipedNames()
 _READ_ONLY = Verdict.READ_ONLY
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_./@:,+=][A-Za-z0-9_./@:,+=-]*\Z")
+_GLOB = re.compile(r"[\w.*?-]+\Z")
 _LISTERS = frozenset(("find", "fd", "fdfind", "ls"))
 _LISTING = {
-    "git": ("ls-files", "--name-only", "-l", "--files-with-matches"),
+    "git": ("ls-files", "--name-only"),
     "rg": ("-l", "--files", "--files-with-matches", "--files-without-match"),
     "grep": ("-l", "-rl", "-lr", "-L", "-Rl", "-ril", "-rli", "--files-with-matches", "--files-without-match"),
 }
-_FILTERS = frozenset(("sort", "uniq", "head", "tail", "grep", "egrep", "fgrep", "tac", "shuf"))
+# the options with which a filter passes lines on as they are
+_FILTERS = {
+    "sort": re.compile(r"-[bdfghinruV]+\Z|--(?:reverse|unique|numeric-sort|version-sort)\Z"),
+    "uniq": re.compile(r"-[udi]+\Z"),
+    "head": re.compile(r"-n|-n?[+-]?\d+\Z|\d+\Z"),
+    "tail": re.compile(r"-n|-n?[+-]?\d+\Z|\+?\d+\Z"),
+    "grep": re.compile(r"-[viEFPwxaeq]+\Z|[^-]"),
+    "egrep": re.compile(r"-[viEFPwxaeq]+\Z|[^-]"),
+    "fgrep": re.compile(r"-[viEFPwxaeq]+\Z|[^-]"),
+    "tac": re.compile(r"(?!)"),
+    "shuf": re.compile(r"-n|-n?\d+\Z|\d+\Z"),
+}
 
 
 def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, folders: Folders) -> XargsInput:
@@ -27,15 +51,45 @@ def find_xargs_input(commands: Sequence[SimpleCommand], before: XargsInput, fold
     if len(commands) != 1 or commands[0].verdict is not _READ_ONLY or not commands[0].words:
         return None
     command = commands[0]
-    name, rest = command.words[0], command.words[1:]
+    name, rest = command.words[0].rpartition("/")[2], command.words[1:]
     if name in _LISTERS or any(flag in rest for flag in _LISTING.get(name, ())):
-        return NO_INPUT  # the names lie below folders that already count as accesses of the listing command
+        return _list_trees(name, rest, command, folders)
     if name in ("echo", "printf") and command.literal:
-        names = [part for word in rest for part in word.replace("\\n", " ").split()]
-        return tuple([ReadPath(path) for part in names for path in resolve_paths(part, folders)])
-    if name in _FILTERS and not command.accesses:
+        return _read_printed_names(name, rest, folders)
+    passes = _FILTERS.get(name)
+    if passes is not None and not command.accesses and not command.redirected and all(map(passes.match, rest)):
         return before
     return None
+
+
+def _list_trees(name: str, rest: Sequence[str], command: SimpleCommand, folders: Folders) -> XargsInput:
+    """Return the folders that a listing command walks, with the one name pattern that it is restricted to."""
+    if any(word.startswith(("-printf", "-fprint", "--format", "--pretty", "--exec")) for word in rest):
+        return None  # it prints text of its own, which need not be a name of a file
+    pattern = "*"
+    if name == "find" and rest.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(rest):
+        pattern = rest[rest.index("-name") + 1] if rest[-1] != "-name" else "*"
+    elif name == "git" and "ls-files" in rest and rest[-1] != "ls-files":
+        names = [word.rpartition("/")[2] for word in rest[rest.index("ls-files") + 1 :] if word[:1] != "-"]
+        pattern = names[0] if len(names) == 1 and "*" in names[0] else "*"
+    if not _GLOB.match(pattern):
+        pattern = "*"
+    here = resolve_paths(".", folders)
+    walked = [access.path for access in command.accesses if isinstance(access, ReadPath)]
+    return PipedNames(trees=tuple([Tree(folder, pattern) for folder in dict.fromkeys((*walked, *here))]))
+
+
+def _read_printed_names(name: str, rest: Sequence[str], folders: Folders) -> XargsInput:
+    """Return the names that echo or printf prints; xargs reads quotes, and printf spells out letters."""
+    words = [word for word in rest if not (name == "echo" and word == "-n")]
+    if name == "printf" and words:
+        # any other format may join its operands to a new name
+        layout, operands = words[0], words[1:]
+        words = operands if layout in ("%s\\n", "%s ", "%s\\0") else [layout.replace("\\n", " "), *operands]
+    names = [part for word in words for part in word.split()]
+    if not all(map(_PLAIN_NAME.match, names)):
+        return None
+    return PipedNames(tuple([ReadPath(path) for part in names for path in resolve_paths(part, folders)]))
 
 
 STDIN_SCRIPT = "it runs a script from standard input"
@@ -49,6 +103,8 @@ class ScriptContext(NamedTuple):
     wrapped: tuple[tuple[str, ...], ...] = ()
     doubt: str = ""
     """Why no command in this context can count as read-only; empty when there is no reason."""
+    cleared: bool = False
+    """The variables that keep git from running programs of a repository are not set here."""
 
 
 class Redirects(NamedTuple):
@@ -79,6 +135,8 @@ class FoundCommand(NamedTuple):
     assignments: tuple[tuple[str, str | None], ...] = ()
     redirects: Redirects = Redirects()
     xargs_input: XargsInput = None
+    trees: tuple[Tree, ...] = ()
+    """Folders whose files the command receives without their names standing in the line."""
 
 
 @dataclass(slots=True)
@@ -90,6 +148,8 @@ class Findings:
     dangers: list[str] = field(default_factory=list[str])
     variables: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Literal values set by the line itself; None once a value is not literal."""
+    links: bool = False
+    """A command so far makes a link."""
     scripts: int = 0
     misread: bool = False
     """The parser took two commands for one, as it sometimes does around redirects."""

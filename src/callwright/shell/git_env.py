@@ -38,9 +38,12 @@ SAFE_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "RUFF_NO_CACHE": "true",
     **git_environment(READ_ONLY_SETTINGS),
 }
-"""The environment a proven read-only line must run with; `GIT_OPTIONAL_LOCKS` keeps git from rewriting the index.
+"""The environment a proven read-only line must run with; `GIT_OPTIONAL_LOCKS` keeps git from rewriting the index,
+`GIT_NO_LAZY_FETCH` from fetching objects that a partial clone left out.
 
 Programs configured to show differences or filter content cannot be turned off this way; a guard checks for them.
 """

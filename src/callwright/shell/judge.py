@@ -7,7 +7,7 @@ from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePat
 from callwright.shell import tables
 from callwright.shell.plan import Judgement, Verdict, unknown
 from callwright.shell.rule_tables import ProgramRule
-from callwright.shell.words import ANYTHING, LITERAL, Folders, Word, resolve_paths
+from callwright.shell.words import ANYTHING, LITERAL, Folders, Tree, Word, resolve_paths
 
 _DEVICE = re.compile(
     r"/dev/(?:sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|dm-\d|md\d|loop\d|mapper/|mem\b|kmem\b|port\b|sg\d|mtd)"
@@ -54,7 +54,8 @@ _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _FILE_FLAGS = frozenset(
     ("-f", "--file", "--from-file", "--exclude-from", "--files0-from", "--files-from", "--ignore-file")
 )
-_PATTERN_FLAGS = ("-e", "-f", "--regexp", "--file")
+_NAME_FILTERS = ("--inc", "--exc", "--glob", "--iglob", "--type", "--color", "--sort", "--format", "--reg")
+_FILE_VALUE = re.compile(r"file|from|=.*[./]")
 
 
 def program_name(word: Word) -> str | None:
@@ -104,8 +105,11 @@ def judge_by_rule(name: str, rule: ProgramRule, arguments: Sequence[Word], folde
         return Judgement(
             Verdict.READS_NETWORK, f"{title} only reads over the network", (Reach(_find_address(name, arguments)),)
         )
-    accesses = tuple(list_reads(rule, arguments, folders)) if rule.reads else ()
-    return Judgement(_READ_ONLY, f"{title} is read-only", accesses)
+    if not rule.reads:
+        return Judgement(_READ_ONLY, f"{title} is read-only")
+    accesses = tuple(list_reads(rule, arguments, folders))
+    trees = list_trees(rule, arguments, accesses) if rule.recursive else ()
+    return Judgement(_READ_ONLY, f"{title} is read-only", accesses, trees=trees)
 
 
 def _find_address(name: str, arguments: Sequence[Word]) -> str:
@@ -116,11 +120,14 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
     """Return reads of the operands, and of option values that may be paths."""
     found: list[Access] = []
     operands, flags = rule.split(arguments)
-    if rule.pattern and not (flags and any(text.startswith(_PATTERN_FLAGS) for text in flags)):
+    if rule.pattern is None:
+        # whatever may be a value of an option is counted too: a file too many is better than one too few
+        operands = [*[word for word in arguments if word[0][:1] != "-"], *operands]
+    elif not rule.gives_pattern(flags):
         operands = operands[1:]
     for word in dict.fromkeys(operands):  # a hostile line may name the same file ten thousand times
         found.extend(word_accesses(ReadPath, word, folders))
-    if not operands and (rule.here or (rule.pattern and any(map(_recurses, flags)))):
+    if not operands and (rule.here or (rule.pattern is not None and any(map(_recurses, flags)))):
         found.extend([ReadPath(path) for path in resolve_paths(".", folders)])
     if flags:
         for value in _list_file_values(arguments):
@@ -129,22 +136,43 @@ def list_reads(rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -
 
 
 def _recurses(flag: str) -> bool:
-    return flag == "--recursive" or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
+    return flag in ("--recursive", "--dereference-recursive") or (flag[1:2] != "-" and ("r" in flag or "R" in flag))
+
+
+def list_trees(rule: ProgramRule, arguments: Sequence[Word], accesses: Sequence[Access]) -> tuple[Tree, ...]:
+    """Return the folders that a search reads as a whole: grep -r, rg --hidden, diff -r."""
+    _, flags = rule.split(arguments)
+    if rule.here and rule.pattern is not None:  # rg and its like pass over hidden files unless told otherwise
+        deep = any(flag.startswith(("--hid", "--unr", "--no-ig")) or _has_letter(flag, "u.") for flag in flags)
+    else:
+        deep = any(map(_recurses, flags))
+    if not deep:
+        return ()
+    kept = [flag.partition("=")[2] for flag in flags if flag.startswith("--include=")]
+    pattern = kept[0] if len(kept) == 1 else "*"
+    return tuple([Tree(access.path, pattern) for access in accesses if isinstance(access, ReadPath)])
+
+
+def _has_letter(flag: str, letters: str) -> bool:
+    return flag[1:2] != "-" and any(letter in flag[1:] for letter in letters)
 
 
 def _list_file_values(arguments: Sequence[Word]) -> list[str]:
-    """Return the values of options that may be files: grep -f, --files0-from, any value with a slash."""
+    """Return the values of options that may be files: grep -f, --files0-from, any value with a dot or a slash."""
     values: list[str] = []
     previous = ""
     for word in arguments:
         text = word[0]
         if previous in _FILE_FLAGS and text[:1] != "-":
             values.append(text)
-        elif text[:1] == "-" and "=" in text:
+        elif text[:2] == "--" and "=" in text:
             name, _, value = text.partition("=")
-            values.extend([value] if "/" in value or "file" in name or "from" in name else [])
-        elif text[:1] == "-" and len(text) > 2 and ("/" in text or text[:2] == "-f"):  # an attached value
-            values.append(text[text.find("/") :] if "/" in text else text[2:])
+            if not name.startswith(_NAME_FILTERS) and _FILE_VALUE.search(name + "=" + value):
+                values.append(value)
+        elif text[:1] == "-" and len(text) > 2 and text[1] != "-":  # an attached value, perhaps behind other letters
+            values.extend([text[2:]] if text[1] == "f" else [])
+            start = min((place for mark in "./" if (place := text.find(mark)) > 0), default=0)
+            values.extend([text[start:]] if start else [])
         previous = text
     return values
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from callwright.core.access import Access
+from callwright.shell.words import Tree
 from callwright.shell.wrappers import InnerCommand
 
 
@@ -57,6 +58,10 @@ class SimpleCommand:
     accesses: tuple[Access, ...] = ()
     """Paths are absolute and lexically normalized. One that does not start with "/" could not be resolved;
     one with ``*``, ``?`` or ``[`` in it stands for everything it matches."""
+    trees: tuple[Tree, ...] = ()
+    """Folders whose files it may read without naming them: `grep -r`, `find -exec`, names piped into xargs."""
+    copied: tuple[Tree, ...] = ()
+    """Folders whose files it writes elsewhere under the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,10 @@ class ShellPlan:
     """Why the line could not be analyzed, or empty."""
 
 
+ENVIRONMENT_SHOWN = "it prints the environment"
+"""The reason of a command that shows every variable; a policy decides whether there is one to hide."""
+
+
 class Judgement(NamedTuple):
     """The verdict on one program call, the reason and the accesses."""
 
@@ -90,6 +99,12 @@ class Judgement(NamedTuple):
     accesses: tuple[Access, ...] = ()
     inner_commands: tuple[InnerCommand, ...] = ()
     """Commands that the call runs (find -exec), which are judged like any other."""
+    trees: tuple[Tree, ...] = ()
+    """Folders whose files the call may read without naming them."""
+    copied: tuple[Tree, ...] = ()
+    """Folders whose files the call writes elsewhere under the same names."""
+    links: tuple[str, ...] = ()
+    """Links that the call makes; a later path through one of them leads elsewhere."""
 
 
 def unknown(reason: str, accesses: tuple[Access, ...] = (), inner_commands: tuple[InnerCommand, ...] = ()) -> Judgement:

@@ -22,6 +22,7 @@ from callwright.shell.words import (
     resolve_paths,
     single_folder,
 )
+from callwright.system.environment import is_credential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+%@^-]+\Z")
+_PLAIN_OR_EMPTY = re.compile(r"[A-Za-z0-9_./:=,+%@^-]*\Z")
 _LIVE_IN_DOUBLE = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[A-Za-z0-9_{(!?@#*$'\"\[-])")
 _LIVE_BARE = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 _DESCRIPTOR = re.compile(r"(?:\d+-?|-)\Z")
@@ -37,6 +39,8 @@ _SAFE_EXPANSION = re.compile(r"\$(?:\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$#@*])\}|
 _NUMBERS_ONLY = re.compile(r"[\d\s()+*/%<>=!&|^~?:,-]*\Z")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _HARMLESS_TARGETS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"))
+_IN_BACKTICKS = re.compile(r'\\([$`\\"])')
+_NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
 
 
@@ -47,6 +51,8 @@ class WordReader:
         self.source = source
         self.findings = findings
         self.folders: Folders = None
+        self.loop_globs: dict[str, str] = {}
+        """The glob that a loop's variable stands for while its body is read."""
         # in ASCII, byte offsets are string offsets, so a node's source is one slice without decoding
         self._letters = source.decode("ascii") if source.isascii() else None
 
@@ -86,9 +92,21 @@ class WordReader:
         """Report statements in a place where none belongs; implemented by `SyntaxWalker`."""
         raise NotImplementedError
 
-    def substitution(self, node: Node) -> None:
-        """Report the commands of a substitution; implemented by `SyntaxWalker`."""
+    def substitution(self, node: Node) -> bool:
+        """Report the commands of a substitution, and return whether it only lists files of folders that are counted.
+
+        Implemented by `SyntaxWalker`.
+        """
         raise NotImplementedError
+
+    def script(self, text: str, inside: str) -> None:
+        """Report the commands of a script found inside this one; implemented by `CommandReader`."""
+        raise NotImplementedError
+
+    def _read_escaped_backticks(self, source: str) -> None:
+        """Report what stands in backticks inside backticks, which the parser takes for plain words."""
+        self.findings.add_objection("backticks are nested or hold escapes")
+        self.script(_IN_BACKTICKS.sub(r"\1", source[1:-1]), "backticks")
 
     def _pieces(self, node: Node, source: str) -> list[Piece]:
         match node.type:
@@ -132,6 +150,12 @@ class WordReader:
                 self.findings.add_objection(f"{source} hides an expansion")
             return read_double_quoted(inner)
         pieces = [self._expansion(child, self.text(child)) for child in live]
+        if len(live) == 1 and pieces[0].glob:
+            before, _, after = inner.partition(self.text(live[0]))
+            if _PLAIN_OR_EMPTY.match(before) and _PLAIN_OR_EMPTY.match(after):
+                text = before + pieces[0].text + after
+                return Piece(text, text, glob=True)
+            return read_double_quoted(inner, dynamic=True)
         if any(piece.dynamic for piece in pieces) or len(live) > 1:
             return read_double_quoted(inner, dynamic=True)
         return read_double_quoted(inner.replace(self.text(live[0]), pieces[0].text, 1))
@@ -141,8 +165,9 @@ class WordReader:
             case "simple_expansion" | "expansion":
                 return self._read_variable(node, source)
             case "command_substitution":
-                self.substitution(node)
-                return Piece(source, source, dynamic=True)
+                if source[:1] == "`" and "\\" in source:
+                    self._read_escaped_backticks(source)
+                return Piece(source, source, dynamic=True, named=self.substitution(node))
             case "process_substitution":
                 self.substitution(node)
                 return read_single_quoted(_STAND_IN)
@@ -158,6 +183,10 @@ class WordReader:
         value = self._known_value(name[1]) if name else None
         if value is not None:
             return read_single_quoted(value)
+        if name and name[1] in self.loop_globs:
+            return Piece(self.loop_globs[name[1]], self.loop_globs[name[1]], glob=True)
+        if name and is_credential(name[1]):
+            self.findings.add_objection(f"{source} may be a credential")
         if not _SAFE_EXPANSION.match(source):
             self.findings.add_objection(f"{source} does more than read a variable")
             self.sweep_words(node)
@@ -200,6 +229,8 @@ class WordReader:
         """Read a redirect: what it touches, and the words the parser swallowed after its target."""
         operator, words = "", list[Word]()
         self.check_gaps(node.children)
+        if _NAMED_DESCRIPTOR.search(self.source, max(0, node.start_byte - 200), node.start_byte):
+            self.findings.add_objection("a redirect with {name} sets a variable")
         for child in node.children:
             if child.type == "file_descriptor":
                 continue

@@ -9,14 +9,15 @@ A line names programs and clauses, an indented line a sub-command of the program
 continues the one above. The clauses:
 
     reads        operands are files            network   reads over a network, not only locally
-    pattern      but the first is not          local     cancels `network`
+    pattern F…   but the first is not, unless  local     cancels `network`
+                 an option F gives the pattern response  `@file` names a file of further arguments
     here         no operand: this folder       operands N  at most N operands
     not F…       flags refused                 like RE   every operand matches
     only F…      the only flags allowed        single    long options begin with one dash
     values F…    flags that take a value       exact     long options cannot be abbreviated
     needs F…     one of these is required      bare      read-only without arguments too
     help         `[sub] --help` is read-only   secret    never allowed: overrides a wider line
-    last         no option after an operand
+    last         no option after an operand    recursive  -r reads whole folders
 """
 
 import re
@@ -41,7 +42,7 @@ class ProgramRule:
     allowed: frozenset[str] | None = None
     values: frozenset[str] = frozenset()
     reads: bool = False
-    pattern: bool = False
+    pattern: frozenset[str] | None = None
     here: bool = False
     network: bool = False
     single: bool = False
@@ -50,6 +51,8 @@ class ProgramRule:
     bare: bool = False
     help: bool = False
     secret: bool = False
+    response: bool = False
+    recursive: bool = False
     needs: frozenset[str] = frozenset()
     operands: int | None = None
     like: re.Pattern[str] | None = None
@@ -58,7 +61,7 @@ class ProgramRule:
     @cached_property
     def free(self) -> bool:
         """Whether it is read-only with any arguments."""
-        if self.refused or self.subcommands or self.like or self.needs:
+        if self.refused or self.subcommands or self.like or self.needs or self.response or self.last:
             return False
         return self.allowed is None and self.operands is None
 
@@ -71,8 +74,10 @@ class ProgramRule:
         for word in words:
             if word.certainty is ANYTHING or (self.network and not word.literal):
                 return f"{word.text} may become an option"
-        if self.needs and not any(self._is_needed(word.text) for word in words):
+        if self.needs and not any(map(self._is_needed, self.split(words)[1])):
             return f"without {' or '.join(sorted(self.needs))} it may do more than read"
+        if self.response and (named := next((word.text for word in words if word.text[:1] == "@"), "")):
+            return f"{named} may hold further options"
         return self.flag_objection(words) or self._operand_objection(words)
 
     def _is_needed(self, text: str) -> bool:
@@ -132,11 +137,13 @@ class ProgramRule:
         return any(f"-{letter}" in self.refused for letter in flag[1:])
 
     def _operand_objection(self, words: Sequence[Word]) -> str:
-        if self.operands is None and self.like is None:
+        if self.operands is None and self.like is None and not self.last:
             return ""
         operands = self.operand_words(words)
-        if self.last and operands and words[-1] is not operands[-1]:
-            return f"{words[-1].text} follows an operand, where some programs read it as another operand"
+        if self.last and operands:
+            after = words[words.index(operands[0]) :]
+            if late := next((word.text for word in after if word.text[:1] == "-" and word.text != "-"), ""):
+                return f"{late} follows an operand, where some programs read it as another operand"
         if self.operands is not None:
             if len(operands) > self.operands:
                 return f"{operands[self.operands].text} is one operand too many"
@@ -166,6 +173,19 @@ class ProgramRule:
                 flags.append(text)
                 skip = bool(self.values) and self._takes_next(text)
         return operands, flags
+
+    def gives_pattern(self, flags: Sequence[str]) -> bool:
+        """Whether an option may give the pattern, so that the first operand is a file like the others.
+
+        Any beginning of a long option and any letter of a cluster counts: a wrong yes only adds a file.
+        """
+        for flag in flags:
+            name = flag.partition("=")[0]
+            for option in self.pattern or ():
+                long = option.startswith("--") and len(name) >= _ABBREVIATION and option.startswith(name)
+                if long or (flag[1:2] != "-" and option[1:2] != "-" and option[1] in flag):
+                    return True
+        return False
 
     def _takes_next(self, flag: str) -> bool:
         if "=" in flag:
@@ -295,7 +315,21 @@ def _apply_clause(rule: ProgramRule, word: str, rest: str) -> None:
             rule.like = re.compile(rest)
         case "local":
             rule.network = False
-        case "reads" | "pattern" | "here" | "network" | "single" | "exact" | "last" | "bare" | "help" | "secret":
+        case "pattern":
+            rule.pattern = flags
+        case (
+            "response"
+            | "recursive"
+            | "reads"
+            | "here"
+            | "network"
+            | "single"
+            | "exact"
+            | "last"
+            | "bare"
+            | "help"
+            | "secret"
+        ):
             setattr(rule, word, True)
         case _:
             raise AssertionError(f"no such clause: {word}")

@@ -12,7 +12,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, ClassVar
 
 from callwright.shell.command_reader import CommandReader, Exits, plain_pattern
-from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
+from callwright.shell.findings import NO_INPUT, Findings, FoundCommand, ScriptContext, find_xargs_input
 from callwright.shell.words import Folders, Word, merge_folders
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ _PUNCTUATION = frozenset(
         " "
     )
 )
+_LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
 
@@ -112,13 +113,20 @@ class SyntaxWalker(CommandReader):
                 self.report(FoundCommand(words, self.text(here), None, self.context))
             pending.extend(reversed(here.children))
 
-    def substitution(self, node: Node) -> None:
+    def substitution(self, node: Node) -> bool:
         """Report the commands of a substitution, which run in a subshell."""
-        kept = self.context
+        kept, kept_input, folders = self.context, self.xargs_input, self.folders
         if not kept.inside:
             self.context = self._enter_context(kept, node.type.replace("_", " "))
-        self._visit_sequence(node, self.folders)
-        self.context = kept
+        self.xargs_input = NO_INPUT
+        before = len(self.findings.commands)
+        self._visit_sequence(node, folders)
+        self.context, self.xargs_input, self.folders = kept, kept_input, folders
+        names = find_xargs_input(self.findings.commands[before:], None, folders)
+        if names is None or not names.trees:
+            return False
+        self.substituted_trees += names.trees
+        return True
 
     def _enter_context(self, context: ScriptContext, kind: str) -> ScriptContext:
         """Return one context object per kind: the cache of plain commands compares contexts by identity."""
@@ -205,6 +213,23 @@ class SyntaxWalker(CommandReader):
         ok, bad = self._visit_sequence(node, folders)
         return bad, ok
 
+    def _visit_loop(self, node: Node, folders: Folders) -> Exits:
+        """Visit a for loop; in its body a variable that runs over one glob stands for that glob."""
+        names = [self.text(child) for child in node.children if child.type == "variable_name"]
+        parts = [child for child in node.children if child.is_named and child.type not in ("variable_name", "do_group")]
+        globs = [self.text(child) for child in parts if child.type in ("word", "concatenation")]
+        if len(names) != 1 or len(parts) != 1 or len(globs) != 1 or not _LOOP_GLOB.match(globs[0]):
+            return self._visit_branches(node, folders)
+        # the name without a dollar sign may stand in a place that sets it anew
+        if len(re.findall(rf"(?<![$\w{{]){names[0]}(?!\w)", self.text(node))) > 1:
+            return self._visit_branches(node, folders)
+        self.folders = folders
+        self.set_variable(names[0], None)
+        kept, self.loop_globs = self.loop_globs, {**self.loop_globs, names[0]: globs[0]}
+        exits = self._visit_branches(node, folders)
+        self.loop_globs = kept
+        return exits
+
     def _visit_branches(self, node: Node, folders: Folders) -> Exits:
         ok, bad = self._visit_optional_parts(node, folders)
         after = merge_folders(merge_folders(ok, bad), folders)
@@ -258,7 +283,7 @@ class SyntaxWalker(CommandReader):
         "elif_clause": _visit_branches,
         "else_clause": _visit_branches,
         "while_statement": _visit_branches,
-        "for_statement": _visit_branches,
+        "for_statement": _visit_loop,
         "case_statement": _visit_branches,
         "case_item": _visit_branches,
         "function_definition": _visit_function,

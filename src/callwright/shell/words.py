@@ -64,8 +64,17 @@ _HARMLESS = frozenset(
         "LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLORTERM NODE_ENV CI "
         "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONIOENCODING RUST_BACKTRACE RUST_LOG GREP_COLOR GREP_COLORS "
         "LS_COLORS BLOCK_SIZE TIME_STYLE QUOTING_STYLE LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC "
-        "LC_TIME POSIXLY_CORRECT GIT_OPTIONAL_LOCKS AWS_PAGER AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT "
-        "HOMEBREW_NO_AUTO_UPDATE HOMEBREW_NO_ANALYTICS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT"
+        "LC_TIME GIT_OPTIONAL_LOCKS AWS_PAGER AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT "
+        "HOMEBREW_NO_AUTO_UPDATE HOMEBREW_NO_ANALYTICS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT FOO BAR BAZ QUX "
+        "DEBUG VERBOSE LOG_LEVEL"
+    ).split()
+)
+# names that scripts use for their own values and that no common program reads
+_CONVENTIONAL = frozenset(
+    (
+        "NAME VERSION TAG BRANCH COMMIT SHA HASH REV COUNT TOTAL NUM RESULT RESULTS OUTPUT OUT LINE "
+        "FILE FILES SRC DST DEST START END NOW TODAY STATUS CODE MSG MESSAGE URL VALUE VALUES ITEM ITEMS LIST SIZE "
+        "PORT PROJECT MODULE PACKAGE SERVICE TARGET VAR TEST_VAR MY_VAR"
     ).split()
 )
 # lower-case names belong to the script, except for the few that programs or bash itself read
@@ -76,10 +85,19 @@ _TAKEN = re.compile(
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def is_harmless_variable(name: str, value: str | None) -> bool:
-    """Whether setting the variable cannot change what later commands do."""
+def is_harmless_variable(name: str, value: str | None, *, exported: bool = True) -> bool:
+    """Whether setting the variable cannot change what later commands do.
+
+    Args:
+        name: The variable.
+        value: Its value; None if it is not literal.
+        exported: Whether programs see it; a variable that only the script itself reads may have more names.
+    """
     if name in _HARMLESS:
-        return not (name == "AWS_PAGER" and value)
+        # git writes its index without the 0, and a pager is a program
+        return value == "0" if name == "GIT_OPTIONAL_LOCKS" else not (name == "AWS_PAGER" and value)
+    if not exported and (name in _CONVENTIONAL or (len(name) == 1 and name.isupper())):
+        return True
     return bool(_OWN.match(name)) and not _TAKEN.match(name)
 
 
@@ -116,12 +134,24 @@ class Word(NamedTuple):
         return self.certainty is LITERAL
 
 
+class Tree(NamedTuple):
+    """The files below a folder, restricted to names that match a pattern."""
+
+    folder: str
+    """Absolute and normalized; one that does not start with "/" could not be resolved."""
+    pattern: str = "*"
+
+
 class Piece(NamedTuple):
     """A part of a word, with a same-length shadow that masks what quotes protect from expansion."""
 
     text: str
     shadow: str
     dynamic: bool = False
+    named: bool = False
+    """A substitution that only lists files of folders which are counted already."""
+    glob: bool = False
+    """A loop's variable, replaced by the glob it runs over."""
 
 
 _MASK = "x"
@@ -177,7 +207,7 @@ def join_pieces(pieces: Iterable[Piece], source: str) -> Word:
     pieces = tuple(pieces)
     for piece in pieces:
         if piece.dynamic:
-            return Word(source, _dynamic_certainty(pieces))
+            return Word(source, _dynamic_certainty(pieces), named=piece.named and len(pieces) == 1)
     text = "".join([piece.text for piece in pieces])
     shadow = "".join([piece.shadow for piece in pieces])
     if not _may_expand(shadow):

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from callwright.shell.words import Certainty, Word, is_harmless_variable
+from callwright.shell.words import Certainty, Tree, Word, is_harmless_variable
+from callwright.shell.wrapper_tables import FLOCK, PARALLEL, RUN_VERBS, WATCH, WRAPPERS, Wrapper, wrapper
 
 
 class InnerCommand(NamedTuple):
@@ -18,17 +19,12 @@ class InnerCommand(NamedTuple):
     assignments: tuple[tuple[str, str | None], ...] = ()
     folder: Word | None = None
     """The folder that the wrapper changes to."""
-
-
-class _Wrapper(NamedTuple):
-    values: frozenset[str] = frozenset()
-    flags: frozenset[str] = frozenset()
-    operands: int = 0
-    doubt: str = ""
-
-
-def _wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "") -> _Wrapper:
-    return _Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
+    trees: tuple[Tree, ...] = ()
+    """Folders whose files it hands to the command."""
+    mark: str | None = None
+    """The placeholder that xargs replaces by a name."""
+    clears: bool = False
+    """It drops the variables that keep git from running programs a repository names."""
 
 
 SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash".split())
@@ -36,88 +32,6 @@ _PLAIN_SHELLS = frozenset(("sh", "bash", "dash"))
 _PLAIN_SHELL_FLAGS = frozenset("ceux")
 _PLAIN_SHELL_OPTIONS = frozenset(("pipefail", "errexit", "nounset", "xtrace"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
-_OTHER_USER = "it runs as another user"
-_KEEPS_RUNNING = "it starts something that keeps running"
-_ELSEWHERE = "it changes where or how the program runs"
-_DOWNLOADS = "it may download and run a package"
-
-_WRAPPERS = {
-    "timeout": _wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
-    "gtimeout": _wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
-    "nice": _wrapper("-n --adjustment", "-#"),
-    "ionice": _wrapper("-c -n --class --classdata", "-t"),
-    "stdbuf": _wrapper("-i -o -e --input --output --error"),
-    "time": _wrapper("", "-p"),
-    "builtin": _wrapper(),
-    "command": _wrapper("", "-p"),
-    "arch": _wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
-    "nohup": _wrapper(doubt="it may write nohup.out"),
-    "exec": _wrapper("-a", "-c -l", doubt="it replaces the shell"),
-    "coproc": _wrapper(doubt=_KEEPS_RUNNING),
-    "setsid": _wrapper("", "-f -w -c", doubt=_KEEPS_RUNNING),
-    "disown": _wrapper(doubt=_KEEPS_RUNNING),
-    "noglob": _wrapper(doubt=_ELSEWHERE),
-    "nocorrect": _wrapper(doubt=_ELSEWHERE),
-    "sudo": _wrapper(
-        "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot --role --type",
-        doubt=_OTHER_USER,
-    ),
-    "doas": _wrapper("-u -C", doubt=_OTHER_USER),
-    "pkexec": _wrapper("--user", doubt=_OTHER_USER),
-    "gosu": _wrapper("", "", 1, doubt=_OTHER_USER),
-    "runuser": _wrapper("-u -g -G", doubt=_OTHER_USER),
-    "chroot": _wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
-    "taskset": _wrapper("", "", 1, doubt=_ELSEWHERE),
-    "chrt": _wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
-    "unshare": _wrapper("-S -G -R -w", doubt=_ELSEWHERE),
-    "nsenter": _wrapper("-t -S -G", doubt=_ELSEWHERE),
-    "setarch": _wrapper("", "", 1, doubt=_ELSEWHERE),
-    "prlimit": _wrapper("-p", doubt=_ELSEWHERE),
-    "cpulimit": _wrapper("-l -p -e", doubt=_ELSEWHERE),
-    "systemd-run": _wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
-    "systemd-inhibit": _wrapper(doubt=_ELSEWHERE),
-    "strace": _wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
-    "ltrace": _wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
-    "valgrind": _wrapper(doubt="it writes reports"),
-    "unbuffer": _wrapper(doubt=_ELSEWHERE),
-    "rlwrap": _wrapper(doubt=_ELSEWHERE),
-    "torsocks": _wrapper(doubt=_ELSEWHERE),
-    "proxychains": _wrapper("-f", doubt=_ELSEWHERE),
-    "proxychains4": _wrapper("-f", doubt=_ELSEWHERE),
-    "caffeinate": _wrapper("-t -w", doubt=_KEEPS_RUNNING),
-    "busybox": _wrapper(doubt="its programs differ from the standard ones"),
-    "toybox": _wrapper(doubt="its programs differ from the standard ones"),
-    "npx": _wrapper("-p --package -c --call", doubt=_DOWNLOADS),
-    "bunx": _wrapper(doubt=_DOWNLOADS),
-    "pipx": _wrapper("--spec", "", 1, doubt=_DOWNLOADS),
-    "uvx": _wrapper("--from --with -p", doubt=_DOWNLOADS),
-    "direnv": _wrapper("", "", 2, doubt=_ELSEWHERE),
-    "dotenv": _wrapper("-f", doubt=_ELSEWHERE),
-    "xvfb-run": _wrapper("-n -s -e", doubt=_ELSEWHERE),
-    "fakeroot": _wrapper("-l -s -i", doubt=_ELSEWHERE),
-}
-_FLOCK = _wrapper("-w -E -T -O -B -I -s -u -g")
-_WATCH = _wrapper("-n -q -s --interval --equexit")
-_PARALLEL = _wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
-_RUN_VERBS = {
-    "uv": ("run",),
-    "poetry": ("run",),
-    "pipenv": ("run",),
-    "pdm": ("run",),
-    "hatch": ("run",),
-    "rye": ("run",),
-    "pnpm": ("exec", "dlx"),
-    "yarn": ("exec", "dlx"),
-    "npm": ("exec", "x"),
-    "bundle": ("exec",),
-    "mise": ("exec", "x"),
-    "asdf": ("exec",),
-    "conda": ("run",),
-    "docker": ("exec",),
-    "podman": ("exec",),
-    "kubectl": ("exec",),
-    "cargo": (),
-}
 
 
 def unwrap(words: Sequence[Word]) -> InnerCommand | None:
@@ -130,15 +44,15 @@ def unwrap(words: Sequence[Word]) -> InnerCommand | None:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(name, words[1:])
-    wrapper = _WRAPPERS.get(name)
+    wrapper = WRAPPERS.get(name)
     if wrapper is not None:
         return _unwrap_plain(name, wrapper, words[1:])
     if name in SHELLS:
         return _unwrap_shell(name, words[1:])
-    return _unwrap_runner(name, words[1:]) if name in _RUN_VERBS else None
+    return _unwrap_runner(name, words[1:]) if name in RUN_VERBS else None
 
 
-def _unwrap_plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> InnerCommand | None:
+def _unwrap_plain(name: str, wrapper: Wrapper, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt = _skip_options(words, wrapper)
     inner = tuple(words[place + wrapper.operands :])
     if any(not word.literal for word in words[:place]):
@@ -148,7 +62,7 @@ def _unwrap_plain(name: str, wrapper: _Wrapper, words: Sequence[Word]) -> InnerC
     return InnerCommand(name, inner, doubt=doubt or wrapper.doubt)
 
 
-def _skip_options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
+def _skip_options(words: Sequence[Word], wrapper: Wrapper) -> tuple[int, str]:
     """Return how many leading words are options, and a doubt when one of them is unknown."""
     place, doubt, values, flags = 0, "", wrapper.values, wrapper.flags
     while place < len(words):
@@ -170,11 +84,11 @@ def _skip_options(words: Sequence[Word], wrapper: _Wrapper) -> tuple[int, str]:
 def _unwrap_command(name: str, words: Sequence[Word]) -> InnerCommand | None:
     if words and re.match(r"-p*[vV]", words[0].text):
         return None
-    return _unwrap_plain(name, _WRAPPERS["command"], words)
+    return _unwrap_plain(name, WRAPPERS["command"], words)
 
 
 def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, doubt, folder = 0, "", None
+    place, doubt, folder, clears = 0, "", None, False
     assignments: list[tuple[str, str | None]] = []
     while place < len(words):
         text = words[place].text
@@ -186,6 +100,8 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
             folder = Word(text.partition("=")[2], words[place].certainty)
         elif text in ("-u", "--unset", "-P"):
             doubt, place = doubt or "it changes the environment", place + 1
+        elif text in ("-i", "-", "--ignore-environment"):
+            clears = True
         elif assignment := _ASSIGNMENT.match(text):
             value = assignment[2] if words[place].literal else None
             assignments.append((assignment[1], value))
@@ -193,11 +109,12 @@ def _unwrap_env(name: str, words: Sequence[Word]) -> InnerCommand | None:
                 doubt = doubt or f"it sets {assignment[1]}, which may change what programs do"
         elif text[:1] != "-":
             break
-        elif text not in ("-i", "-", "--", "--ignore-environment", "-0", "--null", "-v", "--debug"):
+        elif text not in ("--", "-0", "--null", "-v", "--debug"):
             doubt = doubt or f"{text} is an unknown option"
         place += 1
     inner = tuple(words[place:])
-    return InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder) if inner else None
+    found = InnerCommand(name, inner, doubt=doubt, assignments=tuple(assignments), folder=folder, clears=clears)
+    return found if inner else None
 
 
 def _unwrap_split_string(words: Sequence[Word], text: str) -> InnerCommand:
@@ -209,7 +126,7 @@ def _unwrap_split_string(words: Sequence[Word], text: str) -> InnerCommand:
 
 
 # --replace, --eof and --max-lines take a value only after "="
-_XARGS = _wrapper(
+_XARGS = wrapper(
     "-I -n -P -d -a -E -L -s -J -R -S --max-args --max-procs --delimiter --arg-file --max-chars",
     "-0 --null -r --no-run-if-empty -t --verbose -x --exit -i -e -l",
 )
@@ -220,13 +137,37 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt = _skip_options(words, _XARGS)
     flags = words[:place]
     doubt = _find_xargs_doubt(flags) if doubt else ""
+    doubt = doubt or next((f"{word.text} takes its words from a file" for word in flags if _names_file(word.text)), "")
+    doubt = doubt or _find_delimiter_doubt(flags)
     mark = _find_replacement(flags)
     inner = tuple(_mark_replaced(word, mark) for word in words[place:])
     if not inner:
         return None
     if mark is None or not any(not word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING))
-    return InnerCommand(name, inner, doubt=doubt)
+        mark = "{}"
+    return InnerCommand(name, inner, doubt=doubt, mark=mark)
+
+
+def _names_file(flag: str) -> bool:
+    return flag.startswith(("-a", "--a"))
+
+
+def _find_delimiter_doubt(flags: Sequence[Word]) -> str:
+    """Object to a delimiter that splits a name in two: `-dX` makes `.env` out of `.envX`."""
+    for place, word in enumerate(flags):
+        text = word.text
+        if text in ("-d", "--delimiter"):
+            value = flags[place + 1].text if place + 1 < len(flags) else ""
+        elif text.startswith("--d"):
+            value = text.partition("=")[2]
+        elif text.startswith("-d"):
+            value = text[2:]
+        else:
+            continue
+        if value not in ("\\n", "\\0", "\n"):
+            return f"the delimiter {value} may split names"
+    return ""
 
 
 def _find_xargs_doubt(flags: Sequence[Word]) -> str:
@@ -313,18 +254,18 @@ def _unwrap_dash_c(name: str, words: Sequence[Word]) -> InnerCommand | None:
             return InnerCommand(
                 name, script=Word(word.text.partition("=")[2]), doubt=f"{name} runs a string as a script"
             )
-    inner = tuple(words[_skip_options(words, _FLOCK)[0] + 1 :]) if name == "flock" else ()
+    inner = tuple(words[_skip_options(words, FLOCK)[0] + 1 :]) if name == "flock" else ()
     return InnerCommand(name, inner, doubt="it waits for a lock") if inner else None
 
 
 def _unwrap_watch(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, _ = _skip_options(words, _WATCH)
+    place, _ = _skip_options(words, WATCH)
     text = " ".join(word.text for word in words[place:])
     return InnerCommand(name, script=Word(text), doubt="it runs a command repeatedly") if text else None
 
 
 def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, _ = _skip_options(words, _PARALLEL)
+    place, _ = _skip_options(words, PARALLEL)
     command: list[str] = []
     inputs: list[str] = []
     target = command
@@ -340,7 +281,7 @@ def _unwrap_parallel(name: str, words: Sequence[Word]) -> InnerCommand | None:
 
 def _unwrap_runner(name: str, words: Sequence[Word]) -> InnerCommand | None:
     verb = len(words) - len(_after_options(words, skip=False))
-    if verb >= len(words) or words[verb].text not in _RUN_VERBS[name]:
+    if verb >= len(words) or words[verb].text not in RUN_VERBS[name]:
         return None
     rest = words[verb + 1 :]
     marks = [place for place, word in enumerate(rest) if word.text == "--"]
@@ -386,4 +327,4 @@ _SPECIAL: dict[str, Callable[[str, Sequence[Word]], InnerCommand | None]] = {
     "watch": _unwrap_watch,
     "parallel": _unwrap_parallel,
 }
-_ALL = frozenset((*_SPECIAL, *_WRAPPERS, *SHELLS, *_RUN_VERBS))
+_ALL = frozenset((*_SPECIAL, *WRAPPERS, *SHELLS, *RUN_VERBS))

@@ -18,7 +18,10 @@ _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
 _LAUNCHERS = words(
     "env sudo doas su watch setsid ionice flock find fd xargs parallel chroot unshare nsenter systemd-run strace ltrace"
     " gdb script expect exec eval bash sh zsh dash ksh fish busybox toybox ssh chrt taskset numactl runuser trap"
-    " source ."
+    " source . setpriv choom uclampset setarch linux32 linux64 firejail bwrap capsh cgexec faketime dbus-run-session"
+    " ssh-agent start-stop-daemon entr hyperfine perf valgrind unbuffer rlwrap runcon aa-exec sg newgrp"
+    # these start a shell on a key stroke or by an option, whatever file they are given
+    " vi vim nvim view vimdiff ex ed emacs nano pico joe most screen tmux mutt mail ftp sftp lynx w3m elinks"
 )
 _READING = frozenset({Verdict.READ_ONLY, Verdict.READS_NETWORK})
 _SHELLS = words("bash sh zsh dash ksh mksh ash fish rbash csh tcsh")
@@ -34,7 +37,18 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
         return False
     if not all(is_harmless_variable(name, value) for name, value in command.assignments):
         return False  # a variable may turn a program into another one
+    if not _runs_where_it_stands(command, part.access.cwd):
+        return False
     return any(_covers_layer(pattern, layer, inner, command) for layer, inner in _layers_to_allow(command))
+
+
+def _runs_where_it_stands(command: SimpleCommand, start: str) -> bool:
+    """Whether a rule's author meant this folder: `cd /tmp/x && make` runs another Makefile, `cd x && ./y` another y."""
+    if command.cwd == start:
+        return True
+    if command.cwd is None or (command.words and "/" in command.words[0] and not command.words[0].startswith("/")):
+        return False
+    return command.cwd.startswith(start.rstrip("/") + "/")
 
 
 def outermost(command: SimpleCommand) -> tuple[str, ...]:
@@ -67,6 +81,8 @@ def _covers_layer(
         return True
     if not pattern.bounded and any(".." in word.split("/") for word in layer):
         return False  # `scripts/*` means that folder, and `..` leads out of it
+    if not pattern.stays_in_word(layer):
+        return False  # `rm -rf build/*` means one operand, and `rm -rf build/ src` has two
     if inner or layer[0].rpartition("/")[2] in _LAUNCHERS:
         return _names_launched(pattern, layer, inner)
     return _is_foreseeable(pattern.literal_prefix, command)
@@ -167,6 +183,8 @@ def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
         return False
     program = command.words[0].rpartition("/")[2].casefold()
     if _runs_its_input(program, command.words[1:]):
+        return True
+    if program in ("source", ".") and any(word.startswith(("/dev/fd/", "/dev/stdin")) for word in command.words[1:]):
         return True
     if command.literal:
         return False

@@ -44,6 +44,7 @@ from callwright.policy.tool_names import (
     identities,
     names_tool,
 )
+from callwright.policy.trees import find_in_tree
 
 # the argument a specifier without a key is compared with
 _PRIMARY = {
@@ -75,6 +76,8 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
     match access:
         case RunCommand() if names_tool(rule.tool, ("bash",), ""):
             found = max(found, _by_command(rule, subject))
+        case RunCommand() if rule.kind == "deny" and names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
+            found = max(found, _by_trees(rule, subject, here))
         case ReadPath(path) | WritePath(path) | DeletePath(path) if _about_files(rule, access, subject):
             found = max(found, _by_path(rule, access, paths_for_call(path, subject, here), here))
         case Reach(url) if names_tool(rule.tool, ("webfetch",), ""):
@@ -136,6 +139,17 @@ def _by_path(rule: Rule, access: Access, places: PossiblePaths, here: PathContex
     if isinstance(access, DeletePath) and any(pattern.below(place) for place in places.all):
         return Match.YES  # removing a folder removes the protected files in it
     return Match.NO if places.known else Match.MAYBE
+
+
+def _by_trees(rule: Rule, subject: Subject, here: PathContext) -> Match:
+    """Match files that a command reads without naming them: `grep -r . secret` reads what `Read(secret/**)` denies."""
+    if not isinstance(subject, PartOfLine) or subject.command is None:
+        return Match.NO
+    pattern = _pattern(rule, here)
+    for tree in dict.fromkeys(subject.command.trees):
+        if find_in_tree(tree, pattern.matches, folders=True, every=True) != "":
+            return Match.MAYBE
+    return Match.NO
 
 
 def _pattern(rule: Rule, here: PathContext) -> PathPattern:

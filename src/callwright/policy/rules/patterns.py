@@ -175,6 +175,22 @@ class CommandPattern:
         """The text before the first wildcard: all that the pattern says for certain."""
         return self.forms[0].pieces[0].strip()
 
+    def stays_in_word(self, command: tuple[str, ...]) -> bool:
+        """Whether a last wildcard that belongs to an operand, as in `build/*`, matched only the rest of that operand.
+
+        A wildcard that completes the program or a word before any operand may stand for more words: `npm run test*`.
+        """
+        text = self.forms[-1].pieces[0]
+        spelled = text.split(" ")
+        if self.bounded or self.exact or len(self.forms[-1].pieces) != 2 or self.forms[-1].pieces[1]:
+            return True
+        last = spelled[-1]
+        if len(spelled) < 2 or not last or last.startswith("-") or not _names_operand(spelled):
+            return True
+        if "://" in last and "/" not in last.partition("://")[2]:
+            return False  # the wildcard could complete the host
+        return all(word.startswith("-") and "=" not in word for word in command[len(spelled) :])
+
     @lru_cache(maxsize=4096)  # noqa: B019 - patterns are few and live as long as their rules
     def loosen(self) -> "CommandPattern":
         """Return the pattern without regard to case and to quoted spaces, because neither may evade a deny rule."""
@@ -190,6 +206,12 @@ class CommandPattern:
         if not self.bounded:
             return form.matches(text)
         return form.matches(text) or Wildcard((*form.pieces[:-1], form.pieces[-1] + " ", "")).matches(text)
+
+
+def _names_operand(spelled: list[str]) -> bool:
+    """Whether the last word is a path, an address or follows an option, and not the name of a sub-command."""
+    last = spelled[-1]
+    return "/" in last or "." in last or ":" in last or any(word.startswith("-") for word in spelled[1:-1])
 
 
 @lru_cache(maxsize=4096)

@@ -115,6 +115,23 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
     "podman": words("run exec plugin -H --host --config"),
     "kubectl": words("exec run cp attach debug plugin --kubeconfig proxy port-forward"),
     "ffmpeg": words("-filter_script"),
+    "split": words("--filter"),
+    "less": words("-k --lesskey-file --lesskey-src -o -O --log-file --LOG-FILE -p --pattern -t -T --tag --tag-file"),
+    "install": words("--strip-program -s --strip"),
+    "tcpdump": words("-z"),
+    "fzf": words("--preview --bind --with-shell"),
+    "bat": words("--pager --diff"),
+    "delta": words("--pager"),
+    "gcc": words("-wrapper -B -specs -fplugin"),
+    "clang": words("-B -fplugin -Xclang"),
+    "ctags": words("--options --filter"),
+    "nmap": words("--script -iL"),
+    "psql": words("-f --file -c --command"),
+    "sqlite3": words("-cmd -init"),
+    "mysql": words("-e --execute"),
+    "date": words("-s --set"),
+    "journalctl": words("--vacuum-size --vacuum-time --rotate"),
+    "pytest": words("-p -c --rootdir --confcutdir --override-ini -o"),
     **dict.fromkeys(("python", "python2", "python3", "pypy3", "node", "deno", "bun", "ruby", "perl"), _INLINE_CODE),
     **dict.fromkeys(("php", "lua", "luajit", "tsx", "ts-node", "rscript", "julia", "osascript"), _INLINE_CODE),
 }
@@ -122,10 +139,10 @@ _RUNNING_OPTIONS: Mapping[str, frozenset[str]] = {
 
 def runs_other_program(command: Sequence[str], spelled: str) -> bool:
     """Whether a word makes a command run another program, and the rule does not spell that word out."""
-    known = _RUNNING_OPTIONS.get(command[0].rpartition("/")[2])
-    if known is None:
-        return False
+    known = _RUNNING_OPTIONS.get(command[0].rpartition("/")[2], frozenset[str]())
     named = frozenset(spelled.split())
+    if command[0].rpartition("/")[2] in ("less", "more") and any(word.startswith("+") for word in command[1:]):
+        return True
     return any(word not in named and _runs_program(word, known) for word in command[1:])
 
 

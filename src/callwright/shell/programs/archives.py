@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Tree, Word, resolve_paths
 
 _TAR_LETTERS = frozenset("tvzjJafk")
 _TAR_LONG = frozenset(
@@ -70,10 +70,19 @@ def _find_value(words: Sequence[str], letter: str, long: str) -> str:
 def _judge_write(name: str, words: Sequence[str], files: Sequence[str], folders: Folders, problem: str) -> Judgement:
     target = _find_value(words, "C", "--directory") or "."
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in (*resolve_paths(target, folders), *files))
+    # every other word may be a file that is packed
+    packed = [path for word in words if word[:1] != "-" for path in resolve_paths(word, folders) if path not in files]
+    touched = (*touched, *(ReadPath(path) for path in packed))
+    unpacks = any(re.match(r"--(?:ext|get)|-?[a-zA-Z]*x", word) for word in words[:1]) or any(
+        re.match(r"--(?:ext|get)|-[a-zA-Z]*x", word) for word in words
+    )
+    if unpacks:
+        return unknown(f"{name} writes files that only the archive names", touched)
     runs = any(re.match(r"--(?:to-|ch|us|rsh|inf|new-vol|I)|-[a-zA-Z]*[IF]", word) for word in words)
     if runs or "literal" in problem:
         return unknown(f"{name} may run a program", touched)
-    return Judgement(Verdict.WRITES, f"{name} packs or unpacks", touched)
+    trees = tuple([Tree(path) for path in packed])
+    return Judgement(Verdict.WRITES, f"{name} packs files", touched, trees=trees)
 
 
 def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -91,4 +100,4 @@ def unzip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     written: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(target, folders))
     if loose:
         return unknown("a word of the unzip call may become an option", written)
-    return Judgement(Verdict.WRITES, f"{name} unpacks", (*touched, *written))
+    return unknown(f"{name} writes files that only the archive names", (*touched, *written))

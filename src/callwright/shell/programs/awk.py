@@ -1,7 +1,7 @@
 """Judges awk calls: a program is read-only if it runs nothing and touches only its input and output."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from callwright.core.access import Access, ReadPath
 from callwright.shell.plan import Judgement, Verdict, unknown
@@ -10,10 +10,11 @@ from callwright.shell.words import Certainty, Folders, Word, resolve_paths
 _TOKEN = re.compile(r"\s+|[A-Za-z_]\w*|\d+(?:\.\d*)?|\.\d+|\|\||&&|>=|>>|==|!=|<=|\+\+|--|\|&|.", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n/]|\\.)*\])*/", re.DOTALL)
-_BANNED = frozenset(("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include"))
-_BEFORE_REGEX = frozenset(
-    ("", "(", ",", "{", "}", ";", "!", "~", "&&", "||", "==", "!=", "?", ":", "=", "\n", "print", "return")
+_BANNED = frozenset(
+    ("system", "getline", "SYMTAB", "FUNCTAB", "ARGV", "ARGC", "load", "include", "ENVIRON", "PROCINFO")
 )
+_KEYWORDS = frozenset("print printf return in if else while for do case delete exit next".split())
+_MAX_AMBIGUOUS = 3
 _SUSPECT = re.compile(r"system|getline|print|[|>]\s*\"")
 _QUIET_TARGETS = frozenset(('"/dev/null"', '"/dev/stderr"', '"/dev/stdout"'))
 _HELP = frozenset(("--version", "--help", "-V"))
@@ -72,9 +73,27 @@ def _value_problem(flag: str, words: Sequence[Word]) -> str:
 
 
 def program_problem(program: str) -> str:
-    """Return what in an awk program reaches outside its input and output, or an empty string."""
+    """Return what in an awk program reaches outside its input and output, or an empty string.
+
+    A slash after a closing parenthesis or an increment may divide or begin a pattern, which only a full parser could
+    tell. The program must be harmless in every reading.
+    """
+    readings: list[tuple[bool, ...]] = [()]
+    while readings:
+        choices = readings.pop()
+        if len(choices) > _MAX_AMBIGUOUS:
+            return "it has too many slashes that may begin a pattern"
+        tokens = _Tokens(program, choices)
+        if problem := _tokens_problem(tokens):
+            return problem
+        if tokens.open_choices > len(choices):
+            readings.extend([(*choices, True), (*choices, False)])
+    return ""
+
+
+def _tokens_problem(tokens: Iterable[str]) -> str:
     printing, depth, target = False, 0, False
-    for token in _tokens(program):
+    for token in tokens:
         if target and token not in _QUIET_TARGETS:
             return "it writes to a file"
         target = False
@@ -93,32 +112,53 @@ def program_problem(program: str) -> str:
     return "it writes to a file" if target else ""
 
 
-def _tokens(program: str) -> Iterator[str]:
-    place, previous = 0, ""
-    while place < len(program):
-        match = _special(program, place, previous) or _TOKEN.match(program, place)
-        if match is None:
-            return
-        place, token = match.end(), match[0]
-        if token.isspace():
-            if "\n" not in token:
+class _Tokens:
+    """The tokens of a program; `choices` says which of the ambiguous slashes begin a pattern, the rest divide."""
+
+    def __init__(self, program: str, choices: tuple[bool, ...]) -> None:
+        self.program = program
+        self.choices = choices
+        self.open_choices = 0
+
+    def __iter__(self) -> Iterator[str]:
+        place, previous, program = 0, "", self.program
+        while place < len(program):
+            match = self._special(place, previous) or _TOKEN.match(program, place)
+            if match is None:
+                return
+            place, token = match.end(), match[0]
+            if token.isspace():
+                if "\n" not in token:
+                    continue
+                token = "\n"
+            if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
+                yield "|"  # a regex that reads like a program: another awk may read the slash as a division
+            if token == "#":
+                place = _line_end(program, place)
                 continue
-            token = "\n"
-        if token[0] == "/" and len(token) > 1 and _SUSPECT.search(token):
-            yield "|"  # a regex that reads like a program: another awk may read the slash as a division
-        if token == "#":
-            place = _line_end(program, place)
-            continue
-        yield token
-        previous = token
+            yield token
+            previous = token
 
+    def _special(self, place: int, previous: str) -> re.Match[str] | None:
+        letter = self.program[place]
+        if letter == '"':
+            return _STRING.match(self.program, place)
+        if letter != "/":
+            return None
+        pattern = _REGEX.match(self.program, place)
+        if pattern is None or self._divides(previous):
+            return None
+        if previous not in (")", "++", "--"):
+            return pattern
+        self.open_choices += 1
+        chosen = self.choices[self.open_choices - 1] if self.open_choices <= len(self.choices) else False
+        return pattern if chosen else None
 
-def _special(program: str, place: int, previous: str) -> re.Match[str] | None:
-    if program[place] == '"':
-        return _STRING.match(program, place)
-    if program[place] == "/" and previous in _BEFORE_REGEX:
-        return _REGEX.match(program, place)
-    return None
+    def _divides(self, previous: str) -> bool:
+        """Whether the token before a slash is the end of a value, so that the slash divides it."""
+        if not previous or previous in _KEYWORDS:
+            return False
+        return previous[0] == '"' or previous[-1].isalnum() or previous[-1] == "_" or previous == "]"
 
 
 def _line_end(program: str, place: int) -> int:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from callwright.shell.plan import Judgement, Verdict, unknown
+from callwright.shell.plan import ENVIRONMENT_SHOWN, Judgement, Verdict, unknown
 from callwright.shell.words import Certainty, Folders, Word, is_harmless_variable, is_name
+from callwright.system.environment import is_credential
 
 _READ_FLAGS = re.compile(r"-[rsed]*\Z")
 _READ_VALUES = frozenset(("-p", "-t", "-n", "-N", "-d", "-u"))
@@ -13,14 +14,49 @@ _PROBES = re.compile(r"\A-(?:[vV])\Z")
 _NAME = re.compile(r"[\w.+-]+\Z")
 
 
+EVALUATORS = frozenset(
+    "test [ [[ unset let read printf declare typeset local export readonly mapfile readarray wait getopts".split()
+)
+"""Builtins that evaluate a subscript inside a word, and with it any substitution that quotes protected before."""
+_SUBSTITUTION = re.compile(r"`([^`]*)`|\$\(")
+_SETS_VARIABLE = re.compile(r"%[^%a-zA-Z]*[a-zA-Z]{0,2}?n")
+
+
+def list_substitutions(text: str) -> list[str]:
+    """Return the scripts of the substitutions in a text that bash would expand again."""
+    found: list[str] = []
+    for match in _SUBSTITUTION.finditer(text):
+        if match[1] is not None:
+            found.append(match[1])
+            continue
+        depth, end = 1, match.end()
+        while end < len(text) and depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        found.append(text[match.end() : end - (not depth)])
+    return found
+
+
 def printf(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    """Judge printf: -v sets a variable and evaluates its subscript."""
+    """Judge printf: -v and %n set a variable, and -v evaluates its subscript."""
+    if problem := _find_format_problem(arguments):
+        return unknown(problem)
     first = arguments[0] if arguments else Word("")
     if (first.text[:1] == "-" and first.text not in ("-", "--")) or first.certainty is Certainty.ANYTHING:
         return unknown("printf may set a variable")
     if len(arguments) > 1 and first.text == "--" and arguments[1].certainty is Certainty.ANYTHING:
         return unknown("the format of printf is not literal")
     return Judgement(Verdict.READ_ONLY, "printf only prints")
+
+
+def _find_format_problem(arguments: Sequence[Word]) -> str:
+    place = 1 if arguments and arguments[0].text == "--" else 0
+    if len(arguments) <= place + 1:  # without an operand there is no name that %n could set
+        return ""
+    layout = arguments[place]
+    if not layout.literal:
+        return "the format of printf is not literal"
+    return "printf %n sets a variable" if _SETS_VARIABLE.search(layout.text.replace("%%", "")) else ""
 
 
 def test(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -71,11 +107,73 @@ def set_options(name: str, arguments: Sequence[Word], folders: Folders) -> Judge
     return unknown("set changes the shell")
 
 
+def declare(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge export, declare and similar: harmless for variables that no program reads.
+
+    The assignments themselves are checked where the line is read; here only names and options remain.
+    """
+    if not arguments or all(word.text in ("-p", "-x", "-px", "-xp") for word in arguments):
+        return Judgement(Verdict.READ_ONLY, ENVIRONMENT_SHOWN)
+    for word in arguments:
+        text = word.text
+        if text[:1] in ("-", "+"):
+            if text not in ("-x", "-r", "-rx", "-xr", "-g", "-gx", "--") or not word.literal:
+                return unknown(f"{name} {text} changes how a variable is read")
+        elif not is_name(text.partition("=")[0]) or not is_harmless_variable(text.partition("=")[0], None):
+            return unknown(f"{name} sets {text}, which may change what programs do")
+    return Judgement(Verdict.READ_ONLY, f"{name} only sets variables of the script")
+
+
+def unset(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge unset, which is harmless for variables that belong to the script."""
+    names = [word for word in arguments if word.text != "-v"]
+    for word in names:
+        if not word.literal or not is_name(word.text) or not is_harmless_variable(word.text, None):
+            return unknown(f"unset removes {word.text}")
+    return Judgement(Verdict.READ_ONLY, "unset only removes variables of the script")
+
+
 def env(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge env without a command, which prints the environment."""
-    if all(word.text in ("-0", "--null", "--version", "--help") for word in arguments):
-        return Judgement(Verdict.READ_ONLY, "env prints the environment")
+    texts = [word.text for word in arguments]
+    if texts in (["--version"], ["--help"]):
+        return Judgement(Verdict.READ_ONLY, "env shows its version or help")
+    if all(text in ("-0", "--null") for text in texts):
+        return Judgement(Verdict.READ_ONLY, ENVIRONMENT_SHOWN)
     return unknown("env is called in an unknown form")
+
+
+def printenv(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge printenv: a variable with a harmless name may be shown, all of them may include credentials."""
+    names = [word.text for word in arguments if word.text[:1] != "-"]
+    if any(not word.literal for word in arguments):
+        return unknown("the name of the variable is not literal")
+    if not names:
+        return Judgement(Verdict.READ_ONLY, ENVIRONMENT_SHOWN)
+    named = next((text for text in names if is_credential(text)), "")
+    return unknown(f"{named} may be a credential") if named else Judgement(Verdict.READ_ONLY, "it prints a variable")
+
+
+_PS_VALUES = frozenset("-o -O -p -C -u -U -g -G -t -q -s -k --sort --pid --ppid --user --format".split())
+
+
+def ps(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge ps: an `e` without a dash, or -E, shows the environment of processes."""
+    value = False
+    for word in arguments:
+        text = word.text
+        if not value and ((text[:1] != "-" and "e" in text) or (text[:1] == "-" and text[1:2] != "-" and "E" in text)):
+            return unknown("ps shows the environment of processes")
+        value = text in _PS_VALUES
+    return Judgement(Verdict.READ_ONLY, "ps lists processes")
+
+
+_JQ_ENVIRONMENT = re.compile(r"\$(?:ENV|__prog_args)\b|(?<![.\w\"$])env\b(?!\s*:)|\bstrenv\b|\benvsubst\b")
+
+
+def prints_environment(program: str) -> bool:
+    """Whether a jq or yq expression may print variables of the environment."""
+    return bool(_JQ_ENVIRONMENT.search(program))
 
 
 def history(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from callwright.core.access import Access, DeletePath, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Tree, Word, resolve_paths
 from callwright.shell.wrappers import InnerCommand
 
 _WITH_VALUE = frozenset(
@@ -63,7 +63,7 @@ def _judge_expression(
     while place < len(words):
         text = words[place].text
         if text in _RUN:
-            command, place = _read_exec(name, words, place)
+            command, place = _read_exec(name, words, place, _list_trees(words, touched))
             inner_commands.append(command)
             continue
         if text == "-delete":
@@ -109,7 +109,16 @@ def _value_problem(flag: str, words: Sequence[Word]) -> str:
     return f"{text} may be an action" if text[:1] == "-" and not numeric else ""
 
 
-def _read_exec(name: str, words: Sequence[Word], place: int) -> tuple[InnerCommand, int]:
+def _list_trees(words: Sequence[Word], touched: Sequence[Access]) -> tuple[Tree, ...]:
+    """Return the folders whose files an action receives, with the one name they are restricted to."""
+    texts = [word.text for word in words]
+    pattern = "*"
+    if texts.count("-name") == 1 and not {"-o", "-or", "-not", "!", ","} & set(texts):
+        pattern = "".join(texts[texts.index("-name") + 1 :][:1]) or "*"
+    return tuple([Tree(access.path, pattern) for access in touched if isinstance(access, ReadPath)])
+
+
+def _read_exec(name: str, words: Sequence[Word], place: int, trees: tuple[Tree, ...]) -> tuple[InnerCommand, int]:
     flag = words[place].text
     end = place + 1
     while end < len(words) and words[end].text != ";" and not (words[end].text == "+" and words[end - 1].text == "{}"):
@@ -119,7 +128,7 @@ def _read_exec(name: str, words: Sequence[Word], place: int) -> tuple[InnerComma
     if end >= len(words):
         doubt = f"{flag} is not closed"
     folder = Word("?", Certainty.ANYTHING) if flag.endswith("dir") else None
-    return InnerCommand(f"{name} {flag}", inner, doubt=doubt, folder=folder), end + 1
+    return InnerCommand(f"{name} {flag}", inner, doubt=doubt, folder=folder, trees=trees), end + 1
 
 
 def _mark_found_path(word: Word) -> Word:
@@ -139,7 +148,8 @@ def fd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     inner = tuple(_mark_fd_path(word) for word in arguments[split + 1 :])
     if inner and all(word.literal for word in inner):
         inner = (*inner, Word("{}", Certainty.ANYTHING, named=True))
-    inner_commands = (InnerCommand(f"{name} -x", inner),) if inner else ()
+    trees = tuple([Tree(access.path) for access in touched if isinstance(access, ReadPath)])
+    inner_commands = (InnerCommand(f"{name} -x", inner, trees=trees),) if inner else ()
     for word in arguments[:split]:
         if _may_become_option(word):
             return unknown(f"{word.text} may become an option", touched, inner_commands)

@@ -1,11 +1,12 @@
 """Judges git calls. A read-only verdict relies on `git_env.SAFE_ENVIRONMENT` being set when the line runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from callwright.core.access import Access, Reach, ReadPath, WritePath
+from callwright.shell.findings import FoundCommand
 from callwright.shell.plan import Judgement, Verdict, unknown
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Folders, Word, resolve_paths
+from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
 
 _TABLE = parse_table(
     r"""
@@ -16,15 +17,19 @@ git: values
   ls-files|ls-tree|merge-base|name-rev|for-each-ref|show-ref|show-branch|count-objects|verify-pack|patch-id|
       check-ref-format
   rev-parse|check-ignore|check-attr|check-mailmap|var|stripspace|get-tar-commit-id|cherry
-  grep: not -O --open-files-in-pager --ext-grep
+  grep: not -O --open-files-in-pager --ext-grep --textconv
   cat-file: not --filters --textconv
   fsck: not --lost-found
   hash-object: not -w --stdin-paths
-  format-patch: needs --stdout; not -o --output-directory
-  archive: needs --list -l; not -o --exec --remote
-  apply: needs --check --stat --numstat --summary; not --index --cached --3way -3 --apply --reject
-  fetch: network; needs --dry-run; not --upload-pack
-  push: network; needs --dry-run -n; not --receive-pack --exec
+  format-patch: needs --stdout; only --stdout -n -N -k -s --signoff --cover-letter --no-stat --numbered --no-numbered
+      --subject-prefix --root -# --thread --no-thread; values --subject-prefix
+  archive: needs --list -l; only --list -l; operands 0
+  apply: needs --check --stat --numstat --summary; only --check --stat --numstat --summary -p -R --reverse -v --verbose
+      --recount; values -p
+  fetch: network; needs --dry-run; only --dry-run --all --prune -p --tags -t --no-tags -n --verbose -v --quiet -q
+      --force -f --depth --progress --no-progress; values --depth
+  push: network; needs --dry-run -n; only --dry-run -n --all --tags --verbose -v --quiet -q --porcelain --follow-tags
+      --set-upstream -u --progress --no-progress --no-verify --branches
   ls-remote: network; not --upload-pack --exec
   remote: operands 0; only -v --verbose
   remote get-url: only --all --push
@@ -38,7 +43,7 @@ git: values
   submodule status|summary
   bundle verify|list-heads
   sparse-checkout list
-  lfs ls-files|status|env|version|ls-remote
+  lfs ls-files|status|version
   symbolic-ref: operands 1; only -q --quiet --short --recurse
   config: operands 1; only --get --get-all --get-regexp --get-urlmatch --list -l --show-origin --show-scope
       --name-only --null -z --local --global --system --worktree --type --includes --no-includes --bool --int --path;
@@ -54,11 +59,13 @@ git: values
 """
 )["git"]
 _LISTED = parse_table(
-    "branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#"
+    "branch tag: only -l --list -a -r -v -vv -n -i --sort --format --ignore-case --color --column -#; "
+    "values --sort --format"
 )["branch"]
 _EVERYWHERE = ProgramRule(
     refused=frozenset(
-        "--output --ext-diff --textconv --show-signature --open-files-in-pager --upload-pack --exec --help".split()
+        "--output --ext-diff --textconv --show-signature --open-files-in-pager --upload-pack --exec --help "
+        "--build-fake-ancestor".split()
     )
 )
 _GLOBALS = frozenset(
@@ -91,15 +98,71 @@ _WRITES = frozenset(
     "add commit merge pull fetch checkout switch stash tag branch remote revert cherry-pick am apply init clone mv "
     "config worktree submodule notes reset push rebase restore symbolic-ref sparse-checkout bisect".split()
 )
+_RUNS = frozenset((("bisect", "run"), ("submodule", "foreach"), ("bisect", "visualize"), ("bisect", "view")))
+_RUNNING_OPTIONS = (
+    "--exec",
+    "-x",
+    "--upload-pack",
+    "--receive-pack",
+    "--template",
+    "--separate-git-dir",
+    "--extcmd",
+    "--tool",
+    "--edit",
+    "--interactive",
+    "-i",
+    "--config",
+    "--strategy",
+    "--hook",
+    "--open-files-in-pager",
+    "--gpg-sign",
+    "--output",
+    "-o",
+)
+_SHOWS_CONTENT = frozenset(
+    "diff show blame annotate cat-file grep diff-tree diff-index diff-files format-patch stash log whatchanged "
+    "range-diff archive apply patch-id hash-object".split()
+)
+_FILE_OPTIONS = frozenset(
+    "--contents --ignore-revs-file --no-index --file -F -f -O -S --pathspec-from-file --template -t".split()
+)
 _USES_REMOTE = frozenset(("push", "pull", "fetch", "clone", "ls-remote"))
+
+
+def enter_repository(found: FoundCommand) -> FoundCommand:
+    """Follow `git -C folder`: return the command as it would be judged in that folder.
+
+    The words stay as they are, so that rules see them; only the folders change.
+    """
+    folders, place, words = found.folders, 1, found.words
+    while place < len(words):
+        text = words[place].text
+        if text == "-C" and place + 1 < len(words):
+            target = words[place + 1]
+            folders = enter_folder(folders, target.text) if target.literal and target.text else None
+            place += 2
+        elif text in _GLOBALS:
+            place += 1
+        else:
+            break
+    return found if folders is found.folders else found._replace(folders=folders)
+
+
+def _skip_globals(arguments: Sequence[Word]) -> Sequence[Word]:
+    place = 0
+    while place < len(arguments):
+        if arguments[place].text in _GLOBALS:
+            place += 1
+        elif arguments[place].text == "-C" and place + 1 < len(arguments) and arguments[place + 1].literal:
+            place += 2
+        else:
+            break
+    return arguments[place:]
 
 
 def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge a git call by its sub-command and flags."""
-    place = 0
-    while place < len(arguments) and arguments[place].text in _GLOBALS:
-        place += 1
-    words = arguments[place:]
+    words = _skip_globals(arguments)
     if not words:
         return unknown("git without a sub-command")
     if any(word.certainty is Certainty.ANYTHING for word in words):
@@ -117,14 +180,26 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(
             Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote", (Reach(_find_remote(rest)),)
         )
-    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", _list_files(rest, folders))
+    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", _list_files(words[0].text, rest, folders))
 
 
-def _list_files(words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
-    """Return files outside the repository that git reads: --no-index, --contents, grep -f."""
-    loose = any(word.text in ("--no-index", "--contents", "-f", "--file") for word in words)
-    named = [word for word in words if word.text[:1] != "-" and (loose or word.text[:1] == "/" or ".." in word.text)]
-    return tuple([ReadPath(path) for word in named for path in resolve_paths(word.text, folders)])
+def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
+    """Return the files whose content git may show, or that it reads outside the repository."""
+    shows = verb in _SHOWS_CONTENT
+    found: list[str] = []
+    previous = ""
+    for word in words:
+        text = word.text
+        name, equals, value = text.partition("=")
+        if text[:1] != "-":
+            loose = shows or previous in _FILE_OPTIONS or text[:1] == "/" or ".." in text
+            found.extend([text, *([text.partition(":")[2]] if ":" in text else [])] if loose else [])
+        elif equals and any(option.startswith(name) for option in _FILE_OPTIONS):
+            found.append(value)
+        elif text[:2] in _FILE_OPTIONS and text[1:2] != "-":
+            found.append(text[2:])
+        previous = text
+    return tuple([ReadPath(path) for text in found if text for path in resolve_paths(text, folders)])
 
 
 def _find_rule(words: Sequence[Word]) -> tuple[ProgramRule | None, int]:
@@ -143,7 +218,8 @@ def _only_lists(words: Sequence[Word]) -> bool:
     if words[0].text not in ("branch", "tag"):
         return False
     rest = words[1:]
-    return any(word.text in ("-l", "--list") for word in rest) and not _LISTED.objection(rest)
+    flags = _LISTED.split(rest)[1]
+    return any(flag in ("-l", "--list") for flag in flags) and not _LISTED.objection(rest) and not _format_problem(rest)
 
 
 def _format_problem(words: Sequence[Word]) -> str:
@@ -161,14 +237,41 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     verb = words[0].text
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
+    touched = (*touched, *_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
     if verb in _USES_REMOTE:
         touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
+    if verb == "push" and any(_forces(text) for text in texts):
+        return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
         return unknown(reason, touched if verb in _WRITES else ())
+    if (verb, *texts[:1]) in _RUNS or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
+        return unknown(f"git {verb} may run a program", touched)
+    if verb in ("apply", "am"):
+        return unknown(f"git {verb} writes files that only the patch names", touched)
     return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
+
+
+def _forces(refspec: str) -> bool:
+    """Whether a refspec overwrites a branch (`+main`) or deletes it (`:main`)."""
+    return refspec[:1] in ("+", ":")
+
+
+def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterator[Access]:
+    """Yield the paths that a call creates outside the usual places, and the settings it changes."""
+    operands = [word for word in words if word.text[:1] != "-"]
+    if verb == "config":
+        yield from (WritePath(path) for path in resolve_paths(".git/config", folders))
+    if verb in ("init", "clone") or (verb == "worktree" and operands[:1] == [Word("add")]):
+        for word in operands:
+            if "://" not in word.text:
+                yield from (WritePath(path) for path in resolve_paths(word.text, folders))
+    for word in words:
+        name, equals, value = word.text.partition("=")
+        if equals and name.startswith(("--separate-git", "--output", "--reference", "--file")):
+            yield from (WritePath(path) for path in resolve_paths(value, folders))
 
 
 def _has_mark(text: str, marks: Sequence[str]) -> bool:

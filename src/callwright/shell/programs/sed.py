@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from callwright.core.access import Access, ReadPath, WritePath
 from callwright.shell.plan import Judgement, Verdict, unknown
 from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.wrappers import InnerCommand
 
 _ADDRESS_END = frozenset(" \t!,+~0123456789$")
 _ALONE = frozenset("dDgGhHlnNpPqQxz=F{}")
 _TO_LINE_END = frozenset("aic#")
 _LABELS = frozenset(":btT")
-_LABEL = re.compile(r"[:btT]\s*[A-Za-z0-9_]*[ \t]*(?=[;\n}]|\Z)")
+_LABEL = re.compile(r"[:btT][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;\n}]|\Z)")
 _SUBSTITUTE_FLAGS = re.compile(r"[gpiImM0-9]*")
 _FLAGS = frozenset(
     "-n -E -r -s -u -z --quiet --silent --regexp-extended --null-data --separate --unbuffered --posix --debug "
@@ -28,15 +29,29 @@ def sed(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         script_objection = first_problem(scripts)
         literal = all(word.literal for word in arguments)
         if objection or script_objection or not literal:
-            return unknown(objection or script_objection or "sed -i with words that are not literal", touched)
+            reason = objection or script_objection or "sed -i with words that are not literal"
+            return unknown(reason, touched, tuple(_list_run(name, scripts)))
         return Judgement(Verdict.WRITES, "sed -i changes files in place", touched)
     touched = _list_accesses(ReadPath, files, folders)
     if any(word.text[:1] in ("-", "'") or not word.literal for word in files if not word.literal):
         objection = objection or "a word of the sed call is not literal"
     objection = objection or first_problem(scripts)
     if objection:
-        return unknown(objection, touched)
+        return unknown(objection, touched, tuple(_list_run(name, scripts)))
     return Judgement(Verdict.READ_ONLY, "sed prints an edited copy", touched)
+
+
+_RUNS = re.compile(r"(?:^|[;{}\n/0-9$!])[ \t]*e[ \t]+([^\n]+)")
+_RUNS_RESULT = re.compile(r"s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1[gpiImM0-9]*e")
+
+
+def _list_run(name: str, scripts: Sequence[str]) -> Iterator[InnerCommand]:
+    """Yield the shell commands in a script, so that deny rules see them: `1e rm x`, `s/.*/rm x/e`."""
+    for script in scripts:
+        found = [match[1] for match in _RUNS.finditer(script)]
+        found += [match[2] for match in _RUNS_RESULT.finditer(script)]
+        for text in found:
+            yield InnerCommand(f"{name} e", script=Word(text), doubt="sed runs it as a command")
 
 
 def _list_accesses(

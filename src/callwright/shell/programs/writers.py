@@ -1,16 +1,102 @@
-"""Judges programs that are known to write, and lists the paths they touch."""
+"""Judges programs that are known to write, by their manuals' options, and lists the paths they touch.
+
+An option that the grammar of a program does not list makes the call unknown.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePath
 from callwright.core.spec import Effect
+from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.rule_tables import ProgramRule
-from callwright.shell.words import Folders, Word, resolve_paths
+from callwright.shell.words import Folders, Tree, Word, resolve_paths
 
 _Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))
+
+_COPY = "-a -b -d -f -i -H -l -L -n -P -p -R -r -s -T -u -v -x -Z --archive --attributes-only --force --interactive "
+_GRAMMARS = {
+    "cp": grammar(
+        f"{_COPY} --link --dereference --no-clobber --no-dereference --recursive --symbolic-link "
+        "--strip-trailing-slashes --no-target-directory --verbose --one-file-system --copy-contents --debug",
+        "-S --suffix -t --target-directory --no-preserve --sparse",
+        "--backup --preserve --reflink --update --context --parents",
+    ),
+    "mv": grammar(
+        "-b -f -i -n -T -u -v -Z --force --interactive --no-clobber --strip-trailing-slashes --no-target-directory "
+        "--verbose --no-copy --exchange --context --debug",
+        "-S --suffix -t --target-directory",
+        "--backup --update",
+    ),
+    "install": grammar(
+        "-b -c -C -D -d -p -s -T -v -Z --compare --directory --preserve-timestamps --strip --no-target-directory "
+        "--verbose --preserve-context --debug",
+        "-g --group -m --mode -o --owner -S --suffix -t --target-directory --strip-program",
+        "--backup --context",
+    ),
+    "rm": grammar(
+        "-f -i -I -r -R -d -v --force --recursive --dir --verbose --one-file-system --no-preserve-root",
+        "",
+        "--interactive --preserve-root",
+    ),
+    "rmdir": grammar("-p -v --parents --verbose --ignore-fail-on-non-empty"),
+    "unlink": grammar(),
+    "shred": grammar(
+        "-f -u -v -x -z --force --verbose --exact --zero", "-n -s --iterations --size --random-source", "--remove"
+    ),
+    "srm": grammar("-f -r -v -s -m -z"),
+    "mkdir": grammar("-p -v -Z --parents --verbose", "-m --mode", "--context"),
+    "touch": grammar("-a -c -f -h -m --no-create --no-dereference", "-d --date -r --reference -t --time"),
+    "tee": grammar("-a -i -p --append --ignore-interrupts", "", "--output-error"),
+    "truncate": grammar("-c -o --no-create --io-blocks", "-r --reference -s --size"),
+    "mkfifo": grammar("-Z", "-m --mode", "--context"),
+    "mknod": grammar("-Z", "-m --mode", "--context"),
+    "fallocate": grammar(
+        "-c -d -i -n -p -x -z -v --dig-holes --punch-hole --zero-range --keep-size --posix --verbose",
+        "-l -o --length --offset",
+    ),
+    "chown": grammar(
+        "-c -f -v -h -H -L -P -R --changes --silent --quiet --verbose --dereference --no-dereference --recursive "
+        "--preserve-root --no-preserve-root",
+        "--from --reference",
+    ),
+    "chmod": grammar(
+        "-c -f -v -R -r -w -x -X -s -t --changes --silent --quiet --verbose --recursive --preserve-root "
+        "--no-preserve-root",
+        "--reference",
+    ),
+    "setfacl": grammar("-b -k -R -n -d", "-m -x -M -X --set --set-file --restore"),
+    "chattr": grammar("-R -V -f", "-v -p"),
+    "ln": grammar(
+        "-b -d -F -f -i -L -n -P -r -s -T -v --directory --force --interactive --logical --no-dereference --physical "
+        "--relative --symbolic --no-target-directory --verbose",
+        "-S --suffix -t --target-directory",
+        "--backup",
+    ),
+    "split": grammar(
+        "-d -x -e -u --elide-empty-files --unbuffered --verbose",
+        "-a -b -C -l -n -t --suffix-length --bytes --line-bytes --lines --number --separator --additional-suffix "
+        "--filter",
+        "--numeric-suffixes --hex-suffixes",
+    ),
+    "csplit": grammar(
+        "-k -s -q -z --keep-files --silent --quiet --elide-empty-files --suppress-matched",
+        "-b -f -n --suffix-format --prefix --digits",
+    ),
+    "zip": grammar(
+        "-r -q -v -j -u -f -m -T -9 -0 -1 -2 -3 -4 -5 -6 -7 -8 -e -y -X -D -A -g -o -S -l -ll -@",
+        "-x -i -b -t -P -TT -s -O",
+    ),
+    "compress": grammar("-f -v -c -d -k", "-b"),
+}
+_GRAMMARS["gcp"] = _GRAMMARS["cp"]
+_GRAMMARS["gmv"] = _GRAMMARS["mv"]
+_GRAMMARS["gtouch"] = _GRAMMARS["touch"]
+_GRAMMARS["chgrp"] = _GRAMMARS["chown"]
+_GRAMMARS["link"] = _GRAMMARS["unlink"]
+_GRAMMARS["uncompress"] = _GRAMMARS["compress"]
+_NONE = Grammar(frozenset(), frozenset())
 
 
 def _iter_accesses(kind: _Kind, words: Iterable[Word], folders: Folders) -> Iterator[Access]:
@@ -19,81 +105,107 @@ def _iter_accesses(kind: _Kind, words: Iterable[Word], folders: Folders) -> Iter
             yield kind(path)
 
 
-def _list_operands(arguments: Sequence[Word], values: str = "") -> list[Word]:
-    return list(ProgramRule(values=frozenset(values.split())).operand_words(arguments))
-
-
-def _has_flag(arguments: Sequence[Word], letters: str, *names: str) -> bool:
-    for word in arguments:
-        text = word.text
-        if text.startswith("--"):
-            if len(text) > 2 and any(name.startswith(text.partition("=")[0]) for name in names):  # not "--"
-                return True
-        elif text[:1] == "-" and set(text[1:]) & set(letters):
-            return True
-    return False
-
-
-def _find_option(arguments: Sequence[Word], short: str, long: str) -> Word | None:
-    for place, word in enumerate(arguments):
-        if word.text in (short, long):
-            return arguments[place + 1] if place + 1 < len(arguments) else None
-        if word.text.startswith(f"{long}="):
-            return Word(word.text.partition("=")[2], word.certainty)
-    return None
-
-
-def _make_judgement(verdict: Verdict, reason: str, arguments: Sequence[Word], touched: Iterable[Access]) -> Judgement:
+def _make_judgement(
+    verdict: Verdict, reason: str, arguments: Sequence[Word], touched: Iterable[Access], call: ParsedCall | None = None
+) -> Judgement:
     if len(arguments) == 1 and arguments[0].text in _HELP:
         return Judgement(Verdict.READ_ONLY, "it shows its help or version")
+    if call is not None and call.problem and verdict is Verdict.WRITES:
+        return unknown(call.problem, tuple(touched))
     return Judgement(verdict, reason, tuple(touched))
 
 
+def _parse(name: str, arguments: Sequence[Word]) -> ParsedCall:
+    return parse_options(arguments, _GRAMMARS.get(name, _NONE))
+
+
 def _remove(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    hard = name in ("shred", "srm") or _has_flag(arguments, "rRf", "--recursive", "--force")
-    touched = _iter_accesses(
-        DeletePath, _list_operands(arguments, "-n -s --iterations --size" if name == "shred" else ""), folders
-    )
+    call = _parse(name, arguments)
+    hard = name in ("shred", "srm") or call.has("-r", "-R", "-f", "--recursive", "--force") or bool(call.problem)
+    touched = _iter_accesses(DeletePath, call.operands, folders)
     return _make_judgement(Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} removes", arguments, touched)
 
 
+def _place_below(targets: Sequence[Word], sources: Sequence[Word]) -> list[Word]:
+    """Return the targets, and each source's name below them: a target may be a folder."""
+    found = list(targets)
+    for target in targets:
+        for source in sources:
+            name = source.text.rstrip("/").rpartition("/")[2]
+            if name not in ("", ".", ".."):
+                found.append(Word(f"{target.text.rstrip('/') or '/'}/{name}", source.certainty))
+    return found
+
+
 def _move(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    operands = _list_operands(arguments, "-t -S -g -o -m --target-directory --suffix --owner --group --mode")
-    target = _find_option(arguments, "-t", "--target-directory")
-    sources = operands if target else operands[:-1]
-    targets = [target] if target else operands[-1:]
-    touched = [*_iter_accesses(ReadPath, sources, folders), *_iter_accesses(WritePath, targets, folders)]
-    if name == "mv":
+    call = _parse(name, arguments)
+    target = call.value("-t", "--target-directory")
+    if name == "install" and call.has("-d", "--directory"):
+        sources, targets = list[Word](), call.operands
+    else:
+        sources = call.operands if target else call.operands[:-1]
+        targets = [target] if target else call.operands[-1:]
+    written = _place_below(targets, sources)
+    touched = [*_iter_accesses(ReadPath, sources, folders), *_iter_accesses(WritePath, written, folders)]
+    if name in ("mv", "gmv"):
         touched.extend(_iter_accesses(DeletePath, sources, folders))
-    return _make_judgement(
-        Verdict.WRITES, f"{name} writes {' '.join(word.text for word in targets)}", arguments, touched
+    deep = name in ("mv", "gmv") or call.has("-r", "-R", "-a", "--recursive", "--archive")
+    trees = [Tree(path) for word in sources for path in resolve_paths(word.text, folders)] if deep else []
+    judgement = _make_judgement(
+        Verdict.WRITES, f"{name} writes {' '.join(word.text for word in targets)}", arguments, touched, call
     )
+    if call.has("--strip-program", "-s", "--strip") and name == "install":
+        return unknown("install runs a program that strips files", tuple(touched))
+    if call.has("-l", "-s", "--link", "--symbolic-link") and name in ("cp", "gcp"):
+        return unknown(f"{name} makes links", tuple(touched))
+    return judgement._replace(copied=tuple(trees))
 
 
 def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    values = "-m --mode -r --reference -d --date -t -s --size -Z --context --from -b -n -l -a -o -w"
-    touched = _iter_accesses(
-        WritePath, _list_operands(arguments, values if name not in ("tee", "mkdir") else "-m --mode"), folders
-    )
-    return _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched)
+    call = _parse(name, arguments)
+    touched = [*_iter_accesses(WritePath, call.operands, folders)]
+    touched.extend(_iter_accesses(ReadPath, call.list_values("-r", "--reference"), folders))
+    return _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched, call)
+
+
+_MODE = re.compile(r"[-+=]?[0-7]+\Z|[ugoa]*(?:[-+=][rwxXstugo]*)+(?:,[ugoa]*(?:[-+=][rwxXstugo]*)+)*\Z")
 
 
 def _change_mode(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    operands = _list_operands(
-        [word for word in arguments if not re.match(r"-[rwxXst]+\Z", word.text)], "--reference --from"
+    call = _parse(name, arguments)
+    # `chmod -w file` gives the mode as an option, so the first operand is a file only then
+    given = call.has("--reference") or (
+        name == "chmod"
+        and any(_MODE.match(word.text) and word.text[:1] == "-" for word in arguments)
+        and call.has("-r", "-w", "-x", "-X", "-s", "-t")
     )
-    files = operands if _has_flag(arguments, "", "--reference") else operands[1:] or operands
-    hard = _has_flag(arguments, "R", "--recursive")
-    verdict = Verdict.DESTRUCTIVE if hard else Verdict.WRITES
-    return _make_judgement(
-        verdict, f"{name} changes file permissions or ownership", arguments, _iter_accesses(WritePath, files, folders)
-    )
+    files = call.operands if given or name in ("setfacl", "chattr") else call.operands[1:] or call.operands
+    verdict = Verdict.DESTRUCTIVE if call.has("-R", "--recursive") else Verdict.WRITES
+    touched = _iter_accesses(WritePath, files, folders)
+    return _make_judgement(verdict, f"{name} changes file permissions or ownership", arguments, touched, call)
 
 
 def _link(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    operands = _list_operands(arguments, "-t -S --target-directory --suffix")
-    target = _find_option(arguments, "-t", "--target-directory") or (operands[-1] if len(operands) > 1 else Word("."))
-    return _make_judgement(Verdict.WRITES, "ln makes a link", arguments, _iter_accesses(WritePath, [target], folders))
+    call = _parse(name, arguments)
+    target = call.value("-t", "--target-directory")
+    alone = target is None and len(call.operands) == 1
+    sources = call.operands if target or alone else call.operands[:-1]
+    targets = [target] if target else [Word(".")] if alone else call.operands[-1:]
+    made = _place_below(targets, sources)
+    touched = [*_iter_accesses(WritePath, made, folders), *_iter_accesses(ReadPath, sources, folders)]
+    leads = [_link_target(word, made) for word in sources] if call.has("-s", "--symbolic") else []
+    touched.extend(_iter_accesses(ReadPath, [word for group in leads for word in group], folders))
+    links = tuple(path for word in made for path in resolve_paths(word.text, folders))
+    return _make_judgement(Verdict.WRITES, "ln makes a link", arguments, touched, call)._replace(links=links)
+
+
+def _link_target(source: Word, made: Sequence[Word]) -> list[Word]:
+    """Return what a symbolic link may mean: a relative target starts from the folder that the link is in."""
+    if source.text.startswith("/"):
+        return []
+    return [
+        Word(f"{word.text.rpartition('/')[0]}/{source.text}", source.certainty) for word in made if "/" in word.text
+    ]
 
 
 def _dd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
@@ -109,33 +221,80 @@ def _dd(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
 
 
 def _compress(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    operands = _list_operands(arguments, "-S --suffix")
-    touched = [*_iter_accesses(WritePath, operands, folders), *_iter_accesses(DeletePath, operands, folders)]
-    return _make_judgement(Verdict.WRITES, f"{name} replaces files by packed ones", arguments, touched)
+    call = _parse(name, arguments)
+    touched = [*_iter_accesses(WritePath, call.operands, folders), *_iter_accesses(DeletePath, call.operands, folders)]
+    return _make_judgement(Verdict.WRITES, f"{name} replaces files by packed ones", arguments, touched, call)
 
 
-def _write_here(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    touched = _iter_accesses(WritePath, [Word(".")], folders)
-    return _make_judgement(Verdict.WRITES, f"{name} writes into this folder", arguments, touched)
+def _zip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    call = _parse(name, arguments)
+    archive, sources = call.operands[:1], call.operands[1:]
+    touched = [*_iter_accesses(WritePath, archive, folders), *_iter_accesses(ReadPath, sources, folders)]
+    trees = tuple(Tree(path) for word in sources for path in resolve_paths(word.text, folders))
+    if any(
+        word.text.startswith(("-T", "-TT", "--unzip-command")) or ("T" in word.text[:4] and word.text[:1] == "-")
+        for word in arguments
+    ):
+        return unknown(f"{name} -T may run a program", tuple(touched))
+    if any(word.text[:1] == "-" and word.text[1:2] != "-" and "m" in word.text for word in arguments):
+        touched.extend(_iter_accesses(DeletePath, sources, folders))
+        return Judgement(Verdict.DESTRUCTIVE, f"{name} -m removes the files it packs", tuple(touched), trees=trees)
+    judgement = _make_judgement(Verdict.WRITES, f"{name} packs files", arguments, touched, call)
+    return judgement._replace(trees=trees)
+
+
+def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    call = _parse(name, arguments)
+    if name == "split":
+        sources, prefix = call.operands[:1], call.operands[1:] or [Word("x")]
+    else:
+        sources, prefix = call.operands[:1], call.list_values("-f", "--prefix") or [Word("xx")]
+    touched = [*_iter_accesses(ReadPath, [word for word in sources if word.text != "-"], folders)]
+    touched.extend(_iter_accesses(WritePath, prefix, folders))
+    if call.has("--filter"):
+        return unknown("split --filter runs a program", tuple(touched))
+    return _make_judgement(Verdict.WRITES, f"{name} writes pieces of a file", arguments, touched, call)
+
+
+def _unpack(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge patch and cpio, which write files that only their input names."""
+    if len(arguments) == 1 and arguments[0].text in _HELP:
+        return Judgement(Verdict.READ_ONLY, "it shows its help or version")
+    touched = (*_iter_accesses(WritePath, [Word(".")], folders),)
+    return unknown(f"{name} writes files that only its input names", touched)
 
 
 def _sync(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    operands = _list_operands(arguments, "-e --rsh -f --filter --exclude --include --files-from --log-file")
+    values = "-e --rsh -f --filter --exclude --include --files-from --log-file -P -i -F -l -o -S -c -J".split()
+    operands: list[Word] = []
+    skip = False
+    for word in arguments:
+        if skip:
+            skip = False
+        elif word.text[:1] == "-":
+            skip = word.text in values and not (name == "rsync" and word.text in ("-P", "-i", "-l", "-o", "-S", "-c"))
+        else:
+            operands.append(word)
     touched: list[Access] = []
     for place, word in enumerate(operands):
         last = place == len(operands) - 1
         if re.match(r"[^/]+:|rsync://", word.text):
             touched.append(Reach(word.text, Effect.WRITE if last else Effect.READ))
         else:
-            touched.extend(_iter_accesses(WritePath if last else ReadPath, [word], folders))
+            words = _place_below([word], operands[:-1]) if last else [word]
+            touched.extend(_iter_accesses(WritePath if last else ReadPath, words, folders))
     hard = any(word.text.startswith(("--del", "--remove-source")) for word in arguments)
-    if any(word.text.startswith(("-e", "--rsh", "--rsync-path")) for word in arguments):
+    runs = ("-e", "--rsh", "--rsync-path", "-S", "-o", "-F", "-J", "--config", "--password", "--log-file", "--write-")
+    if any(word.text.startswith(runs) for word in arguments):
         return unknown(f"{name} may run a program", tuple(touched))
-    return _make_judgement(Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} copies", arguments, touched)
+    copied = tuple(Tree(access.path) for access in touched if isinstance(access, ReadPath))
+    return _make_judgement(
+        Verdict.DESTRUCTIVE if hard else Verdict.WRITES, f"{name} copies", arguments, touched
+    )._replace(copied=copied)
 
 
 def _destroy(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
-    devices = [word for word in _list_operands(arguments) if word.text.startswith("/dev/")]
+    devices = [word for word in arguments if word.text.startswith("/dev/")]
     return _make_judgement(
         Verdict.DESTRUCTIVE, f"{name} cannot be undone", arguments, _iter_accesses(WritePath, devices, folders)
     )
@@ -148,8 +307,10 @@ _FAMILIES: dict[str, Callable[[str, Sequence[Word], Folders], Judgement]] = {
     "chmod chown chgrp chattr setfacl": _change_mode,
     "ln link": _link,
     "dd": _dd,
-    "compress uncompress zip 7zip": _compress,
-    "split csplit patch cpio": _write_here,
+    "compress uncompress": _compress,
+    "zip": _zip,
+    "split csplit": _split,
+    "patch cpio": _unpack,
     "rsync scp": _sync,
     "mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkswap wipefs fdisk sfdisk sgdisk parted "
     "blkdiscard "

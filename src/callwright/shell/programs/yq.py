@@ -1,18 +1,22 @@
-"""Judges yq calls, whose expression may follow a sub-command."""
+"""Judges jq and yq calls, whose expressions may read other files or the environment."""
 
+import re
 from collections.abc import Sequence
 
 from callwright.shell.judge import judge_by_rule
-from callwright.shell.plan import Judgement, unknown
-from callwright.shell.rule_tables import parse_table
+from callwright.shell.plan import ENVIRONMENT_SHOWN, Judgement, Verdict, unknown
+from callwright.shell.programs.builtins import prints_environment
+from callwright.shell.rule_tables import ProgramRule, parse_table
 from callwright.shell.words import Folders, Word
 
 _YQ = parse_table(
     r"""
-yq: reads; pattern; not -i --inplace --in-place -s --split-exp --split-exp-file --security-enable
-      --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
+yq: reads; pattern --from-file --expression; not -i --inplace --in-place -s --split-exp --split-exp-file
+      --security-enable --security-enable-system-operator --front-matter -f --yml-output-in-place -y; values -p -o
 """
 )["yq"]
+_JQ = parse_table("jq: reads; pattern -f --from-file; not -L --library-path")["jq"]
+_LOADS = re.compile(r"\b(?:include|import|get_search_list|input_filename|debug|modulemeta)\b")
 _EVALUATES = frozenset(("eval", "e", "eval-all", "ea"))
 
 
@@ -22,4 +26,18 @@ def yq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         arguments = arguments[1:]
     if any("load" in word.text for word in arguments):
         return unknown("the yq expression loads another file")
-    return judge_by_rule(name, _YQ, arguments, folders)
+    return _judge_expression(name, _YQ, arguments, folders)
+
+
+def jq(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    """Judge a jq call: every word may be the expression, because options with two values come before it."""
+    if any(_LOADS.search(word.text) for word in arguments):
+        return unknown("the jq expression may load a module")
+    return _judge_expression(name, _JQ, arguments, folders)
+
+
+def _judge_expression(name: str, rule: ProgramRule, arguments: Sequence[Word], folders: Folders) -> Judgement:
+    judgement = judge_by_rule(name, rule, arguments, folders)
+    if judgement.verdict is Verdict.READ_ONLY and any(prints_environment(word.text) for word in arguments):
+        return judgement._replace(reason=ENVIRONMENT_SHOWN)
+    return judgement

@@ -10,10 +10,17 @@ python python3 python2 node nodejs deno bun ruby perl php java javac lua luajit 
       lldb valgrind perf cppcheck shellcheck shfmt hadolint yamllint markdownlint jsonlint golangci-lint staticcheck
       gofmt rustfmt mono hyperfine ssh scp rsync lua5.3: needs --version -V -version; only --version -V
       -version; operands 0
+node nodejs ruby perl php lua luajit tsc gcc g++ cc c++ clang clang++ make gmake ninja nginx httpd apache2 ocaml ts-node
+      : needs --version -V -version -v; only --version -V -version -v; operands 0
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
 ruff: help; bare
-  check|lint: needs --no-cache -n; not --fix --fix-only --unsafe-fixes --add-noqa -o --output-file
+  check|lint: needs --no-fix; only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
+      --no-preview --statistics --quiet -q --verbose -v --exit-zero -e --target-version --output-format --diff
+      --show-files --show-settings --isolated --force-exclude --no-unsafe-fixes; values --select --ignore
+      --extend-select --line-length --target-version --output-format
+  format: needs --check --diff; only --check --diff --no-cache -n --line-length --quiet -q --verbose -v --isolated
+      --preview --target-version; values --line-length --target-version
   rule|linter|config|version|help
 black: needs --check --diff --version --help; only --check --diff --version --help -q -v -l --line-length -t
       --target-version --quiet --verbose --color --fast --preview -S -C; values -l --line-length -t --target-version

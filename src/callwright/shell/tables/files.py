@@ -4,21 +4,21 @@ Programs that search and reshape text.
 """
 
 TABLE = r"""
-cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum:
-      reads; values -n -c
-sha384sum sha512sum b2sum shasum md5 strings od hexdump hd size readelf exa eza lsd: reads
+cat tac head tail wc ls dir vdir stat du df realpath readlink cmp cksum sum md5sum sha1sum sha224sum sha256sum: reads
+sha384sum sha512sum b2sum shasum md5 od hexdump hd exa eza lsd: reads
+strings size readelf: reads; response
 lsattr getfacl namei pathchk: reads
-cd pushd popd exit return break continue wait times: bare
+cd pushd popd exit return break continue times: bare
+wait: only -n -f; like %?\w+
 basename dirname seq sleep true false echo pwd factor nproc arch hostid tty logname whoami groups users: bare
 gcat ghead gtail gls gstat gdu: reads
 tree: reads; here; not -o -R --output
 file: reads; not -C -m -f --compile --magic-file --files-from -z -Z --uncompress -S --no-sandbox
-nm: reads; not --plugin
-objdump: reads; not --plugin
+nm objdump: reads; response; not --plugin
 xxd: reads; operands 1; last; not -r -revert; values -c -cols -g -l -len -o -s -seek -n -name; single
-mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir;
-      values -p
-diff colordiff: reads
+mktemp: needs -u --dry-run --version --help; only -u -d -q -t -p --dry-run --directory --quiet --suffix --tmpdir
+      --version --help; values -p --suffix
+diff colordiff: reads; recursive
 sdiff: reads; not -o --output --diff-program
 diff3: reads; not --diff-program
 comm join paste: reads
@@ -44,22 +44,28 @@ bat batcat: reads; only -n --number -p --plain -A --show-all -l --language -H --
       --diff -d --diff-context --file-name --decorations -f --force-colorization --italic-text --map-syntax -m
       --version --help -u --unbuffered -P --squeeze-blank -s; values -l -H --highlight-line -r --line-range
       --language --style --theme --color
-grep egrep fgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep: reads; pattern; values -A -B -C -m --context --max-count -e
-      -f
-zcat bzcat xzcat zstdcat gzcat lzcat: reads
-rg ripgrep: reads; pattern; here; not -z --search-zip --pre --pre-glob --hostname-bin; values -A -B -C -m -t -T -g -M
+grep egrep fgrep ggrep zgrep zegrep zfgrep bzgrep xzgrep: reads; recursive; pattern -e -f --regexp --file; values -A
+      -B -C -m -D -d --after-context --before-context --context --max-count --directories --devices -e -f
+zcat gzcat: reads; only -f -v -q -l -t -h -V -L -n -N --force --verbose --quiet --list --test --version --help
+bzcat lzcat xzcat zstdcat: reads; only -v -q -f -t -l --verbose --quiet --force --test --list --version --help
+rg ripgrep: reads; recursive; pattern -e -f --regexp --file; here; not -z --search-zip --pre
+      --pre-glob --hostname-bin; values -A -B -C -m -t -T -g -M
       -j
-ag ack: reads; pattern; here; not --pager --search-zip -z --ackrc --output
-cut tr nl fold fmt expand unexpand rev column pr colrm col ul look tsort numfmt jq gojq: reads; pattern
+ag: reads; recursive; pattern; here; not --pager --search-zip -z
+ack: reads; recursive; pattern --match -f -g; here; not --pager --ackrc --output
+cut nl fold fmt expand unexpand rev column pr ul tsort: reads
+tr colrm col numfmt: bare
+look: reads; pattern
 uniq: reads; operands 1; last; values -f -s -w --skip-fields --skip-chars --check-chars
 sort gsort: reads; not -o --output --compress-program --files0-from
 shuf: reads; not -o --output --random-source
-xq tomlq: reads; pattern; not -i --in-place -f
+xq tomlq: reads; pattern --from-file; not -i --in-place -f
 base64 base32 basenc: reads; not -o --output
 iconv: reads; not -o --output
 cal ncal: bare
 expr: bare
-less more: needs --version --help; only --version --help; operands 0
+less more: reads; only -N -S -R -F -X -E -i -I -n -s -r --version --help --LINE-NUMBERS --chop-long-lines
+      --RAW-CONTROL-CHARS --quit-if-one-screen --no-init; like [^+].*
 xmllint: reads; only --format --noout --xpath  --nonet --pretty --huge --recover --html; values
       --xpath
 """

@@ -32,7 +32,10 @@ helm: help; exact; network; values -n --namespace --kube-context; not --kubeconf
   repo list|ls
   dependency|dep|dependencies list|ls
   plugin list|ls|verify
-  install|upgrade|uninstall|rollback|delete|del: needs --dry-run
+  install|upgrade|uninstall|rollback|delete|del: needs --dry-run; only --dry-run --namespace -n --debug --wait --install
+      -i --atomic --version --values -f --set --set-string --create-namespace --generate-name -g --timeout
+      --kube-context --output -o --description --devel --no-hooks --keep-history; values -n --namespace --version
+      --values -f --set --set-string --timeout --kube-context --output -o --description
   completion bash|zsh|fish|powershell
 auth0: help; exact; network; values --tenant
   apps|users|logs|actions|apis|roles|orgs|organizations|rules|tenants|domains|quickstarts|qs|attack-protection|

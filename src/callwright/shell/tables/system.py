@@ -1,11 +1,11 @@
 """Programs that show the state of the machine."""
 
 TABLE = r"""
-uname uptime free vmstat mpstat iostat nfsiostat w who last lastb lastlog id locale printenv getconf: bare
-ps pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
+uname uptime free vmstat mpstat iostat nfsiostat w who last lastb lastlog id locale getconf: bare
+pgrep pidof pstree pmap lscpu lsblk lsusb lsmod lsmem lsns lsipc lslogins findmnt: bare
 cpuid hwinfo inxi lshw dmidecode modinfo: only -short -class -C -s -t -q --class --type --help --version -F -b -c
 lspci: not -q -Q -H -A -O -F
-date gdate: not -s --set; like \+.*; values -d --date -f --file -r --reference
+date gdate: not -s --set -f --file; like \+.*; values -d --date -r --reference
 hostname: operands 0; only -f -s -i -I -d -a -A --fqdn --long --short --ip-address --all-ip-addresses --domain
       --alias --all-fqdns --help --version
 domainname: operands 0; only
@@ -38,7 +38,7 @@ getent: bare
 sysctl: not -w -p -f --write --load --system --ignore; like [\w./*-]+
 systemctl: not -H --host -M --machine
   status|show|cat|list-units|list-unit-files|list-timers|list-sockets|list-dependencies|list-jobs|list-machines|
-      is-active|is-enabled|is-failed|is-system-running|get-default|show-environment|help
+      is-active|is-enabled|is-failed|is-system-running|get-default|help
 loginctl timedatectl hostnamectl localectl networkctl resolvectl: bare; not -H --host
   status|show|list|list-sessions|list-users|list-seats|session-status|user-status|show-session|show-user|
       list-timezones|timesync-status|list-locales|list-keymaps
@@ -71,12 +71,13 @@ openssl: single
   s_client: secret
 gzip gunzip: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help -V -h; only -l --list -t
       --test -v -q --verbose --quiet -c --stdout --to-stdout -d --decompress -k --keep --version --help -f -V -h -L
-      -N -n
+      -N -n -#; last
 bzip2 bunzip2 xz unxz lzma zstd unzstd: reads; needs -l --list -t --test -c --stdout --to-stdout --version --help
-      -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep
+      -V -h; only -t --test -v -q -c --stdout --to-stdout -l --list --version --help -V -h -k --keep -d --decompress;
+      last
 zipinfo: reads
-7z 7za 7zr 7zz: bare
-  l|t|i|b|h: not -o -w -x -i -so -si
+7z 7za 7zr 7zz: bare; response
+  l|t|i|b|h: not -o -w -x -i -so -si -p; response
   --help|-h
 rar unrar: not -o
   l|lt|lb|v|vt|vb|t

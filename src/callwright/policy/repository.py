@@ -1,0 +1,375 @@
+"""Finds what a repository makes other programs run: settings of git, hooks, and the toolchain files of Rust.
+
+Git's pagers, hooks and file monitors are switched off when a read-only line runs (`shell/git_env.py`). Everything else
+a repository may set is compared with a list of harmless keys, so that a setting unknown to this module asks. Settings
+in the user's home folder are trusted.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from callwright.policy.tool_names import words
+
+_LARGEST_CHARS = 1 << 20
+_MAX_SUBMODULE_DEPTH = 4
+
+
+class Setting(NamedTuple):
+    """One setting of a git settings file; section and key are in lower case."""
+
+    section: str
+    subsection: str
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        name = ".".join(part for part in (self.section, self.subsection, self.key) if part)
+        return f"{name} = {self.value}"
+
+
+_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]')
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
+
+
+def parse_git_settings(text: str) -> Iterator[Setting]:
+    """Parse a settings file as git does: a setting may also stand behind its section's header.
+
+    Raises:
+        ValueError: Git would not read the file either.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    section, subsection, place = "", "", 0
+    while place < len(text):
+        letter = text[place]
+        if letter.isspace():
+            place += 1
+        elif letter in "#;":
+            place = _line_end(text, place)
+        elif letter == "[":
+            header = _SECTION.match(text, place)
+            if header is None:
+                raise ValueError("a section header is not closed")
+            name, _, dotted = header[1].lower().partition(".")
+            section, subsection, place = name, re.sub(r"\\(.)", r"\1", header[2] or dotted), header.end()
+        else:
+            key = _KEY.match(text, place)
+            if key is None or not section:
+                raise ValueError("a line is not a setting")
+            value, place = _parse_value(text, key.end())
+            yield Setting(section, subsection, key[1].lower(), value)
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _parse_value(text: str, place: int) -> tuple[str, int]:
+    if place >= len(text) or text[place] in "\n#;":
+        return "true", _line_end(text, place)
+    if text[place] != "=":
+        raise ValueError("a key has no value")
+    written, quoted, place = list[str](), False, place + 1
+    while place < len(text):
+        letter = text[place]
+        place += 1
+        if letter == "\n":
+            if quoted:
+                raise ValueError("a quotation is not closed")
+            break
+        if letter in "#;" and not quoted:
+            place = _line_end(text, place)
+        elif letter == '"':
+            quoted = not quoted
+        elif letter == "\\":
+            following = text[place : place + 1]
+            if following != "\n" and following not in _ESCAPES:
+                raise ValueError("an escape is unknown")
+            written.append(_ESCAPES.get(following, ""))
+            place += 1
+        else:
+            written.append(letter)
+    return "".join(written).strip(), place
+
+
+# keys by section; a section with * may hold any key, because git runs nothing that stands in it
+_HARMLESS = {
+    "core": words(
+        "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol"
+        " safecrlf quotepath abbrev compression loosecompression bigfilethreshold packedgitwindowsize packedgitlimit"
+        " deltabasecachelimit commitgraph multipackindex sparsecheckout sparsecheckoutcone untrackedcache splitindex"
+        " preloadindex longpaths protecthfs protectntfs checkstat trustctime whitespace commentchar sharedrepository"
+        " warnambiguousrefs fsync fsyncmethod createobject hidedotfiles fscache usereplacerefs hookspath pager notesref"
+    ),
+    "remote": words(
+        "url pushurl fetch push tagopt prune prunetags mirror skipdefaultupdate skipfetchall gh-resolved"
+        " promisor partialclonefilter pushdefault lfsurl"
+    ),
+    "submodule": words("url active branch path fetchrecursesubmodules ignore shallow recurse propagatebranches"),
+    "user": words("name email signingkey useconfigonly"),
+    "author": words("name email"),
+    "committer": words("name email"),
+    "diff": words(
+        "algorithm renames renamelimit colormoved colormovedws context interhunkcontext mnemonicprefix noprefix"
+        " indentheuristic wserrorhighlight submodule ignoresubmodules suppressblankempty statgraphwidth statnamewidth"
+        " dirstat wordregex relative autorefreshindex srcprefix dstprefix xfuncname funcname binary cachetextconv"
+    ),
+    "log": words(
+        "date decorate abbrevcommit follow mailmap showroot diffmerges excludedecoration graphcolors"
+        " initialdecorationset showsignature"
+    ),
+    "blame": words("coloring showemail date blankboundary showroot markunblamablelines markignoredlines"),
+    "grep": words("linenumber patterntype extendedregexp fullname column threads fallbacktonoindex"),
+    "push": words("default followtags autosetupremote useforceifincludes recursesubmodules"),
+    "fetch": words(
+        "prune prunetags parallel writecommitgraph output recursesubmodules unpacklimit fsckobjects all"
+        " showforcedupdates negotiationalgorithm"
+    ),
+    "merge": words(
+        "conflictstyle ff renames renamelimit stat log autostash renormalize directoryrenames defaulttoupstream"
+    ),
+    "gc": words(
+        "auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable packrefs logexpiry"
+        " aggressivedepth aggressivewindow cruftpacks worktreepruneexpire rerereresolved rerereunresolved"
+    ),
+    "tag": words("sort"),
+    "commit": words("verbose status cleanup"),
+    "init": words("defaultbranch"),
+    "format": words("signoff numbered subjectprefix thread coverletter suffix attach to cc headers useautobase"),
+    "extensions": words("worktreeconfig objectformat refstorage partialclone noop preciousobjects compatobjectformat"),
+    "url": words("insteadof pushinsteadof"),
+    "lfs": words("repositoryformatversion access locksverify url"),
+    "maintenance": words("auto strategy autodetach"),
+    "rebase": words("autostash autosquash updaterefs stat missingcommitscheck abbreviatecommands rebasemerges"),
+    **dict.fromkeys(
+        words(
+            "color column advice i18n status pull rerere pack index feature stash versionsort transfer receive-pack"
+            " gui gitflow gitlens gitbutler github gh hub gitg magit oh-my-zsh svn vscode checkout sparse apply notes"
+            " protocol safe repack worktree bundle"
+        ),
+        frozenset("*"),
+    ),
+}
+_BRANCH_RUNS = frozenset(("mergeoptions",))
+_NEEDS_NETWORK = {
+    "credential": frozenset("*"),
+    "http": frozenset("*"),
+    "core": words("sshcommand gitproxy askpass"),
+    "remote": words("uploadpack receivepack vcs proxy proxyauthmethod"),
+    "ssh": words("variant"),
+}
+_LFS_FILTERS = words("clean smudge process required")
+_LFS_FILTER = re.compile(r"git-lfs (?:clean|smudge|filter-process)(?: --skip)?(?: -- %f)?")
+_UPDATES = frozenset(("checkout", "rebase", "merge", "none"))
+_EXTERNAL_COMMANDS = frozenset(("lfs",))
+"""Sub-commands known to be read-only that are not part of git, so an alias may take their place."""
+_TRUE_OR_FALSE = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", ""))
+
+
+def find_repository_program(folder: str, *, network: bool = False) -> str:
+    """Return the setting that may make git run a program in this folder; empty if there is none.
+
+    Args:
+        folder: Where git would run.
+        network: Whether the call reaches a remote, so that settings for the connection count too.
+    """
+    for start in (Path(folder), *Path(folder).parents):
+        marker = start / ".git"
+        if marker.exists():
+            return _find_in_repository(marker, network=network, depth=0)
+        if (start / "HEAD").is_file() and (start / "config").is_file():  # a bare repository
+            return _find_in_file(start / "config", start, network=network)
+    return ""
+
+
+def _find_in_repository(marker: Path, *, network: bool, depth: int) -> str:
+    if depth > _MAX_SUBMODULE_DEPTH:
+        return f"submodules in {marker.parent}, which are nested too deeply"
+    folder, shared = _git_folders(marker)
+    if folder is None or shared is None:
+        return f"another file included by {marker}"
+    for file in dict.fromkeys((shared / "config", folder / "config", folder / "config.worktree")):
+        if found := _find_in_file(file, marker.parent, network=network):
+            return found
+    for name in _list_submodules(folder):
+        inner = marker.parent / name / ".git"
+        if inner.exists() and (found := _find_in_repository(inner, network=network, depth=depth + 1)):
+            return found
+    return ""
+
+
+def _git_folders(marker: Path) -> tuple[Path | None, Path | None]:
+    """Return a repository's own folder and the one it shares with linked work trees."""
+    folder = marker
+    if marker.is_file():
+        text = _read(marker).strip()
+        if not text.startswith("gitdir:"):
+            return None, None
+        folder = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
+    common = folder / "commondir"
+    return folder, (folder / _read(common).strip()).resolve() if common.is_file() else folder
+
+
+_LINK_MODE = b"\x00\x00\xe0\x00"
+_LONG_FLAGS = 0x40
+
+
+def _list_submodules(folder: Path) -> Iterator[str]:
+    """Yield the paths of the submodules in the index; git reads their settings too when it compares files."""
+    for file in (folder / "index", *sorted(folder.glob("sharedindex.*"))[:4]):
+        try:
+            data = file.read_bytes()
+        except OSError:
+            continue
+        place = data.find(_LINK_MODE)
+        if place < 0:
+            continue
+        compressed = data[4:8] == b"\x00\x00\x00\x04"
+        while place >= 0:
+            # after the mode: owner, size, a digest of 20 bytes, flags, and the path up to a zero byte
+            start = place + 16 + 20 + 2 + (2 if data[place + 36 : place + 37] and data[place + 36] & _LONG_FLAGS else 0)
+            end = data.find(b"\0", start)
+            yield "." if compressed else os.fsdecode(data[start : max(end, start)])
+            place = data.find(_LINK_MODE, place + 4)
+
+
+def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:
+    if not file.is_file():
+        return ""
+    text = _read(file)
+    if len(text) >= _LARGEST_CHARS:  # a setting could stand behind the part that was read
+        return f"{file}, which is too large to check"
+    found = _find_program(text, network)
+    if found and found.startswith("core.worktree = "):
+        leads = (file.parent / found.partition(" = ")[2]).resolve()
+        found = "" if leads == work_tree.resolve() else found
+    return f"{found[:80]} in {file}" if found else ""
+
+
+@lru_cache(maxsize=256)
+def _find_program(text: str, network: bool) -> str:
+    try:
+        settings = list(parse_git_settings(text))
+    except ValueError as error:
+        return f"settings that cannot be parsed ({error})"
+    # a partial clone fetches what is missing while it only seems to read
+    fetches = network or any(
+        setting.key == "promisor" or (setting.section, setting.key) == ("extensions", "partialclone")
+        for setting in settings
+    )
+    # the folder of the work tree is compared with the disk by the caller, so anything else is named first
+    suspects = [setting for setting in settings if not _is_harmless(setting, fetches=fetches)]
+    suspects.sort(key=lambda setting: (setting.section, setting.key) == ("core", "worktree"))
+    return str(suspects[0]) if suspects else ""
+
+
+def _is_harmless(setting: Setting, *, fetches: bool) -> bool:
+    section, subsection, key, value = setting
+    needs_network = _NEEDS_NETWORK.get(section, frozenset[str]())
+    if key in needs_network or "*" in needs_network:
+        return not fetches
+    match section:
+        case "core" if key == "fsmonitor":
+            return value.lower() in _TRUE_OR_FALSE
+        case "alias":
+            return (subsection or key).lower() not in _EXTERNAL_COMMANDS
+        case "branch":
+            return key not in _BRANCH_RUNS
+        case "pretty":
+            return "%g" not in value.lower()
+        case "format" if key == "pretty":
+            return "%g" not in value.lower()
+        case "commit" | "tag" if key == "gpgsign":
+            return value.lower() in ("false", "no", "off", "0")
+        case "submodule" if key == "update":
+            return value in _UPDATES
+        case "filter" if subsection == "lfs" and key in _LFS_FILTERS:
+            return value == "true" or _LFS_FILTER.fullmatch(value) is not None
+        case "remote" | "url" if "::" in value or "::" in subsection:
+            return False  # such an address names a program
+        case _:
+            known = _HARMLESS.get(section, frozenset[str]())
+            return key in known or "*" in known
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8", errors="replace", newline="") as stream:
+            return stream.read(_LARGEST_CHARS)
+    except OSError:
+        return "["  # an unreadable file cannot be trusted, and this cannot be parsed
+
+
+_COMMIT_HOOKS = words(
+    "pre-commit prepare-commit-msg commit-msg post-commit post-rewrite pre-merge-commit post-merge applypatch-msg"
+    " pre-applypatch post-applypatch"
+)
+_HOOKS = {
+    **dict.fromkeys(("commit", "merge", "pull", "cherry-pick", "revert", "am"), _COMMIT_HOOKS),
+    **dict.fromkeys(("checkout", "switch", "worktree", "clone"), frozenset(("post-checkout",))),
+    "rebase": _COMMIT_HOOKS | {"pre-rebase", "post-checkout"},
+    "push": frozenset(("pre-push",)),
+}
+_ALWAYS_HOOKS = frozenset(("reference-transaction", "post-index-change"))
+
+
+def find_hook(folder: str, verb: str) -> str:
+    """Return the hook that a git command would run in this folder; empty if there is none."""
+    wanted = _HOOKS.get(verb, frozenset[str]()) | _ALWAYS_HOOKS
+    for start in (Path(folder), *Path(folder).parents):
+        marker = start / ".git"
+        if not marker.exists():
+            continue
+        own, shared = _git_folders(marker)
+        if own is None or shared is None:
+            return ""
+        for hooks in (shared / "hooks", *_hook_folders(shared / "config", start)):
+            for name in sorted(wanted):
+                if os.access(hooks / name, os.X_OK) and (hooks / name).is_file():
+                    return str(hooks / name)
+        return ""
+    return ""
+
+
+def _hook_folders(config: Path, work_tree: Path) -> Iterator[Path]:
+    try:
+        settings = list(parse_git_settings(_read(config))) if config.is_file() else []
+    except ValueError:
+        return
+    for setting in settings:
+        if (setting.section, setting.key) == ("core", "hookspath") and setting.value:
+            yield work_tree / os.path.expanduser(setting.value)  # noqa: PTH111 - joined as text
+
+
+RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
+_CARGO_RUNS = re.compile(r"rustc|wrapper|runner|linker|credential|rustdoc|\[env\]|include|rustflags")
+
+
+def find_rust_program(folder: str) -> str:
+    """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none."""
+    home = Path.home() / ".cargo"
+    for start in (Path(folder), *Path(folder).parents):
+        for name in ("rust-toolchain.toml", "rust-toolchain"):
+            file = start / name
+            if file.is_file() and _names_toolchain_path(_read(file)):
+                return f"a toolchain in {file}"
+        for name in ("config.toml", "config"):
+            file = start / ".cargo" / name
+            if file.is_file() and file.parent != home and _CARGO_RUNS.search(_read(file)):
+                return f"a program in {file}"
+    return ""
+
+
+def _names_toolchain_path(text: str) -> bool:
+    import tomllib  # few lines call a program of Rust
+
+    try:
+        toolchain = tomllib.loads(text).get("toolchain")
+    except tomllib.TOMLDecodeError:
+        return "/" in text or "path" in text  # the old form holds only the name of a channel
+    return not isinstance(toolchain, dict) or "path" in toolchain

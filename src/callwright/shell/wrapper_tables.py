@@ -1,0 +1,146 @@
+"""The tables of wrappers: programs that run the command in their arguments, with the options that stand before it."""
+
+from typing import NamedTuple
+
+
+class Wrapper(NamedTuple):
+    """The options of a wrapper, and how many operands stand before the command."""
+
+    values: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    operands: int = 0
+    doubt: str = ""
+
+
+def wrapper(values: str = "", flags: str = "", operands: int = 0, doubt: str = "") -> Wrapper:
+    """Return a wrapper's grammar; options are separated by spaces."""
+    return Wrapper(frozenset(values.split()), frozenset(flags.split()), operands, doubt)
+
+
+_OTHER_USER = "it runs as another user"
+_KEEPS_RUNNING = "it starts something that keeps running"
+_ELSEWHERE = "it changes where or how the program runs"
+_DOWNLOADS = "it may download and run a package"
+
+WRAPPERS = {
+    "timeout": wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
+    "gtimeout": wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
+    "nice": wrapper("-n --adjustment", "-#"),
+    "ionice": wrapper("-c -n --class --classdata", "-t"),
+    "stdbuf": wrapper("-i -o -e --input --output --error"),
+    "time": wrapper("", "-p"),
+    "builtin": wrapper(),
+    "command": wrapper("", "-p"),
+    "arch": wrapper("", "-x86_64 -arm64 -i386 -64 -32"),
+    "nohup": wrapper(doubt="it may write nohup.out"),
+    "exec": wrapper("-a", "-c -l", doubt="it replaces the shell"),
+    "coproc": wrapper(doubt=_KEEPS_RUNNING),
+    "setsid": wrapper("", "-f -w -c", doubt=_KEEPS_RUNNING),
+    "disown": wrapper(doubt=_KEEPS_RUNNING),
+    "noglob": wrapper(doubt=_ELSEWHERE),
+    "nocorrect": wrapper(doubt=_ELSEWHERE),
+    "sudo": wrapper(
+        "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot --role --type",
+        doubt=_OTHER_USER,
+    ),
+    "doas": wrapper("-u -C", doubt=_OTHER_USER),
+    "pkexec": wrapper("--user", doubt=_OTHER_USER),
+    "gosu": wrapper("", "", 1, doubt=_OTHER_USER),
+    "runuser": wrapper("-u -g -G", doubt=_OTHER_USER),
+    "chroot": wrapper("--userspec --groups", "", 1, doubt=_ELSEWHERE),
+    "taskset": wrapper("", "", 1, doubt=_ELSEWHERE),
+    "chrt": wrapper("-T -P -D", "", 1, doubt=_ELSEWHERE),
+    "unshare": wrapper("-S -G -R -w", doubt=_ELSEWHERE),
+    "nsenter": wrapper("-t -S -G", doubt=_ELSEWHERE),
+    "setarch": wrapper("", "", 1, doubt=_ELSEWHERE),
+    "prlimit": wrapper("-p", doubt=_ELSEWHERE),
+    "setpriv": wrapper(
+        "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig --selinux-label "
+        "--apparmor-profile --ruid --euid --rgid --egid --landlock-access --landlock-rule --seccomp-filter --ptracer",
+        doubt=_ELSEWHERE,
+    ),
+    "choom": wrapper("-n --adjust -p --pid", doubt=_ELSEWHERE),
+    "numactl": wrapper(
+        "-i -m -N -C -p -P -l -w --interleave --membind --cpunodebind --physcpubind --preferred --preferred-many",
+        doubt=_ELSEWHERE,
+    ),
+    "uclampset": wrapper("-m -M -p", doubt=_ELSEWHERE),
+    "linux32": wrapper(doubt=_ELSEWHERE),
+    "linux64": wrapper(doubt=_ELSEWHERE),
+    "x86_64": wrapper(doubt=_ELSEWHERE),
+    "i386": wrapper(doubt=_ELSEWHERE),
+    "cgexec": wrapper("-g", doubt=_ELSEWHERE),
+    "firejail": wrapper(doubt=_ELSEWHERE),
+    "bwrap": wrapper(
+        "--bind --ro-bind --dev-bind --setenv --symlink --tmpfs --proc --dev --chdir --unsetenv --dir --uid --gid "
+        "--hostname --cap-add --cap-drop --seccomp --args",
+        doubt=_ELSEWHERE,
+    ),
+    "capsh": wrapper(doubt=_ELSEWHERE),
+    "eatmydata": wrapper(doubt=_ELSEWHERE),
+    "faketime": wrapper("-f", "", 1, doubt=_ELSEWHERE),
+    "dbus-run-session": wrapper("--config-file", doubt=_ELSEWHERE),
+    "dbus-launch": wrapper(doubt=_ELSEWHERE),
+    "ssh-agent": wrapper("-a -t -E", doubt=_KEEPS_RUNNING),
+    "systemd-cat": wrapper("-t -p --identifier --priority", doubt=_ELSEWHERE),
+    "tini": wrapper("-p -e", doubt=_ELSEWHERE),
+    "dumb-init": wrapper("-r --rewrite", doubt=_ELSEWHERE),
+    "su-exec": wrapper("", "", 1, doubt=_OTHER_USER),
+    "setuidgid": wrapper("", "", 1, doubt=_OTHER_USER),
+    "chpst": wrapper("-u -U -e -m -d -o -p -f -c -b -/ -n -l -L", doubt=_ELSEWHERE),
+    "envdir": wrapper("", "", 1, doubt=_ELSEWHERE),
+    "softlimit": wrapper("-a -c -d -f -l -m -o -p -r -s -t", doubt=_ELSEWHERE),
+    "start-stop-daemon": wrapper(doubt=_KEEPS_RUNNING),
+    "entr": wrapper(doubt=_KEEPS_RUNNING),
+    "hyperfine": wrapper("-w -m -M -r -p -c -s --warmup --runs --prepare --cleanup", doubt="it repeats what it runs"),
+    "perf": wrapper("-e -o -p -F", "", 1, doubt="it traces what it runs"),
+    "catchsegv": wrapper(doubt=_ELSEWHERE),
+    "trickle": wrapper("-d -u -w -t -l -n", doubt=_ELSEWHERE),
+    "aa-exec": wrapper("-p -n --profile", doubt=_ELSEWHERE),
+    "runcon": wrapper("-t -u -r -l", "", 1, doubt=_ELSEWHERE),
+    "sg": wrapper("", "-c", 1, doubt=_OTHER_USER),
+    "cpulimit": wrapper("-l -p -e", doubt=_ELSEWHERE),
+    "systemd-run": wrapper("-p -u --unit --property -M -H -E", doubt=_ELSEWHERE),
+    "systemd-inhibit": wrapper(doubt=_ELSEWHERE),
+    "strace": wrapper("-e -o -p -s -u -E -P -a -I -O -S", doubt="it traces what it runs"),
+    "ltrace": wrapper("-e -o -p -s -u -n", doubt="it traces what it runs"),
+    "valgrind": wrapper(doubt="it writes reports"),
+    "unbuffer": wrapper(doubt=_ELSEWHERE),
+    "rlwrap": wrapper(doubt=_ELSEWHERE),
+    "torsocks": wrapper(doubt=_ELSEWHERE),
+    "proxychains": wrapper("-f", doubt=_ELSEWHERE),
+    "proxychains4": wrapper("-f", doubt=_ELSEWHERE),
+    "caffeinate": wrapper("-t -w", doubt=_KEEPS_RUNNING),
+    "busybox": wrapper(doubt="its programs differ from the standard ones"),
+    "toybox": wrapper(doubt="its programs differ from the standard ones"),
+    "npx": wrapper("-p --package -c --call", doubt=_DOWNLOADS),
+    "bunx": wrapper(doubt=_DOWNLOADS),
+    "pipx": wrapper("--spec", "", 1, doubt=_DOWNLOADS),
+    "uvx": wrapper("--from --with -p", doubt=_DOWNLOADS),
+    "direnv": wrapper("", "", 2, doubt=_ELSEWHERE),
+    "dotenv": wrapper("-f", doubt=_ELSEWHERE),
+    "xvfb-run": wrapper("-n -s -e", doubt=_ELSEWHERE),
+    "fakeroot": wrapper("-l -s -i", doubt=_ELSEWHERE),
+}
+FLOCK = wrapper("-w -E -T -O -B -I -s -u -g")
+WATCH = wrapper("-n -q -s --interval --equexit")
+PARALLEL = wrapper("-j --jobs -a -I -S --results --joblog -d -N -n -L --colsep --timeout --retries -P")
+RUN_VERBS = {
+    "uv": ("run",),
+    "poetry": ("run",),
+    "pipenv": ("run",),
+    "pdm": ("run",),
+    "hatch": ("run",),
+    "rye": ("run",),
+    "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "dlx"),
+    "npm": ("exec", "x"),
+    "bundle": ("exec",),
+    "mise": ("exec", "x"),
+    "asdf": ("exec",),
+    "conda": ("run",),
+    "docker": ("exec",),
+    "podman": ("exec",),
+    "kubectl": ("exec",),
+    "cargo": (),
+}
