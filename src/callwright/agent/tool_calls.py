@@ -13,7 +13,7 @@ from callwright.core.errors import Cancelled, InvalidArguments
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson, Journal, Turn, TurnCancelled
+from callwright.executor.turn import AskPerson, Journal, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.sessions.base import SessionError
@@ -103,6 +103,7 @@ def _execute(
         None if context.ask is None else _record_asking(context.ask, transcript, turn),
         _make_journal(transcript, turn, calls) if context.durable else None,
         _observer_for(transcript, calls, context),
+        _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = context.executor.execute(calls, answers=answers, turn=executor_turn)
@@ -155,6 +156,17 @@ def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: Ca
     return None if transcript.emit is None else _OutcomeRecorder(transcript, ())
 
 
+def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> Starting:
+    """Return what records the start of each call, so that a crash tells those apart that never began."""
+
+    async def starting(call: ToolCall) -> None:
+        # A call that may be repeated is repeated after a crash, begun or not; only the turn must be on record.
+        if transcript.has_unsaved or not _repeatable(call, catalog):
+            await transcript.record_call_start(turn, call.id)
+
+    return starting
+
+
 class _OutcomeRecorder:
     """Records each outcome as it arrives, so that a crash loses only calls that were still running."""
 
@@ -166,7 +178,7 @@ class _OutcomeRecorder:
         if isinstance(event, CallEnded) and id(event.outcome.call) in self._call_ids:
             outcome = event.outcome
             if not isinstance(outcome, Interrupted):
-                self._transcript.hold.note(Ended(outcome))
+                self._transcript.note(Ended(outcome))
         agent_event: AgentEvent = event
         self._transcript.emit_event(agent_event)
 

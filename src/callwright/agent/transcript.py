@@ -1,5 +1,6 @@
 """The transcript of a session: replays its records, and stores every message before it joins the history."""
 
+import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +14,19 @@ from callwright.core.calls import Approve, Completed, Decline, Failed, Question,
 from callwright.core.errors import Cancelled
 from callwright.core.events import BatchBegan
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
-from callwright.sessions.base import SessionHold
-from callwright.sessions.records import Answered, Asked, Began, Compacted, Ended, LimitReached, Record, Said, Spent
+from callwright.sessions.base import SessionError, SessionHold
+from callwright.sessions.records import (
+    Answered,
+    Asked,
+    Began,
+    Compacted,
+    Ended,
+    LimitReached,
+    Record,
+    Said,
+    Spent,
+    Started,
+)
 
 Ending = Completed | Failed
 
@@ -22,7 +34,7 @@ Ending = Completed | Failed
 class OpenTurn:
     """A model message whose calls have no outcomes yet; it joins the history together with them."""
 
-    __slots__ = ("calls", "digests", "ended", "message", "replies", "stored", "turn_id")
+    __slots__ = ("begun", "calls", "digests", "ended", "message", "replies", "stored", "turn_id")
 
     def __init__(
         self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
@@ -33,6 +45,8 @@ class OpenTurn:
         self.stored = stored
         self.digests: Mapping[str, str] | None = None
         """What was about to run, by call id; None before the calls were started."""
+        self.begun: set[str] = set()
+        """Ids of the calls whose start is on record."""
         self.ended: dict[str, Ending] = {}
         self.replies: dict[str, Reply] = {}
 
@@ -42,7 +56,7 @@ class OpenTurn:
 
     def fail_unfinished(self, call: ToolCall, why: str) -> Failed:
         """Return the outcome of a call that has no recorded end."""
-        if self.digests is not None and call.id in self.digests:
+        if call.id in self.begun:
             return Failed(call, Cancelled(f"{why}; it had started, so it may have had an effect"), started=True)
         return Failed(call, Cancelled(f"{why}; it had not started"))
 
@@ -118,8 +132,11 @@ class SessionReplay:
         match record:
             case Answered(replies):
                 turn.replies.update(replies)
-            case Began(digests):
+            case Began(digests, each):
                 turn.digests = digests
+                turn.begun.update(() if each else digests)
+            case Started(call_ids):
+                turn.begun.update(call_ids)
             case Ended(outcome):
                 turn.ended[outcome.call.id] = outcome
             case _:
@@ -167,6 +184,9 @@ class Transcript:
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
         self._replay = replay
+        self._starting: list[str] = []
+        self._storing_starts: asyncio.Future[None] | None = None
+        self._start_failure: SessionError | None = None
         self._asked: set[str] = set()
         """Ids of questions that this run has put on record."""
         self.tokens = 0
@@ -247,10 +267,51 @@ class Transcript:
         return fresh
 
     async def record_start(self, turn: OpenTurn, began: BatchBegan) -> None:
-        """Store which calls are about to run; must return before they do."""
+        """Store which calls are about to run; must return before they do.
+
+        Of several calls the start of each is stored by itself, because some may have to wait for others. Nothing runs
+        before the first of these starts is stored, so the turn is stored together with it, by one fsync.
+        """
         digests = dict(zip([call.id for call in began.calls], began.digests, strict=True))
-        await self._store(*self._opening_records(turn), Began(digests))
         turn.digests = digests
+        if len(digests) > 1:
+            self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
+            return
+        turn.begun.update(digests)
+        await self._store(*self._opening_records(turn), Began(digests))
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether records wait to be stored together with the next ones."""
+        return bool(self._unsaved)
+
+    async def record_call_start(self, turn: OpenTurn, call_id: str) -> None:
+        """Store that one call is about to run; must return before it does. Calls that start together share one fsync.
+
+        Raises:
+            SessionError: this start, or that of an earlier call, could not be stored.
+        """
+        self._starting.append(call_id)
+        if self._storing_starts is None:
+            self._storing_starts = asyncio.ensure_future(self._store_starts())
+        await asyncio.shield(self._storing_starts)
+        turn.begun.add(call_id)
+
+    async def _store_starts(self) -> None:
+        await asyncio.sleep(0)  # the other calls that start now
+        started, self._starting, self._storing_starts = tuple(self._starting), [], None
+        try:
+            await self._store(Started(started))
+        except SessionError as error:
+            self._start_failure = error
+            raise
+
+    def note(self, record: Record) -> None:
+        """Add a record without waiting, after those that wait to be stored."""
+        if self._unsaved:
+            self._unsaved.append(record)
+        else:
+            self.hold.note(record)
 
     async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
         """Store the questions and return the result of the paused run."""
@@ -310,6 +371,8 @@ class Transcript:
         self._add(outcomes)
 
     async def _store(self, *records: Record) -> None:
+        if self._start_failure is not None:  # what follows a start that is not on record would falsify it
+            raise self._start_failure
         if self._unsaved:
             records = (*self._unsaved, *records)
             self._unsaved = []

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from callwright.clip import clip_turn
 from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
-from callwright.core.errors import Halted, ToolError, ToolFailed, Unanswered, UsageError
+from callwright.core.errors import Cancelled, Halted, ToolError, ToolFailed, Unanswered, UsageError
 from callwright.core.events import BatchBegan, CallProgressed, Event, QuestionsRaised
 from callwright.executor.admit import Admitted, Gate
 from callwright.executor.deadlines import LoopLocal, LoopParts, is_cancelling
@@ -23,6 +23,7 @@ from callwright.tool.base import Cancellation, State, ToolContext
 
 AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
 Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
+Starting: TypeAlias = Callable[[ToolCall], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Turn:
     """Awaited before the calls run, to record that they are about to; if it raises, nothing runs."""
     observe: Callable[[Event], None] | None = None
     """Receives this turn's events, in addition to the executor's observers."""
+    starting: Starting | None = None
+    """Awaited before each call of a batch runs, to record its start; if it raises, that call does not run."""
 
 
 class TurnCancelled(asyncio.CancelledError):
@@ -278,6 +281,18 @@ class TurnScope:
             return self._runtime.runner.perform(item, self, local.deadlines, self._observe, parent)
         return self._perform_limited(item, limit, local, parent)
 
+    async def _perform_on_record(
+        self, item: Admitted, starting: Starting, local: LoopParts, parent: ToolContext | None
+    ) -> Outcome:
+        """Perform a call after its start was recorded; a call that does not run needs no record."""
+        if item.error is None and item.hook_output is None:
+            try:
+                await starting(item.call)
+            except Exception as error:  # noqa: BLE001 - a start that is not on record must not happen
+                _log.exception("the start of %s could not be recorded", item.name)
+                item.error = Cancelled(f"not done: its start could not be recorded ({type(error).__name__})")
+        return await self._perform(item, local, parent)
+
     async def _perform_limited(
         self, item: Admitted, limit: int, local: LoopParts, parent: ToolContext | None
     ) -> Outcome:
@@ -293,9 +308,14 @@ class TurnScope:
         self, admitted: Sequence[Admitted], local: LoopParts, parent: ToolContext | None
     ) -> list[Outcome]:
         """Perform the calls in tasks of their own, so that the turn's cancellation can stop them."""
+        starting = None if parent is not None else self._turn.starting
         batch = Batch(
             admitted,
-            lambda item: self._perform(item, local, parent),
+            lambda item: (
+                self._perform(item, local, parent)
+                if starting is None
+                else self._perform_on_record(item, starting, local, parent)
+            ),
             self._finish_cancelled,
             width=self._runtime.limits.width,
         )
