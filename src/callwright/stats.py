@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
 from callwright.core.content import Output
@@ -27,6 +27,8 @@ class ToolStats:
     seconds_max: float
     chars_in: int
     chars_out: int
+    repairs: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Counts of repaired slips by kind."""
 
     @property
     def tokens_out(self) -> int:
@@ -49,18 +51,31 @@ class ToolStats:
             "chars_in": self.chars_in,
             "chars_out": self.chars_out,
             "tokens_out": self.tokens_out,
+            "repairs": dict(self.repairs),
         }
 
 
 class Tally:
     """The running figures of one tool. Calls are only noted at first and added up in batches, which is cheaper."""
 
-    __slots__ = ("_durations", "_noted", "attempts", "calls", "chars_in", "chars_out", "longest", "outcomes", "seconds")
+    __slots__ = (
+        "_durations",
+        "_noted",
+        "attempts",
+        "calls",
+        "chars_in",
+        "chars_out",
+        "longest",
+        "outcomes",
+        "repairs",
+        "seconds",
+    )
 
     def __init__(self) -> None:
         self.calls = self.attempts = self.chars_in = self.chars_out = 0
         self.seconds = self.longest = 0.0
         self.outcomes: dict[str, int] = {}
+        self.repairs: dict[str, int] = {}
         self._noted: list[tuple[str, int, float, int, int]] = []
         self._durations: deque[float] = deque(maxlen=_KEPT_DURATIONS)
 
@@ -108,6 +123,7 @@ class Tally:
             self.longest,
             self.chars_in,
             self.chars_out,
+            dict(self.repairs),
         )
 
 
@@ -138,6 +154,9 @@ class Stats:
                 tally.note(error.code, outcome.attempts, outcome.seconds, chars_in, len(error.message))
             case Interrupted():
                 tally.note("interrupted", 0, 0.0, chars_in, 0)
+                return
+        for repair in outcome.repairs:
+            tally.repairs[repair.kind] = tally.repairs.get(repair.kind, 0) + 1
 
     def __getitem__(self, name: str) -> ToolStats:
         return (self._tallies.get(name) or Tally()).figures(name)

@@ -16,6 +16,7 @@ from callwright.executor.executor import Executor
 from callwright.executor.turn import AskPerson, Journal, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
+from callwright.repairs.names import repair_name
 from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
 from callwright.tool.base import State
@@ -85,7 +86,7 @@ def _find_cut_call(message: AssistantMessage) -> ToolCall | None:
 
 
 def _repeatable(call: ToolCall, catalog: Catalog) -> bool:
-    tool = catalog.get(call.name)
+    tool = catalog.get(call.name) or catalog.get(repair_name(call.name, catalog.spellings) or "")
     if tool is None:
         return True  # a tool that does not exist cannot have run
     return tool.spec.annotations.repeatable

@@ -11,6 +11,7 @@ from callwright.core.access import Access
 from callwright.core.content import Output
 from callwright.core.errors import ToolError
 from callwright.core.json import FrozenDict, JsonObject, canonical
+from callwright.core.repairs import Repair
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 QuestionKind: TypeAlias = Literal["approval", "auth"]
@@ -34,6 +35,8 @@ class Completed:
     output: Output
     seconds: float = 0.0
     attempts: int = 1
+    repairs: tuple[Repair, ...] = ()
+    """What was changed in the call before it was judged."""
 
     @property
     def text(self) -> str:
@@ -64,6 +67,8 @@ class Failed:
     """The tool may have had an effect."""
     seconds: float = 0.0
     attempts: int = 0
+    repairs: tuple[Repair, ...] = ()
+    """What was changed in the call before it was judged."""
 
     @property
     def text(self) -> str:

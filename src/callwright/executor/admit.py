@@ -1,35 +1,38 @@
 """Admission, the first half of a call: decides whether it may run and changes nothing, so it may be repeated.
 
-look up ─► bind ─► before-hooks ─► accesses ─► policies ─► answers
+look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► policies ─► answers
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 from callwright.core.access import (
     Access,
     Allow,
     Ask,
     Confinement,
-    DeletePath,
-    DeleteResource,
     Deny,
-    Reach,
-    ReadPath,
-    ReadResource,
     RunCommand,
     UseTool,
-    WritePath,
-    WriteResource,
 )
 from callwright.core.calls import Answers, Approve, Decline, Question, ToolCall, digest_of
 from callwright.core.content import Output
-from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, Denied, Halted, ToolError, UnknownTool
-from callwright.core.escaping import visible_line
+from callwright.core.errors import (
+    ApprovalRequired,
+    AuthRequired,
+    Crashed,
+    Denied,
+    Halted,
+    InvalidArguments,
+    ToolError,
+    UnknownTool,
+)
 from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.deadlines import Deadlines
+from callwright.executor.repair import PathTool, RepairMode, repair_call, repair_paths
+from callwright.executor.summary import summarize
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
@@ -37,7 +40,6 @@ from callwright.tool.base import Invocation, SessionTool, State, Tool
 from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
-_SUMMARY_CHARS = 200
 
 
 class ToolEntry:
@@ -52,6 +54,7 @@ class ToolEntry:
         "independent",
         "limits",
         "name",
+        "repair_paths",
         "spec",
     )
 
@@ -59,6 +62,7 @@ class ToolEntry:
         self.spec = tool.spec
         self.bind = tool.bind
         self.bind_in = tool.bind_in if isinstance(tool, SessionTool) else None
+        self.repair_paths = tool.repair_paths if isinstance(tool, PathTool) else None
         self.name = self.spec.name
         self.annotations = self.spec.annotations
         self.limits = self.spec.limits
@@ -92,6 +96,8 @@ class Admitted:
     """Its outcome was counted and reported."""
     lasting_grant: tuple[Question, Approve] | None = None
     """An approval for the session or permanently, remembered when the call runs."""
+    repairs: tuple[Repair, ...] = ()
+    """What was changed before the call was judged."""
     _digest: str = ""
 
     def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
@@ -141,6 +147,8 @@ class Admitted:
 class Gate:
     """Admits calls: `bind` checks the arguments, `admit` asks hooks, policies and answers."""
 
+    repairs: RepairMode = "on"
+
     def __init__(self, policies: Policies, hooks: Sequence[Hook], *, question_seconds: float | None = 3600.0) -> None:
         self.policies = policies
         self.question_seconds = question_seconds
@@ -155,12 +163,18 @@ class Gate:
         if entry is None:
             entry = self._find_entry(call.name, catalog)
         admitted = Admitted(call, entry, session_id)
-        if entry is not None and entry.bind_in is not None:
+        if entry is None or entry.bind_in is not None:  # without an entry, the repair may find one
             admitted.state = state
         try:
             if entry is None:
                 raise UnknownTool(call.name, catalog.nearest(call.name), advice=catalog.advice)
             admitted.bind(entry, call.arguments)
+            if entry.repair_paths is not None and self.repairs != "off":
+                repair_paths(admitted, entry, self.repairs)
+        except (UnknownTool, InvalidArguments) as error:
+            admitted.error = error
+            if self.repairs != "off":
+                repair_call(admitted, catalog, self._find_entry, self.repairs)
         except AuthRequired as error:
             admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)
         except Exception as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
@@ -288,7 +302,7 @@ class Gate:
             tool=name,
             arguments=admitted.arguments,
             digest=admitted.digest,
-            summary=f"Sign in for {name}?" if auth else f"Allow {name}: {_summarize(admitted)}?",
+            summary=f"Sign in for {name}?" if auth else f"Allow {name}: {summarize(admitted)}?",
             reason="; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason)),
             accesses=tuple(admitted.accesses) or admitted.require_entry().default_accesses,
             kind="auth" if auth else "approval",
@@ -351,44 +365,3 @@ def _as_tool_error(error: Exception) -> ToolError:
     crashed = Crashed(f"{type(error).__name__}: {error}")
     crashed.__cause__ = error
     return crashed
-
-
-def _summarize(admitted: Admitted) -> str:
-    """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
-    target = next((target for access in admitted.accesses if (target := _target_of(access))), "")
-    given = {name: value for name, value in admitted.arguments.items() if not _is_said(value, target)}
-    if admitted.accesses and isinstance(admitted.accesses[0], RunCommand):
-        defaults = _defaults(admitted.spec)  # a command says what it does by itself
-        given = {name: value for name, value in given.items() if (name, value) not in defaults}
-    others = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    if not target:
-        return _shorten(others) or "no arguments"
-    return f"{_shorten(target)} ({_shorten(others)})" if others else _shorten(target)
-
-
-def _defaults(spec: ToolSpec) -> list[tuple[str, object]]:
-    properties = cast("Mapping[str, Mapping[str, object]]", spec.input_schema.get("properties", {}))
-    return [(name, field["default"]) for name, field in properties.items() if "default" in field]
-
-
-def _target_of(access: Access) -> str:
-    match access:
-        case RunCommand(line=target) | Reach(url=target) | WritePath(target) | DeletePath(target) | ReadPath(target):
-            return target
-        case ReadResource(target) | WriteResource(target) | DeleteResource(target):
-            return target
-        case UseTool():
-            return ""
-
-
-def _is_said(value: object, target: str) -> bool:
-    """Whether an argument is left out of a summary: it was not given, or the target says it."""
-    return value is None or (isinstance(value, str) and bool(value) and target.endswith(value))
-
-
-def _shorten(text: str) -> str:
-    """Show hidden characters and cut the middle of a long text, so that a question cannot hide its end."""
-    shown = visible_line(text)
-    if len(shown) <= _SUMMARY_CHARS:
-        return shown
-    return f"{shown[: _SUMMARY_CHARS // 2]} … {shown[-_SUMMARY_CHARS // 2 :]}"

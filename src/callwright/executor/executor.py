@@ -16,6 +16,7 @@ from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admit import Gate
 from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
+from callwright.executor.repair import RepairMode
 from callwright.executor.turn import Runtime, Turn, TurnLimits, TurnScope
 from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
@@ -48,6 +49,7 @@ class Executor:
         clock: Where retries wait; for tests.
         outputs: Where outputs are kept that were too long for the model; by default a temporary folder.
         state: Values that tools share outside of a session.
+        repairs: Whether calls with an obvious slip are repaired ("on"), only reported ("report") or left ("off").
 
     Raises:
         UsageError: An argument is not of its kind.
@@ -66,7 +68,10 @@ class Executor:
         clock: Clock | None = None,
         outputs: Outputs | None = None,
         state: State | None = None,
+        repairs: RepairMode = "on",
     ) -> None:
+        if repairs not in ("on", "report", "off"):
+            raise UsageError(f'repairs must be "on", "report" or "off", got {repairs!r}')
         if not hasattr(registry, "snapshot"):
             raise UsageError(f"expected a toolset, got {registry!r}; write Executor(Registry(*tools))")
         self.registry = registry
@@ -82,6 +87,7 @@ class Executor:
         self.retry = retry
         self.clock = clock or WallClock()
         gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds)
+        gate.repairs = repairs
         runner = Runner(self.hooks, retry=retry, clock=self.clock, stats=self.stats, outputs=self.outputs)
         self._runtime = Runtime(registry, gate, runner, self.state, self.observe, self.limits)
         unwatched = self.observe is None and not gate.hooks and not runner.hooks

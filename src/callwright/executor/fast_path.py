@@ -114,4 +114,4 @@ class FastPath:
             return self._runtime.runner.finish_value(tool.admit(call), value, seconds)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
         tool.tally.note("completed", 1, seconds, chars_in, len(value))
-        return _completed(call, _output(value, None), seconds, 1)
+        return _completed(call, _output(value, None), seconds, 1, ())

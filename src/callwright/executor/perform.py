@@ -17,6 +17,7 @@ from callwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Cr
 from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admit import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadlines, is_cancelling
+from callwright.executor.repair import tell_repairs
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
@@ -86,7 +87,7 @@ class Runner:
                 try:
                     value = await invocation.run(context)
                     output = _output(value, None) if type(value) is str and value.isascii() else render(value)
-                    return _completed(call, output, perf_counter() - began, attempt)
+                    return _completed(call, output, perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
                     if deadline is not None and deadline.claim_cancellation():
                         error = make_timeout(entry.limits.seconds, inherited=_has_parent_deadline(context))
@@ -131,6 +132,8 @@ class Runner:
         admitted.finished = True
         if admitted.entry is not None:
             outcome = self._clip(admitted.entry, outcome)
+        if admitted.repairs:
+            outcome = tell_repairs(outcome, admitted.repairs)
         self.stats.record(admitted.name, outcome)
         if observe is not None:
             observe(CallEnded(outcome))

@@ -82,6 +82,12 @@ class Catalog:
         return {wire: self.tools[name] for name, wire in self.wire_names.items()}
 
     @cached_property
+    def spellings(self) -> Mapping[str, str]:
+        """Every name, wire name and alias that can be called, with the name of its tool."""
+        named = (*self._by_alias.items(), *self._by_wire.items(), *self.tools.items())
+        return {spelling: identify(tool)[0] for spelling, tool in named}
+
+    @cached_property
     def wire_names(self) -> Mapping[str, str]:
         """The name of each tool in requests to a provider."""
         return wire_names(self.tools)

@@ -11,6 +11,7 @@ from callwright.core.calls import Approve, Completed, Decline, Failed, Question,
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
+from callwright.core.repairs import Repair
 from callwright.core.spec import Effect
 from callwright.sessions.records import (
     Answered,
@@ -264,6 +265,8 @@ def decode_call(data: Data) -> ToolCall:
 def encode_outcome(outcome: Completed | Failed) -> Data:
     """Encode the outcome of a call."""
     base: Data = {**encode_call(outcome.call), "seconds": outcome.seconds, "attempts": outcome.attempts}
+    if outcome.repairs:
+        base["repairs"] = [{"kind": repair.kind, "note": repair.note} for repair in outcome.repairs]
     if isinstance(outcome, Completed):
         output = outcome.output
         data = {} if output.structured is None else {"structured": output.structured}
@@ -275,11 +278,15 @@ def decode_outcome(data: Data) -> Completed | Failed:
     """Decode the outcome of a call."""
     call = decode_call(data)
     seconds, attempts = _take(data, "seconds", int, float), _take(data, "attempts", int)
+    repairs = tuple(
+        Repair(_take(repair, "kind", str), _take(repair, "note", str))
+        for repair in (_take_list(data, "repairs") if "repairs" in data else ())
+    )
     if "error" in data:
         error = _decode_error(_take(data, "error", dict))
-        return Failed(call, error, _take(data, "started", bool), seconds, attempts)
+        return Failed(call, error, _take(data, "started", bool), seconds, attempts, repairs)
     output = Output(decode_content(_take(data, "content", str, list)), data.get("structured"))
-    return Completed(call, output, seconds, attempts)
+    return Completed(call, output, seconds, attempts, repairs)
 
 
 def _encode_error(error: ToolError) -> Data:

@@ -112,6 +112,13 @@ class TypedTool(Generic[Given]):
             f"{cls.__name__} does not name its arguments; write class {cls.__name__}(TypedTool[MyArguments])"
         )
 
+    @classmethod
+    def field_aliases(cls) -> Mapping[str, str]:
+        """Return the other names that fields may be given by, each with the name of its field."""
+        fields = cast("Mapping[str, Any]", getattr(cls._arguments_class(), "model_fields", {}))
+        choices = {name: getattr(field.validation_alias, "choices", ()) for name, field in fields.items()}
+        return {alias: name for name, aliases in choices.items() for alias in aliases if alias != name}
+
     def bind(self, arguments: JsonObject | str | bytes) -> "TypedInvocation[Given]":
         """Validate arguments and return an invocation."""
         contract = self.contract()

@@ -15,9 +15,10 @@ from callwright.core.access import Access, DeletePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import check_entry, resolve_entry
 
 
@@ -49,6 +50,10 @@ class Delete(TypedTool[DeleteArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
         self._workspace = Workspace.of(workspace)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._workspace, {"path": "named"})
 
     def accesses(self, arguments: DeleteArguments) -> Sequence[Access]:
         """Declare the deletion of the entry itself, not of a link's target."""

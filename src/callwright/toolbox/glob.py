@@ -19,9 +19,10 @@ from callwright.system.search.content import run_in_thread
 from callwright.system.search.gitignore import find_ignore_reason
 from callwright.system.search.globs import BadGlob, compile_glob
 from callwright.system.search.walk import Walk, walk_folders
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
 
 _MAX_IGNORED_ENTRIES = 20_000
@@ -84,6 +85,10 @@ class Glob(TypedTool[GlobArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
         self._files = VisibleFiles(Workspace.of(workspace), hidden)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._files.workspace, {"path": "existing"})
 
     def accesses(self, arguments: GlobArguments) -> Sequence[Access]:
         """Declare a read of the folder the pattern starts in."""

@@ -17,9 +17,10 @@ from callwright.system.search.content import MatchLine, SearchResult, search
 from callwright.system.search.gitignore import IgnoreReason, find_ignore_reason
 from callwright.system.search.globs import BadGlob
 from callwright.system.search.ripgrep import ContentQuery, Globs, Mode
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
@@ -95,6 +96,10 @@ class Grep(TypedTool[GrepArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
         self._files = VisibleFiles(Workspace.of(workspace), hidden)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._files.workspace, {"path": "existing"})
 
     def accesses(self, arguments: GrepArguments) -> Sequence[Access]:
         """Declare a read of the file or folder."""

@@ -13,9 +13,10 @@ from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace
 from callwright.system.search.gitignore import IgnoreScope
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import Hidden, VisibleFiles
 
 
@@ -53,6 +54,10 @@ class List(TypedTool[ListArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".", *, hidden: Hidden | None = None) -> None:
         self._files = VisibleFiles(Workspace.of(workspace), hidden)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._files.workspace, {"path": "existing"})
 
     def accesses(self, arguments: ListArguments) -> Sequence[Access]:
         """Declare a read of the folder."""

@@ -14,9 +14,10 @@ from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import check_entry, resolve_entry
 
 
@@ -50,6 +51,10 @@ class Move(TypedTool[MoveArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
         self._workspace = Workspace.of(workspace)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._workspace, {"source": "named", "destination": "new"})
 
     def accesses(self, arguments: MoveArguments) -> Sequence[Access]:
         """Declare a write to both paths."""

@@ -33,10 +33,11 @@ from callwright.system.files import (
     unify_line_breaks,
 )
 from callwright.system.paths import Workspace
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._file_state import KnownFile, SeenFiles, ShownPart
 from callwright.toolbox._media import MAX_IMAGE_BYTES, image_type, notebook_cells, pdf_pages
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing
 
 LINE_CHARS = 2000
@@ -220,6 +221,10 @@ class Read(TypedTool[ReadArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
         self._workspace = Workspace.of(workspace)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._workspace, {"path": "existing"})
 
     def accesses(self, arguments: ReadArguments) -> Sequence[Access]:
         """Declare a read of the resolved path."""

@@ -13,10 +13,11 @@ from callwright.core.spec import Annotations, Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, most_common_break, with_break
 from callwright.system.paths import Workspace
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_slip
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments
 
 _MARK = "\ufeff"
@@ -50,6 +51,10 @@ class Write(TypedTool[WriteArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
         self._workspace = Workspace.of(workspace)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits."""
+        return repair_fields(invocation, self._workspace, {"path": "new"})
 
     def accesses(self, arguments: WriteArguments) -> Sequence[Access]:
         """Declare a write to the resolved path."""

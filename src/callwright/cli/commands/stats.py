@@ -91,4 +91,8 @@ def _table(figures: _Figures) -> str:
             f"{name:<24} {tool.calls:>6} {failed:>6} {tool.seconds_p50:>8.3f} {tool.seconds_p95:>8.3f}"
             f" {tool.tokens_out:>10}"
         )
+    repaired = {kind for tool in figures.tools for kind in tool.repairs}
+    if repaired:
+        counts = {kind: sum(tool.repairs.get(kind, 0) for tool in figures.tools) for kind in sorted(repaired)}
+        lines.append(f"repaired calls: {', '.join(f'{visible_line(kind)} {count}' for kind, count in counts.items())}")
     return "\n".join(lines)

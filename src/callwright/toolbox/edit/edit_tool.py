@@ -14,11 +14,12 @@ from callwright.core.spec import Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, replace_range, unify_line_breaks
 from callwright.system.paths import Workspace
-from callwright.tool.base import ToolContext
+from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_elision
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
+from callwright.toolbox._path_repairs import PathChanges, repair_fields
 from callwright.toolbox._paths import TargetArguments, explain_missing
 from callwright.toolbox.edit.feedback import show_change
 from callwright.toolbox.edit.locate import locate
@@ -88,6 +89,12 @@ class Edit(TypedTool[EditArguments]):
 
     def __init__(self, workspace: Workspace | str | PathLike[str] = ".") -> None:
         self._workspace = Workspace.of(workspace)
+
+    def repair_paths(self, invocation: Invocation) -> PathChanges:
+        """Return the path that the call means, where exactly one file fits; an empty old_string may create one."""
+        given: object = getattr(invocation, "given", None)
+        creates = isinstance(given, EditArguments) and given.old_string == ""
+        return repair_fields(invocation, self._workspace, {"path": "new" if creates else "existing"})
 
     def accesses(self, arguments: EditArguments) -> Sequence[Access]:
         """Declare a read, because the result shows lines around the change, and a write."""

@@ -1,0 +1,175 @@
+"""Repair, the stage between a call as the model wrote it and `bind`; it runs only for calls that `bind` refuses.
+
+look up, bind ─► refused? ─► name ─► JSON ─► arguments ─► bind again ─► paths ─► judged like any other call
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+
+from callwright.core.access import Ask
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.content import Output, Text
+from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
+from callwright.core.json import JsonObject, compact
+from callwright.core.repairs import Repair
+from callwright.registry.catalog import Catalog
+from callwright.tool.base import Invocation, Tool
+
+if TYPE_CHECKING:
+    from callwright.repairs.table import Target
+
+RepairMode: TypeAlias = Literal["on", "report", "off"]
+"""Whether calls are repaired, only reported with the repair that was possible, or left as they are."""
+
+
+@runtime_checkable
+class PathTool(Protocol):
+    """A tool with paths among its arguments, which it can correct."""
+
+    def repair_paths(self, invocation: Invocation) -> tuple[JsonObject, tuple[Repair, ...]] | None:
+        """Return the arguments to change and the repairs; None for paths that are right or unclear."""
+        ...
+
+
+class RepairEntry(Protocol):
+    """What the stage needs to know about a tool."""
+
+    name: str
+    repair_paths: Callable[[Invocation], tuple[JsonObject, tuple[Repair, ...]] | None] | None
+
+
+EntryT = TypeVar("EntryT", bound=RepairEntry)
+
+
+class RepairableCall(Protocol[EntryT]):
+    """A call during admission."""
+
+    call: ToolCall
+    entry: EntryT | None
+    name: str
+    invocation: Invocation | None
+    asks: tuple[Ask, ...]
+    error: ToolError | None
+    repairs: tuple[Repair, ...]
+
+    def bind(self, entry: EntryT, arguments: JsonObject | str | bytes) -> None:
+        """Validate arguments and keep the invocation."""
+        ...
+
+
+def repair_call(
+    item: RepairableCall[EntryT],
+    catalog: Catalog,
+    find_entry: Callable[[str, Catalog], EntryT | None],
+    mode: RepairMode,
+) -> None:
+    """Bind what a refused call means; without exactly one meaning, or if that is refused too, the error stays."""
+    error = item.error
+    try:
+        found = propose(item.call, catalog)
+        entry = None if found is None else find_entry(found.name, catalog)
+        if found is None or entry is None or error is None:
+            return
+        item.bind(entry, found.arguments)
+        if item.invocation is None:
+            return
+        item.entry, item.name = entry, entry.name
+        if mode == "report":
+            offer = describe_offer(entry.name, item.invocation.arguments, found.repairs)
+            item.invocation, item.error = None, error.with_message(f"{error.message}; {offer}")
+            return
+        item.repairs = found.repairs
+        repair_paths(item, entry, mode)
+    except Exception as refused:  # noqa: BLE001 - whatever the repair met: the model is told about its own call
+        item.invocation, item.asks, item.repairs = None, (), ()
+        if isinstance(error, UnknownTool) and isinstance(refused, InvalidArguments):
+            item.error = error.with_message(f"{error.message}; read as the nearest tool: {refused.message}")
+        return
+    item.error = None
+
+
+def repair_paths(item: RepairableCall[EntryT], entry: EntryT, mode: RepairMode) -> None:
+    """Bind a call again with the paths that it means.
+
+    Raises:
+        InvalidArguments: Repairs are only reported.
+    """
+    invocation = item.invocation
+    found = None if invocation is None or entry.repair_paths is None else entry.repair_paths(invocation)
+    if invocation is None or found is None:
+        return
+    changes, repairs = found
+    if mode == "report":
+        raise InvalidArguments(describe_offer(entry.name, changes, repairs))
+    item.asks = ()
+    item.bind(entry, {**invocation.arguments, **changes})
+    item.repairs = (*item.repairs, *repairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The call that a call probably means; not validated."""
+
+    name: str
+    arguments: JsonObject | str | bytes
+    repairs: tuple[Repair, ...]
+
+
+def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
+    """Return what a refused call means; None if it has no reading, or more than one."""
+    from callwright.repairs.names import repair_name  # well-formed calls load none of it
+    from callwright.repairs.table import repair_arguments
+
+    tool, repairs = catalog.get(call.name), list[Repair]()
+    if tool is None:
+        name = repair_name(call.name, catalog.spellings)
+        tool = None if name is None else catalog.get(name)
+        if tool is None:
+            return None
+        repairs.append(Repair("name", f"the tool's name is {tool.spec.name}"))
+    unbound = not repairs or not _binds(tool, call.arguments)
+    found = repair_arguments(call.arguments, _target(tool)) if unbound else None
+    if found is None:
+        return Proposal(tool.spec.name, call.arguments, tuple(repairs)) if repairs else None
+    arguments, changes = found
+    return Proposal(tool.spec.name, arguments, (*repairs, *changes))
+
+
+def _target(tool: Tool) -> "Target":
+    from callwright.repairs.table import Target
+
+    spec = tool.spec
+    return Target(spec.name, spec.input_schema, spec.aliases, cast("Any", getattr(tool, "field_aliases", dict))())
+
+
+def _binds(tool: Tool, arguments: JsonObject | str | bytes) -> bool:
+    try:
+        tool.bind(arguments)
+    except InvalidArguments:
+        return False
+    return True
+
+
+def describe_offer(name: str, arguments: JsonObject, repairs: Sequence[Repair]) -> str:
+    """Return what a model is told where repairs are only reported."""
+    return f"send {name} with {compact(arguments)} ({'; '.join(repair.note for repair in repairs)})"
+
+
+def tell_repairs(outcome: Outcome, repairs: tuple[Repair, ...]) -> Outcome:
+    """Put the repairs of a call into its outcome, with a note for the model."""
+    note = f"[the call was repaired: {'; '.join(repair.note for repair in repairs)}; write it that way next time]"
+    match outcome:
+        case Completed(output=output):
+            return replace(outcome, output=_add_note(output, note), repairs=repairs)
+        case Failed(error=error):
+            return replace(outcome, error=error.with_message(f"{error.message}\n{note}"), repairs=repairs)
+        case Interrupted():
+            return outcome
+
+
+def _add_note(output: Output, note: str) -> Output:
+    content = output.content
+    if isinstance(content, str):
+        return replace(output, content=f"{content}\n{note}" if content else note)
+    return replace(output, content=(*content, Text(note)))

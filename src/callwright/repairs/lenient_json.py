@@ -1,0 +1,183 @@
+"""Reads JSON with the mistakes models make, where only one reading is possible; never a text that was cut off.
+
+Accepted: a code fence around it, single, typographic, triple or back quotes, raw control characters and invalid escapes
+in strings, trailing commas, comments, unquoted keys, Python's constants, closing brackets too many at the end, the same
+value written twice. Refused: an end inside a value, a quote inside a string that is not escaped, a missing comma, two
+different values for one key, any other text before or after.
+"""
+
+import re
+from typing import Any
+
+_FENCE = re.compile(r"\A(?P<mark>`{3,}|~{3,})[ \t]*[\w+-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=mark)[ \t]*\Z", re.DOTALL)
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z_$][\w$-]*")
+_CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+_MOST_DEPTH = 100
+
+
+class NotJson(ValueError):
+    """The text has no reading, or more than one."""
+
+
+class CutOff(NotJson):
+    """The text ends inside a value."""
+
+
+def read_lenient(text: str) -> Any:
+    """Return the value of a JSON text with mistakes.
+
+    Raises:
+        CutOff: The text ends inside a value; what is missing cannot be known.
+        NotJson: The text has no reading, or more than one.
+    """
+    stripped = text.strip().strip("\ufeff\u200b")
+    fenced = _FENCE.match(stripped)
+    reader = _Reader(fenced["body"] if fenced else stripped)
+    value = reader.read_value(0)
+    reader.read_rest(value)
+    return value
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read_value(self, depth: int) -> Any:
+        if depth > _MOST_DEPTH:
+            raise NotJson("nested too deeply")
+        match self._peek():
+            case "{":
+                return self._read_object(depth)
+            case "[":
+                return self._read_list(depth)
+            case char if char in _QUOTES:
+                return self._read_string()
+            case _:
+                return self._read_plain()
+
+    def read_rest(self, value: Any) -> None:
+        """Read what follows the value: nothing, closing brackets too many, or the same value again."""
+        self._skip()
+        while self._at < len(self._text) and self._text[self._at] in "}]":
+            if not isinstance(value, (dict, list)):
+                raise NotJson("a bracket after the value")
+            self._at += 1
+            self._skip()
+        if self._at == len(self._text):
+            return
+        if not isinstance(value, dict) or self.read_value(0) != value:
+            raise NotJson("more text after the value")
+        self.read_rest(value)
+
+    def _skip(self) -> None:
+        found = _SPACE.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+
+    def _peek(self) -> str:
+        self._skip()
+        if self._at >= len(self._text):
+            raise CutOff("the text ends inside a value")
+        return self._text[self._at]
+
+    def _read_object(self, depth: int) -> dict[str, Any]:
+        self._at += 1
+        found: dict[str, Any] = {}
+        while self._peek() != "}":
+            key = self._read_key()
+            if self._peek() != ":":
+                raise NotJson("expected a colon")
+            self._at += 1
+            value = self.read_value(depth + 1)
+            if key in found and found[key] != value:
+                raise NotJson(f"two values for {key!r}")
+            found[key] = value
+            self._read_comma("}")
+        self._at += 1
+        return found
+
+    def _read_list(self, depth: int) -> list[Any]:
+        self._at += 1
+        found: list[Any] = []
+        while self._peek() != "]":
+            found.append(self.read_value(depth + 1))
+            self._read_comma("]")
+        self._at += 1
+        return found
+
+    def _read_comma(self, closing: str) -> None:
+        char = self._peek()
+        if char == ",":
+            self._at += 1
+        elif char != closing:
+            raise NotJson("expected a comma")
+
+    def _read_key(self) -> str:
+        if self._peek() in _QUOTES:
+            return self._read_string()
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            raise NotJson("expected a key")
+        self._at = word.end()
+        return word[0]
+
+    def _read_plain(self) -> Any:
+        number = _NUMBER.match(self._text, self._at)
+        if number is not None:
+            self._at = number.end()
+            digits = number[0]
+            return float(digits) if set(digits) & set(".eE") else int(digits)
+        word = _WORD.match(self._text, self._at)
+        if word is None or word[0] not in _CONSTANTS:
+            raise NotJson("expected a value")
+        self._at = word.end()
+        return _CONSTANTS[word[0]]
+
+    def _read_string(self) -> str:
+        opening = self._text[self._at]
+        if self._text.startswith(opening * 3, self._at) and opening in "\"'":
+            return self._read_until(opening * 3)
+        if opening == "`":
+            return self._read_until("`")
+        return self._read_quoted(_QUOTES[opening])
+
+    def _read_until(self, mark: str) -> str:
+        """Read a string of another language; with an escape or a placeholder it has two readings."""
+        end = self._text.find(mark, self._at + len(mark))
+        if end < 0:
+            raise CutOff("the text ends inside a string")
+        value = self._text[self._at + len(mark) : end]
+        if "\\" in value or "${" in value:
+            raise NotJson("an escape in a string with foreign quotes")
+        self._at = end + len(mark)
+        return value
+
+    def _read_quoted(self, closing: str) -> str:
+        self._at += 1
+        pieces: list[str] = []
+        while True:
+            if self._at >= len(self._text):
+                raise CutOff("the text ends inside a string")
+            char = self._text[self._at]
+            self._at += 1
+            if char == closing:
+                break
+            pieces.append(self._read_escape() if char == "\\" else char)
+        return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
+
+    def _read_escape(self) -> str:
+        if self._at >= len(self._text):
+            raise CutOff("the text ends inside a string")
+        char = self._text[self._at]
+        if char == "u" and (digits := _HEX.match(self._text, self._at + 1)):
+            self._at = digits.end()
+            return chr(int(digits[0], 16))
+        if char in _ESCAPES:
+            self._at += 1
+            return _ESCAPES[char]
+        return "\\"  # an escape that JSON does not have: a regular expression or a Windows path, as written

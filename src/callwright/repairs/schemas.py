@@ -1,0 +1,93 @@
+"""What a JSON Schema says about the fields of an object, as far as repairs need it; in doubt it says nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+Schema: TypeAlias = Mapping[str, Any]
+_ANY = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
+_MOST_STEPS = 20
+
+
+def resolve(schema: Any, root: Schema) -> Schema:
+    """Follow `$ref` inside one document; an unknown reference gives a schema that permits everything."""
+    for _ in range(_MOST_STEPS):
+        reference = cast("Schema", schema).get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str):
+            break
+        schema = _look_up(reference, root)
+    return cast("Schema", schema) if isinstance(schema, Mapping) else {}
+
+
+def _look_up(reference: str, root: Schema) -> Any:
+    if not reference.startswith("#/"):
+        return {}
+    here: Any = root
+    for step in reference[2:].split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        here = cast("Schema", here).get(name) if isinstance(here, Mapping) else None
+    return here
+
+
+def fields_of(schema: Schema, root: Schema) -> dict[str, Schema]:
+    """Return the named fields of an object schema."""
+    found = resolve(schema, root).get("properties")
+    named: Schema = cast("Schema", found) if isinstance(found, Mapping) else {}
+    return {name: resolve(field, root) for name, field in named.items()}
+
+
+def required_of(schema: Schema, root: Schema) -> frozenset[str]:
+    """Return the names of the fields that must be given."""
+    found = resolve(schema, root).get("required")
+    return frozenset(cast("Sequence[str]", found)) if isinstance(found, (list, tuple)) else frozenset()
+
+
+def kinds_of(schema: Schema, root: Schema) -> frozenset[str]:
+    """Return the JSON types that a value may have."""
+    schema = resolve(schema, root)
+    if isinstance(schema.get("enum"), (list, tuple)):
+        return frozenset(kind_of(value) for value in schema["enum"])
+    if "const" in schema:
+        return frozenset({kind_of(schema["const"])})
+    for choice in ("anyOf", "oneOf"):
+        if isinstance(schema.get(choice), (list, tuple)):
+            return frozenset[str]().union(*(kinds_of(part, root) for part in schema[choice]))
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return frozenset({kind})
+    return frozenset(cast("Sequence[str]", kind)) if isinstance(kind, (list, tuple)) else _ANY
+
+
+def items_of(schema: Schema, root: Schema) -> Schema:
+    """Return the schema of a list's items; of a choice, that of its only list."""
+    schema = resolve(schema, root)
+    for choice in ("anyOf", "oneOf"):
+        parts = schema.get(choice)
+        if isinstance(parts, (list, tuple)):
+            lists = [part for part in cast("Sequence[Schema]", parts) if "array" in kinds_of(part, root)]
+            return items_of(lists[0], root) if len(lists) == 1 else {}
+    return resolve(schema.get("items", {}), root)
+
+
+def kind_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case Mapping():
+            return "object"
+        case _:
+            return "array"
+
+
+def fits(value: Any, kinds: frozenset[str]) -> bool:
+    """Tell whether a value has one of the types; an integer is a number too."""
+    kind = kind_of(value)
+    return kind in kinds or (kind == "integer" and "number" in kinds)

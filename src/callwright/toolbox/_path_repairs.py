@@ -1,0 +1,152 @@
+"""Paths with marks around them, or with a folder too many or too few, where exactly one file fits."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from itertools import combinations
+from pathlib import PurePosixPath
+from typing import Literal, TypeAlias
+from urllib.parse import unquote
+
+from callwright.core.json import Json, JsonObject
+from callwright.core.repairs import Repair
+from callwright.system.paths import Workspace
+from callwright.tool.base import Invocation
+
+PathUse: TypeAlias = Literal["existing", "named", "new"]
+"""`existing`: a file or folder to read or edit; `named`: one to delete or move; `new`: one that may not exist yet."""
+
+PathChanges: TypeAlias = tuple[JsonObject, tuple[Repair, ...]] | None
+"""The arguments to change and the repairs; None for paths that are right or unclear."""
+
+_MOST_ENTRIES = 5000
+_MOST_CHARS = 1024
+_SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"})
+_LINE = re.compile(r"(?:#L\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)*:?|:| \(?lines? \d+(?:-\d+)?\)?)\Z")
+_QUOTES = "`'\"“”‘’<>"
+
+
+def _strip_quotes(path: str) -> str:
+    return path.strip().strip(_QUOTES).strip()
+
+
+def _strip_scheme(path: str) -> str:
+    for scheme in ("file://localhost", "file://", "file:"):
+        if path[: len(scheme)].lower() == scheme:
+            return unquote(path[len(scheme) :])
+    return path
+
+
+def _strip_mention(path: str) -> str:
+    return path.removeprefix("@")
+
+
+def _strip_line(path: str) -> str:
+    return _LINE.sub("", path)
+
+
+def _turn_slashes(path: str) -> str:
+    return re.sub(r"\\+", "/", path) if os.sep == "/" else path
+
+
+def _strip_diff_side(path: str) -> str:
+    return path[2:] if path[:2] in ("a/", "b/") else path
+
+
+def _strip_root(path: str) -> str:
+    return path.lstrip("/")
+
+
+_MARKS: tuple[Callable[[str], str], ...] = (
+    _strip_quotes,
+    _strip_scheme,
+    _strip_mention,
+    _strip_quotes,
+    _strip_line,
+    _turn_slashes,
+    _strip_diff_side,
+    _strip_root,
+)
+_CERTAIN: tuple[Callable[[str], str], ...] = (_strip_quotes, _strip_scheme, _turn_slashes)
+"""Marks that are no part of a name, whether or not a file exists."""
+
+
+def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
+    """Return the path that a path means; None if it is right, or has no reading, or more than one."""
+    if not path or len(path) > _MOST_CHARS or "\0" in path or _exists(path, workspace):
+        return None
+    spellings = dict.fromkeys(
+        reduce(lambda text, clean: clean(text), chosen, path)
+        for count in range(1, len(_MARKS) + 1)
+        for chosen in combinations(_MARKS, count)
+    )
+    cleaned = [spelling for spelling in spellings if spelling not in ("", path)]
+    found = _find_one(cleaned, workspace)
+    if found is not None or use == "named":
+        return found
+    plain = reduce(lambda text, clean: clean(text), _CERTAIN, path)
+    if use == "new":
+        return plain if plain not in ("", path) and not plain.endswith("/") else None
+    plain = _strip_line(_strip_mention(plain))
+    return _find_one([*_with_folder_less(plain), *_with_folder_more(plain, workspace)], workspace)
+
+
+def _exists(path: str, workspace: Workspace) -> bool:
+    expanded = os.path.expanduser(path) if path.startswith("~") else path  # noqa: PTH111 - the raw text is wanted
+    try:
+        return os.path.lexists(os.path.join(workspace.root, expanded))  # noqa: PTH118 - cheaper than a Path
+    except (OSError, ValueError):
+        return True  # a name that no file can have is explained by the tool
+
+
+def _find_one(spellings: list[str], workspace: Workspace) -> str | None:
+    """Return the one spelling that exists inside the workspace; several spellings of one file count as one."""
+    found: dict[str, str] = {}
+    for spelling in spellings:
+        if len(spelling) <= _MOST_CHARS and _exists(spelling, workspace):
+            real = os.path.realpath(os.path.join(workspace.root, spelling))  # noqa: PTH118 - as above
+            if any(os.path.commonpath((real, root)) == str(root) for root in map(str, workspace.roots)):
+                found.setdefault(real, spelling)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _with_folder_less(path: str) -> Iterator[str]:
+    """Yield the path without one of its folders; of an absolute path, also all of its ends."""
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") and not os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120 - as above
+        yield from ("/".join(parts[start:]) for start in range(1, len(parts)))
+    for index in range(len(parts) - 1):
+        yield os.path.join(*parts[:index], *parts[index + 1 :])  # noqa: PTH118 - keeps a leading slash
+
+
+def _with_folder_more(path: str, workspace: Workspace) -> Iterator[str]:
+    """Yield the entries of the workspace that are the path with folders before it, or with one folder more in it."""
+    wanted = path.removeprefix("./").rstrip("/")
+    if not wanted or wanted.startswith(("/", "~", "..")) or wanted == ".":
+        return
+    name, root = PurePosixPath(wanted).name, str(workspace.root)
+    found: list[str] = []
+    entries = 0
+    for folder, folders, files in os.walk(root):
+        entries += len(folders) + len(files)
+        if entries > _MOST_ENTRIES:
+            return
+        folders[:] = [folder for folder in folders if folder not in _SKIPPED]
+        if name in files or name in folders:
+            found.append(os.path.relpath(os.path.join(folder, name), root))  # noqa: PTH118 - as above
+    yield from (known for known in found if known.endswith(f"/{wanted}") or wanted in _with_folder_less(known))
+
+
+def repair_fields(invocation: Invocation, workspace: Workspace, uses: Mapping[str, PathUse]) -> PathChanges:
+    """Return the fields of a call with the paths that they mean, and the repairs; None if there are none."""
+    given: object = getattr(invocation, "given", None)
+    changes: dict[str, Json] = {}
+    repairs: list[Repair] = []
+    for field, use in uses.items():
+        path = getattr(given, field, None)
+        better = repair_path(path, workspace, use) if isinstance(path, str) else None
+        if better is not None:
+            changes[field] = better
+            repairs.append(Repair("path", f"{field} {path!r} read as {better!r}"))
+    return (changes, tuple(repairs)) if changes else None
