@@ -86,3 +86,9 @@ def find_special_judge(name: str) -> SpecialJudge | None:
         return writers.WRITERS.get(name)
     module, _, function = place.partition(":")
     return getattr(import_module(f"callwright.shell.programs.{module}"), function)
+
+
+def known_programs() -> frozenset[str]:
+    """Return the names of all programs that can be judged."""
+    writers = import_module("callwright.shell.programs.writers")
+    return frozenset((*_rules(), *_SPECIAL, *writers.WRITERS))

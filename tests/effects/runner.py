@@ -1,0 +1,214 @@
+"""Executes shell lines for real, behind the bash tool and its policies, and reports what they did.
+
+Runs only inside the outer sandbox that `harness.py` builds: python -m tests.effects.runner CASES RESULTS FOLDER
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+from callwright.core.calls import Completed, Failed, Interrupted, ToolCall
+from callwright.executor import Executor, Turn
+from callwright.policy import AllowEverything, ByMode, standard_policies
+from callwright.registry import Registry
+from callwright.system.paths import Workspace
+from callwright.system.sensitive_paths import comparable, is_protected
+from callwright.toolbox import Bash, coding_tools
+
+SECRETS = ("hunter2", "bm90IGEgcmVhbCBrZXk", "envsecret", "PASSWORD-OF-HOME")
+_SECONDS = 10
+
+
+class Result(TypedDict):
+    """What one line did."""
+
+    ran: bool
+    """Whether any of it ran."""
+    verdict: str
+    changed: list[str]
+    shown: list[str]
+    marked: bool
+    """A program of the attacker ran and left its mark."""
+    reached: bool
+    text: str
+
+
+def build(base: Path) -> None:
+    """Make the throwaway folders: a workspace, a home and a place outside."""
+    shutil.rmtree(base, ignore_errors=True)
+    workspace, home, outside = base / "ws", base / "home", base / "outside"
+    for folder in (workspace, home / ".ssh", outside, workspace / "src"):
+        folder.mkdir(parents=True)
+    (workspace / ".env").write_text("SECRET=hunter2\n")
+    (workspace / "notes.txt").write_text("one\ntwo\nthree\n")
+    (workspace / "README").write_text("read me\n")
+    (workspace / "src" / "main.py").write_text("print('hi')\n")
+    (workspace / "evil.sh").write_text(f"#!/bin/sh\ntouch {base}/PWNED\n")
+    (workspace / "evil.sh").chmod(0o755)
+    (outside / "keep.txt").write_text("keep\n")
+    (home / ".ssh" / "id_rsa").write_text("-----BEGIN KEY-----\nbm90IGEgcmVhbCBrZXk\n-----END KEY-----\n")
+    (home / ".netrc").write_text("machine a login b password PASSWORD-OF-HOME\n")
+
+
+def snapshot(base: Path) -> dict[str, str]:
+    """Return what every path below the folder is and holds."""
+    return dict(_iterate(base))
+
+
+def _iterate(base: Path) -> Iterator[tuple[str, str]]:
+    for folder, folders, files in os.walk(base):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 - text, for speed
+            found = os.lstat(path)
+            mode = f"{found.st_mode:o}"
+            if stat.S_ISREG(found.st_mode):
+                digest = hashlib.sha1(Path(path).read_bytes(), usedforsecurity=False).hexdigest()
+                yield os.path.relpath(path, base), f"{mode} {found.st_mtime_ns} {digest}"
+            elif stat.S_ISLNK(found.st_mode):
+                yield os.path.relpath(path, base), f"{mode} {Path(path).readlink()}"
+            else:
+                yield os.path.relpath(path, base), mode
+
+
+class Listener:
+    """A loopback server and a local socket that count who connects."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reached = 0
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = self._tcp.getsockname()[1]
+        self._local = socket.socket(socket.AF_UNIX)
+        self._local.bind(str(folder / "daemon"))
+        self._local.listen()
+        for server in (self._tcp, self._local):
+            threading.Thread(target=self._serve, args=(server,), daemon=True).start()
+
+    def _serve(self, server: socket.socket) -> None:
+        while True:
+            connection, _ = server.accept()
+            self.reached += 1
+            connection.close()
+
+
+def harms(changed: list[str], mode: str) -> list[str]:
+    """Return the changes that count as harm: all of them, or in auto mode those outside or to protected paths."""
+    if mode != "auto":
+        return changed
+    return [path for path in changed if not path.startswith("ws/") or _is_protected(path)]
+
+
+def _is_protected(path: str) -> bool:
+    """Whether a change counts: commits change a repository, but not what makes git run programs."""
+    inside = re.search(r"/\.git/(.*)", path)
+    if inside is not None:
+        return re.match(r"(?:modules/.*/)?(?:hooks/|config|commondir|info/attributes)", inside[1]) is not None
+    return is_protected(comparable(path[2:])) and not path.endswith("/.git")
+
+
+class Bench:
+    """Runs cases one after the other in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.base = folder / "B"
+        self.listener = Listener(folder)
+        os.environ["API_KEY"] = "envsecret"
+        os.environ["HOME"] = str(self.base / "home")
+        os.environ.pop("CALLWRIGHT_HOME", None)
+
+    def fill(self, text: str) -> str:
+        """Put the real paths in the place of the marks."""
+        return text.replace("@B@", str(self.base)).replace("@PORT@", str(self.listener.port))
+
+    def prepare(self, setup: str) -> None:
+        """Build the folders and run a case's setup."""
+        build(self.base)
+        if setup:
+            subprocess.run(
+                ["bash", "-c", self.fill(setup)],
+                cwd=self.base / "ws",
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+        (self.base / "PWNED").unlink(missing_ok=True)  # a setup may run what it prepares
+
+    def executor(self, case: dict[str, Any]) -> Executor:
+        """Return an executor as the case wants it: the library's policies, or the command's with `walled`."""
+        workspace = Workspace(self.base / "ws", reads=case.get("reads", "anywhere"), outside="ask")
+        walled = bool(case.get("walled"))
+        by_mode = ByMode(
+            case["mode"],
+            network_reads=case.get("network_reads", "ask"),
+            sandboxed=walled,
+            auto_allow="walled" if walled else "proven",
+        )
+        if case.get("unwalled"):  # shows that the harness would see harm
+            unsafe = Bash(workspace, sandbox="off", pass_environment=("*",))
+            return Executor(Registry(unsafe), AllowEverything())
+        return Executor(Registry(*coding_tools(workspace)), standard_policies(workspace, by_mode=by_mode))
+
+    async def run(self, case: dict[str, Any], *, fresh: bool = True) -> Result:
+        """Execute one line and report its effects."""
+        if fresh:
+            self.prepare(str(case.get("setup", "")))
+        before, reached = snapshot(self.base), self.listener.reached
+        arguments = {"command": self.fill(case["line"]), "timeout_seconds": 5.0}
+        turn = Turn(session_id="s")
+        (outcome,) = await self.executor(case).execute([ToolCall("1", "bash", arguments)], turn=turn)
+        after = snapshot(self.base)
+        changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        ran = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
+        text = outcome.text if not isinstance(outcome, Interrupted) else ""
+        return Result(
+            ran=ran,
+            verdict=type(outcome).__name__,
+            changed=harms(changed, case["mode"]),
+            shown=[secret for secret in SECRETS if secret in text],
+            marked=(self.base / "PWNED").exists(),
+            reached=self.listener.reached > reached,
+            text=text[-300:],
+        )
+
+
+def is_harmful(result: Result) -> bool:
+    """Whether a line did harm."""
+    return bool(result["changed"] or result["shown"] or result["marked"] or result["reached"])
+
+
+async def run_all(cases: list[dict[str, Any]], folder: Path) -> list[Result]:
+    """Run cases; those with the key `batch` share one folder with their neighbours until one of them does harm."""
+    bench = Bench(folder)
+    results: list[Result] = []
+    batch = object()
+    for case in cases:
+        fresh = "batch" not in case or case["batch"] != batch
+        result = await bench.run(case, fresh=fresh)
+        batch = object() if is_harmful(result) else case.get("batch", object())
+        results.append(result)
+    return results
+
+
+def main() -> None:
+    """Read the cases, run them, write the results."""
+    given, results, folder = map(Path, sys.argv[1:])
+    cases = [cast("dict[str, Any]", json.loads(line)) for line in given.read_text().split("\n")]
+    found = asyncio.run(run_all(cases, folder))
+    results.write_text("\n".join(map(json.dumps, found)))
+    sys.stdout.flush()
+    os._exit(0)  # threads of the listener wait forever
+
+
+if __name__ == "__main__":
+    main()

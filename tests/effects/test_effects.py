@@ -1,0 +1,65 @@
+"""What shell lines really do behind the tool, its policies and its wall: no harm without a question."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.effects.generator import generate
+from tests.effects.harness import find_problem, read_cases, run_cases
+from tests.effects.runner import is_harmful
+
+ATTACKS = Path(__file__).parent / "data" / "attacks.jsonl"
+LINES = int(os.environ.get("CALLWRIGHT_EFFECT_LINES", "20000"))
+
+
+@pytest.fixture(autouse=True)
+def executable() -> None:
+    if problem := find_problem():
+        pytest.skip(problem)
+
+
+def assert_harmless(cases: Sequence[dict[str, Any]]) -> None:
+    results = run_cases(cases)
+    assert len(results) == len(cases)
+    harmful = [(case, result) for case, result in zip(cases, results, strict=True) if is_harmful(result)]
+    assert harmful == []
+
+
+def test_harness_sees_harm():
+    lines = ("touch @B@/PWNED", "cat .env; exit 3", "printenv API_KEY", "echo x >> notes.txt")
+    lines = (*lines, "echo > /dev/tcp/127.0.0.1/@PORT@")
+    cases = [{"line": line, "mode": "bypass", "unwalled": True} for line in lines]
+    assert all(map(is_harmful, run_cases(cases, workers=1)))
+
+
+def test_attacks_do_no_harm():
+    attacks = read_cases(ATTACKS)
+    assert_harmless([{**case, "walled": place % 2 == 0} for place, case in enumerate(attacks[::10])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walled", [False, True])
+def test_every_attack_does_no_harm_in_any_mode(walled: bool):
+    cases = read_cases(ATTACKS)
+    other = [{**case, "mode": mode} for case in cases for mode in ("plan", "dontAsk") if case["mode"] == "default"]
+    assert_harmless([{**case, "walled": walled} for case in (*cases, *other)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("walled", [False, True])
+def test_external_lines_do_no_harm(walled: bool):
+    file = Path(os.environ.get("CALLWRIGHT_CASES", "/nowhere"), "red", "shell_effects.jsonl")
+    if not file.is_file():
+        pytest.skip("CALLWRIGHT_CASES names no folder of external cases")
+    assert_harmless([{**case, "walled": walled} for case in read_cases(file)])
+
+
+@pytest.mark.slow
+def test_generated_lines_do_no_harm():
+    cases = list(generate(LINES, seed=14))
+    assert len({case["line"] for case in cases}) > LINES // 2
+    for place, case in enumerate(cases):
+        case["batch"] = f"{place // 40} {case['mode']}"
+    assert_harmless(cases)
