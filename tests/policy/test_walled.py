@@ -87,7 +87,7 @@ def test_rules_come_before_the_wall(tmp_path: Path):
 
 
 def test_unknown_reads_ask_where_reads_are_fenced(tmp_path: Path):
-    line = "cat $(git ls-files)"
+    line = 'cat "$FILE"'
     decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled", reads="inside")
     assert isinstance(decision, Ask)
 
