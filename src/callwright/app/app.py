@@ -32,7 +32,7 @@ from callwright.policy import ByMode, LoadedRules, Policies, Policy, Rules, stan
 from callwright.policy.modes import ModeSwitch
 from callwright.providers.base import Provider
 from callwright.providers.clients import close_provider
-from callwright.registry import Deferred, Registry, Toolset, filtered
+from callwright.registry import Deferred, Registry, Toolset, withheld
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
 
@@ -186,12 +186,13 @@ def _registry(context: WorkspaceContext) -> Registry:
 
 
 def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
-    def is_permitted(spec: ToolSpec) -> bool:
-        return not rules.forbids_tool(spec.name, spec.group)
+    def why_denied(spec: ToolSpec) -> str:
+        rule = rules.forbidding_rule(spec.name, spec.group)
+        return f"the rule {rule.text} forbids it ({rule.source})" if rule is not None else ""
 
     # a rule without a specifier denies the whole tool, so the model need not see its definition
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
-    toolset: Toolset = filtered(registry, is_permitted) if forbidding else registry
+    toolset: Toolset = withheld(registry, why_denied) if forbidding else registry
     return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
 
 

@@ -78,11 +78,12 @@ class ProjectGrants(Grants):
         super().__init__(here, locations.local_settings if own and self._trust.given else None)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> tuple[str, ...]:
-        trusted = self._trust.given
-        # `trusted` is read first: saving the rule changes a file that the trust covers
+        # read first: saving the rule changes a file that the trust covers
+        before = self._trust.review()
         rules = super().remember(question, answer, session=session)
-        if rules and trusted:
-            self._trust.give()
+        if rules:
+            own = {f"allow {rule}" for rule in rules}
+            self._trust.keep(before, added=own.__contains__)
         return rules
 
 
@@ -105,6 +106,8 @@ class HookAllows(Policy):
         return Allow("a hook allowed it", "hook") if mark in allowed else None
 
 
+OWN_TOOLS = ("bash_output", "bash_kill", "delete", "move", "read_output", "tool_search")
+"""Tools of the command that are not in the families of file, shell and web tools; rules may name them too."""
 _FIELDS = frozenset({"rule", "match", "not_match"})
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
@@ -133,7 +136,7 @@ def load_rules(
     entries = [entry for layer in settings.layers for entry in _entries(layer)]
     rules = (*(rule for rule, _ in entries), *given)
     failed = [problem for rule, fields in entries for problem in _examples(rule, fields, here)]
-    return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
+    return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules, OWN_TOOLS), *failed))
 
 
 def withheld_rules(locations: Locations, *, trusted: bool) -> tuple[Rule, ...]:

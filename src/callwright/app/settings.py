@@ -4,6 +4,7 @@ Rules of all sources add up; for any other setting the last source wins. Setting
 after the user trusts the folder; its deny and ask rules always count.
 """
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import FrozenDict
+from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
 _State: TypeAlias = tuple[int, int, int] | None
@@ -124,31 +125,38 @@ class Repository:
     layers: tuple[SettingsLayer, ...]
     skills: tuple[Skill, ...]
     """The skills that request rules or a model."""
+    user_servers: tuple[str, ...] = ()
+    """The names of the user's own MCP servers, which the project's may replace or resemble."""
 
     @classmethod
     def at(cls, locations: Locations) -> "Repository":
         """Read the files as they are now."""
-        return cls(repository_layers(locations), requesting_skills(locations))
+        user = read_layer("user", locations.user_settings)
+        servers = () if user is None else tuple(user.section("mcpServers"))
+        return cls(repository_layers(locations), requesting_skills(locations), servers)
 
     @property
     def requests(self) -> tuple[str, ...]:
         """What the project requests beyond denying permissions, as text; empty if there is nothing to trust."""
-        requested = (request for layer in self.layers for request in requested_by(layer))
+        requested = (request for layer in self.layers for request in requested_by(layer, self.user_servers))
         return tuple(dict.fromkeys((*requested, *describe_requests(self.skills))))
 
 
-def load_settings(locations: Locations, *, trusted: bool, given: Sequence[str] = ()) -> Settings:
+def load_settings(
+    locations: Locations, *, trusted: bool, given: Sequence[str] = (), repository: Repository | None = None
+) -> Settings:
     """Read and merge the settings of every source.
 
     Args:
         locations: Where the settings files are.
         trusted: Whether the user trusts the project.
         given: Values of `--settings`, each a file name or JSON.
+        repository: The project's files as they were read when `trusted` was decided; read now by default.
 
     Raises:
         UsageError: A file cannot be read, or does not match the schema.
     """
-    repository = Repository.at(locations)
+    repository = Repository.at(locations) if repository is None else repository
     layers = (
         read_layer("user", locations.user_settings),
         # deny and ask rules of an untrusted repository stay: they can only take permissions away
@@ -179,8 +187,13 @@ def _command_line_layer(text: str) -> SettingsLayer:
         raise UsageError(f"--settings {text}: {reason}; give a file name or the settings themselves") from None
 
 
-def requested_by(layer: SettingsLayer) -> Iterable[str]:
-    """Yield what a layer requests beyond denying permissions, as text for the user."""
+def requested_by(layer: SettingsLayer, user_servers: Sequence[str] = ()) -> Iterable[str]:
+    """Yield what a layer requests beyond denying permissions, as text for the user.
+
+    Args:
+        layer: The settings of one file.
+        user_servers: The names of the user's own MCP servers.
+    """
     permissions = layer.section("permissions")
     for rule in permissions.get("allow", ()):
         yield f"allow {rule if isinstance(rule, str) else rule['rule']}"
@@ -188,7 +201,8 @@ def requested_by(layer: SettingsLayer) -> Iterable[str]:
         yield f"mode {mode}"
     yield from (f"folder {folder}" for folder in permissions.get("additionalDirectories", ()))
     yield from _hook_commands(layer)
-    yield from (f"MCP server {name}: {_describe_server(entry)}" for name, entry in layer.section("mcpServers").items())
+    for name, entry in layer.section("mcpServers").items():
+        yield f"MCP server {name}{_describe_conflict(name, user_servers)}: {_describe_server(entry)}"
     yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
     for key in "model baseUrl instructions sandbox autoAllow limits prices log telemetry disableAllHooks".split():
         if key in layer.content:
@@ -204,7 +218,26 @@ def _describe_server(entry: Mapping[str, Any]) -> str:
     return ", ".join((" ".join(filter(None, command)), *where, *headers))
 
 
+def _describe_conflict(name: str, user_servers: Sequence[str]) -> str:
+    """Say that a server takes the name of one of the user's, or a name that looks like it; empty if it does not."""
+    if name in user_servers:
+        return " (REPLACES your own server of this name)"
+    near = next((own for own in user_servers if _folded(own) == _folded(name)), "")
+    return f" (looks like your own server {near}, but is another)" if near else ""
+
+
+def _folded(name: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
+
 def _hook_commands(layer: SettingsLayer) -> Iterable[str]:
     for event, groups in layer.section("hooks").items():
         for group in groups:
-            yield from (f"hook on {event}: {hook['command']}" for hook in group["hooks"] if "command" in hook)
+            matcher = f" {group['matcher']}" if group.get("matcher") else ""
+            yield from (f"hook on {event}{matcher}: {_describe_hook(hook)}" for hook in group["hooks"])
+
+
+def _describe_hook(hook: Mapping[str, Any]) -> str:
+    if "command" not in hook:
+        return compact(thaw(hook))
+    return " ".join(map(str, (hook["command"], *hook.get("args", ()))))

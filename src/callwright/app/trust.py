@@ -1,8 +1,9 @@
 """The folders the user trusts, and exactly which requests of their files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,20 @@ from callwright.core.json import canonical
 from callwright.system.atomic_write import replace_file
 
 
+@dataclass(frozen=True, slots=True)
+class TrustReview:
+    """What a project's files request, read once: what the user sees is what trust is given for."""
+
+    repository: Repository
+    requests: tuple[str, ...]
+    digest: str
+
+    @classmethod
+    def of(cls, repository: Repository) -> "TrustReview":
+        """Describe what was read."""
+        return cls(repository, repository.requests, _digest(repository))
+
+
 class Trust:
     """The user's trust in one project.
 
@@ -25,21 +40,53 @@ class Trust:
         self._file = locations.trust
         self._locations = locations
 
+    def review(self) -> TrustReview:
+        """Read the project's files, to show what they request and to trust exactly that."""
+        return TrustReview.of(Repository.at(self._locations))
+
+    def covers(self, review: TrustReview) -> bool:
+        """Whether files that were read request nothing, or exactly what the user agreed to."""
+        # compared by content, not by time: a checkout that restores the files restores the trust
+        return not review.requests or self._stored_digest() == review.digest
+
     @property
     def requests(self) -> tuple[str, ...]:
         """What the project's files request, as text; empty if there is nothing to trust."""
-        return Repository.at(self._locations).requests
+        return self.review().requests
 
     @property
     def given(self) -> bool:
         """Whether the project requests nothing, or exactly what the user agreed to."""
-        repository = Repository.at(self._locations)
-        # compared by content, not by time: a checkout that restores the files restores the trust
-        return not repository.requests or self._stored_digest() == _digest(repository)
+        return self.covers(self.review())
 
-    def give(self) -> None:
-        """Trust the project's files as they are now."""
-        self._write({**self._folders(), str(self._locations.project): _digest(Repository.at(self._locations))})
+    def give(self, shown: TrustReview | None = None) -> None:
+        """Trust what was shown, or the project's files as they are now.
+
+        Args:
+            shown: What the user has seen and agreed to.
+
+        Raises:
+            UsageError: The files have changed since; nothing is trusted.
+        """
+        now = self.review()
+        if shown is not None and now.digest != shown.digest:
+            raise UsageError(
+                "the files of this folder changed while they were shown, so nothing is trusted; look again"
+            )
+        self._write({**self._folders(), str(self._locations.project): now.digest})
+
+    def keep(self, before: TrustReview, *, added: Callable[[str], bool] = lambda request: False) -> bool:
+        """Keep trusting the project after a change of the user's own; False if something else changed too.
+
+        Args:
+            before: The trusted files, read before the change.
+            added: Whether a new request is the user's own.
+        """
+        now = self.review()
+        if not self.covers(before) or not all(added(text) for text in now.requests if text not in before.requests):
+            return False
+        self._write({**self._folders(), str(self._locations.project): now.digest})
+        return True
 
     def take(self) -> None:
         """Stop trusting the project."""
@@ -72,4 +119,6 @@ class Trust:
 def _digest(repository: Repository) -> str:
     """Identify exactly what was agreed to, so that anything added later asks again."""
     layers = [[layer.source, layer.content] for layer in repository.layers]
-    return sha256(canonical([layers, fingerprints(repository.skills)]).encode()).hexdigest()
+    # a server that replaces one of the user's is another request than one that does not
+    servers = [text for text in repository.requests if text.startswith("MCP server ")]
+    return sha256(canonical([layers, fingerprints(repository.skills), servers]).encode()).hexdigest()

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -103,6 +103,25 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
         _indent([*_wrap_painted(rows, room, palette), *warnings, *reason]),
         _indent([*deciding, *warnings, *reason]),
         _choices(question, palette, room),
+    )
+
+
+def trust_text(project: str, requests: Sequence[str], palette: Palette, width: int = 80) -> DialogText:
+    """Return the rows of the question whether to trust a folder.
+
+    Args:
+        project: The folder.
+        requests: What its files request.
+        palette: The colours.
+        width: The columns of the screen.
+    """
+    room = max(width - 4, 20)
+    conflicts = [request for request in requests if " (REPLACES " in request or " (looks like your own " in request]
+    return DialogText(
+        [palette.paint(row, "bold", "yellow") for row in _wrap(f"{_mark_blanks(project)} requests:", room)],
+        _indent(_wrap_all(map(_mark_blanks, requests), room)),
+        _indent(palette.paint(row, "yellow") for row in _wrap_all(map(_mark_blanks, conflicts), room)),
+        ["  y trust this folder · n continue without these · q leave"],
     )
 
 

@@ -49,11 +49,13 @@ def run(arguments: list[str]) -> int:
     if arguments[:1] == ["help"] and arguments[1:2] and arguments[1] in COMMANDS:
         arguments = [arguments[1], "--help"]
     if arguments and arguments[0] in ("-h", "--help", "help"):
-        print(usage())
+        from callwright.cli.parsing import fill_help
+
+        print(fill_help(usage()))
         return 0
     name, rest = _split_command(arguments)
     if name not in COMMANDS and name != "chat":
-        return _reject_command(name)
+        return _reject_command(name, arguments)
     from callwright.cli.render.text import print_notice
     from callwright.core.errors import CallwrightError, UsageError, describe_exception
 
@@ -80,11 +82,14 @@ def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     return arguments[0], arguments[1:]
 
 
-def _reject_command(name: str) -> int:
+def _reject_command(name: str, arguments: list[str]) -> int:
+    import shlex
     from difflib import get_close_matches
+
+    from callwright.core.escaping import visible_line
 
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
-    print(f"callwright: unknown command {name!r}; {hint}", file=sys.stderr)
-    print(f"to send it to the agent: callwright -p {name}", file=sys.stderr)
+    print(f"callwright: unknown command {visible_line(name)!r}; {hint}", file=sys.stderr)
+    print(f"to send it to the agent: callwright -p {shlex.quote(visible_line(' '.join(arguments)))}", file=sys.stderr)
     return USAGE

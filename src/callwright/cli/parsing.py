@@ -5,10 +5,15 @@ between Python versions.
 """
 
 import argparse
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 _OPTIONAL_NARGS = (argparse.OPTIONAL, argparse.ZERO_OR_MORE, argparse.REMAINDER, argparse.SUPPRESS)
+_WIDEST_COLUMN = 40
 _NUMBERS: dict[object, str] = {int: "a whole number", float: "a number"}
 _OTHER_AGENTS_OPTIONS = {
     "--dangerously-skip-permissions": "--permission-mode bypass",
@@ -16,6 +21,62 @@ _OTHER_AGENTS_OPTIONS = {
     "--full-auto": "--permission-mode auto",
 }
 """Options of other agents, and ours for the same."""
+
+
+def fill_help(text: str, width: int = 0) -> str:
+    """Wrap a help text at words to the width of the terminal.
+
+    Paragraphs are filled anew. Indented lines, such as examples, stay lines; what does not fit continues deeper.
+    """
+    width = width or max(shutil.get_terminal_size().columns - 1, 30)
+    rows: list[str] = []
+    paragraph: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        if line.strip() and not line.startswith(" "):
+            paragraph.append(line)
+            continue
+        if any(len(each) > width for each in paragraph):
+            rows += _wrap(" ".join(paragraph), width)
+        else:
+            rows += paragraph
+        paragraph = []
+        rows += _wrap(line, width, deeper=_text_column(line)) if len(line) > width else [line]
+    return "\n".join(rows[:-1])
+
+
+def _text_column(line: str) -> str:
+    """Return the indentation of what continues a line: below the second column if it has two."""
+    found = re.match(r" *\S+(?: \S+)*?  +", line)
+    indent = len(line) - len(line.lstrip())
+    return " " * (found.end() if found and found.end() <= _WIDEST_COLUMN else indent + 2)
+
+
+def _wrap(text: str, width: int, deeper: str = "") -> list[str]:
+    if len(deeper) > width // 2:
+        deeper = "    "
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=deeper,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps every part of the help at words."""
+
+    def __init__(self, prog: str) -> None:
+        width = max(shutil.get_terminal_size().columns - 2, 30)
+        super().__init__(prog, max_help_position=min(32, width // 2), width=width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return fill_help(text, width)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrap(" ".join(text.split()), width)
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +88,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, prog: str, **settings: object) -> None:
-        settings = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **settings}
+        settings = {"formatter_class": _HelpFormatter, "allow_abbrev": False, **settings}
         super().__init__(prog, **settings)  # type: ignore[arg-type] - passed on unchanged
 
     def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - one signature for all overloads
@@ -36,6 +97,11 @@ class Parser(argparse.ArgumentParser):
         if extras:
             self.reject(extras)
         return options
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse ignores errors here, and a full disk would pass for success
+        if message:
+            (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Print a message and the help command, and exit with code 2."""

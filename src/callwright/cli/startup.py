@@ -28,8 +28,11 @@ def settings_for(options: argparse.Namespace, locations: Locations) -> Settings:
 
     Sets the environment variables of the settings.
     """
-    trusted = bool(options.trust) or Trust(locations).given
-    settings = load_settings(locations, trusted=trusted, given=options.settings)
+    trust = Trust(locations)
+    review = trust.review()
+    trusted = bool(options.trust) or trust.covers(review)
+    # the files are not read again: they could have changed since they were compared
+    settings = load_settings(locations, trusted=trusted, given=options.settings, repository=review.repository)
     os.environ.update(settings.merged("env"))
     return settings
 

@@ -166,6 +166,8 @@ class Gate:
         if entry is None or entry.bind_in is not None:  # without an entry, the repair may find one
             admitted.state = state
         try:
+            if entry is None and call.name in catalog.withheld:
+                raise Denied(catalog.withheld[call.name])
             if entry is None:
                 raise UnknownTool(call.name, catalog.nearest(call.name), advice=catalog.advice)
             admitted.bind(entry, call.arguments)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         filtered as filtered,
         prefixed as prefixed,
         renamed as renamed,
+        withheld as withheld,
     )
     from callwright.registry.deferred import Deferred as Deferred
     from callwright.registry.plugins import installed_plugins as installed_plugins, load_plugins as load_plugins
@@ -26,7 +27,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "catalog": "Catalog Toolset session_catalog wire_names",
-        "compose": "combined filtered prefixed renamed",
+        "compose": "combined filtered prefixed renamed withheld",
         "deferred": "Deferred",
         "plugins": "installed_plugins load_plugins",
         "registry": "Registry",

@@ -63,11 +63,15 @@ class Catalog:
     Args:
         tools: The tools by name.
         revealed: Names of deferred tools to show, in this order after the others.
+        withheld: Why a tool that exists is not among them, by each of its names; a call of it is denied.
     """
 
-    def __init__(self, tools: Mapping[str, Tool], revealed: Sequence[str] = ()) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], revealed: Sequence[str] = (), withheld: Mapping[str, str] | None = None
+    ) -> None:
         self.tools: Mapping[str, Tool] = MappingProxyType(dict(tools))
         self.revealed = tuple(revealed)
+        self.withheld: Mapping[str, str] = MappingProxyType(dict(withheld or {}))
 
     @cached_property
     def _by_alias(self) -> dict[str, Tool]:
@@ -120,7 +124,7 @@ class Catalog:
 
     def with_revealed(self, later: Mapping[str, Tool]) -> "Catalog":
         """Return a catalog of the same names that shows these tools after the others."""
-        other = Catalog({**self.tools, **later}, (*self.revealed, *later))
+        other = Catalog({**self.tools, **later}, (*self.revealed, *later), self.withheld)
         # a reveal changes neither of these, and with thousands of tools computing them costs more than the rest
         other.__dict__.update(_shown_first=self._shown_first, wire_names=self.wire_names)
         return other

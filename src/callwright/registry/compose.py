@@ -106,6 +106,29 @@ def _fit_length(name: str) -> str:
     return f"{name[: _MAX_NAME_CHARS - 8]}_{sha256(name.encode()).hexdigest()[:7]}"
 
 
+def withheld(source: Toolset, reason: Callable[[ToolSpec], str]) -> Toolset:
+    """Return a toolset without some tools, whose calls are denied and not reported as unknown.
+
+    Args:
+        source: The tools.
+        reason: Called with the spec of each tool; returns why it is withheld, or an empty text.
+    """
+
+    def build(catalogs: tuple[Catalog, ...]) -> Catalog:
+        catalog = catalogs[0]
+        reasons = {name: reason(tool.spec) for name, tool in catalog.tools.items()}
+        denied = {
+            known: reasons[name]
+            for name, tool in catalog.tools.items()
+            if reasons[name]
+            for known in (name, catalog.wire_names[name], *identify(tool)[1])
+        }
+        kept = {name: tool for name, tool in catalog.tools.items() if not reasons[name]}
+        return Catalog(kept, catalog.revealed, {**catalog.withheld, **denied})
+
+    return _View((source,), build)
+
+
 def filtered(source: Toolset, keep: Callable[[ToolSpec], bool]) -> Toolset:
     """Return a toolset of the tools that a predicate accepts.
 

@@ -155,7 +155,7 @@ class Deferred:
             tools = {name: self._wrap(tool, name in hidden) for name, tool in source.tools.items()}
             if hidden:
                 tools[SEARCH_NAME] = self._search
-            base = self._divided[hidden] = Catalog(tools)
+            base = self._divided[hidden] = Catalog(tools, withheld=source.withheld)
         found = [name for name in dict.fromkeys(names) if name in hidden]
         return base.with_revealed({name: _reveal(base.tools[name]) for name in found}) if found else base
 

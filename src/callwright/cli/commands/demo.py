@@ -4,7 +4,9 @@ import asyncio
 import shutil
 import sys
 import tempfile
+import termios
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from callwright.app.app import assemble
@@ -119,10 +121,18 @@ class _Demo:
             line = next(self._scripted, "n")
             self._print(f"{prompt}{line}   (scripted: stdin is not a terminal)")
             return line
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # keys typed before the question do not answer it
+        print(prompt, end="", flush=True)
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[str] = loop.create_future()
+        # not in a thread: one that waits for a line cannot be stopped by Ctrl-C
+        loop.add_reader(sys.stdin.fileno(), lambda: waiting.done() or waiting.set_result(sys.stdin.readline()))
         try:
-            return await asyncio.to_thread(input, prompt)
-        except EOFError:
-            return None
+            text = await waiting
+            return text.rstrip("\n") if text else None
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
 
     def _print(self, text: str) -> None:
         print(text, flush=True)

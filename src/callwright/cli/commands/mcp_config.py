@@ -60,13 +60,14 @@ def add(options: argparse.Namespace) -> int:
     name, entry = options.name, _entry(options)
     file = _file(locations, options.scope)
     trust = Trust(locations)
-    trusted = trust.given  # read before writing: the user who adds the entry agrees to it
+    before = trust.review()  # read before writing: the user who adds the entry agrees to it
+    trusted = trust.covers(before)
     locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     for problem in put_entry(file, name, entry, replace=options.force):
         print_notice(f"warning: {problem}")
     # the user's own change must not cost the trust of the folder
     if trusted and options.scope != "user":
-        trust.give()
+        trusted = trust.keep(before, added=lambda request: request.startswith(f"MCP server {name}"))
     entry_added = ServerEntry(name, options.scope, file, entry)
     print_text(f"added {name} to {entry_added.place}: {entry_added.target}")
     _warn(entry_added, find_entries(locations))
@@ -139,10 +140,10 @@ def remove(options: argparse.Namespace) -> int:
         files = " and ".join(entry.place for entry in found)
         raise UsageError(f"{options.name} is in {files}; choose one with --scope")
     chosen, trust = found[-1], Trust(locations)
-    trusted = trust.given
+    before = trust.review()
     remove_entry(_require_inside_project(locations, chosen.scope, chosen.file), options.name)
-    if trusted and chosen.scope != "user":
-        trust.give()
+    if chosen.scope != "user":
+        trust.keep(before)
     print_text(f"removed {options.name} from {chosen.place}")
     remaining = [entry for entry in find_entries(locations) if entry.name == options.name]
     if remaining:

@@ -29,13 +29,14 @@ def run(arguments: list[str]) -> int:
         trust.take()
         print_text(f"{locations.project} is no longer trusted")
         return 0
-    for request in trust.requests:
+    review = trust.review()
+    for request in review.requests:
         print_text(f"  {visible_line(request)}")
-    if not trust.requests:
+    if not review.requests:
         print_text(f"{locations.project} requests nothing that needs trust")
         return 0
     if options.action == "give":
-        trust.give()
-    given = trust.given
+        trust.give(review)
+    given = trust.covers(review)
     print_text(f"{locations.project} is {'trusted' if given else 'not trusted: callwright trust give'}")
     return 0 if given else 3

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -32,7 +33,8 @@ _WORD = re.compile(r"\S+\s*")
 
 def print_notice(text: str) -> None:
     """Print a message for the user to stderr, escaped: parts of it may come from a model or a server."""
-    print(f"callwright: {visible(text)}", file=sys.stderr)
+    with suppress(OSError):  # stderr may be closed or full, and the exit code says enough
+        print(f"callwright: {visible(text)}", file=sys.stderr)
 
 
 def print_text(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:

@@ -11,7 +11,8 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
-from callwright.app.trust import Trust
+from callwright.app.trust import Trust, TrustReview
+from callwright.cli.approval_dialog import trust_text
 from callwright.cli.attachments import Attachments
 from callwright.cli.headless.input import open_questions
 from callwright.cli.main import ERROR, USAGE
@@ -20,6 +21,7 @@ from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
 from callwright.cli.startup import resolve_session, start
 from callwright.cli.terminal.approvals import Approvals
+from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.cli.terminal.status import RunningCalls, SessionUsage, WaitingRow
@@ -125,19 +127,35 @@ class TerminalChat:
     async def _ask_trust(self) -> bool:
         """Ask whether to trust the folder if its files request something new; False if the user leaves."""
         trust = Trust(self.locations)
-        if trust.given:
+        review = trust.review()
+        if trust.covers(review):
             return True
-        self.terminal.show(self._paint(f"{self.locations.project} requests:", "bold", "yellow"))
-        self.terminal.show(*(f"  {visible(request)}" for request in trust.requests))
-        self.terminal.show("  y trust this folder · n continue without these · q leave")
+        view, settled = self._trust_view(review), False
         while True:
-            answer = ((await self.terminal.ask("trust?")) or "q").strip().lower()
-            if answer in ("y", "yes"):
-                trust.give()
-            if answer in ("y", "yes", "n", "no"):
+            answer = ((await self.terminal.ask("trust?", view=view, settled=settled)) or "q").strip().lower()
+            settled = True
+            if answer in ("y", "yes") and not view.read:
+                view.note = "read to the end first: Space or PgDn shows more"
+            elif answer in ("y", "yes"):
+                try:
+                    trust.give(review)  # exactly what was on the screen
+                except UsageError as error:
+                    self._show_notice(str(error))
+                    review = trust.review()
+                    view, settled = self._trust_view(review), False
+                    continue
+            if (answer in ("y", "yes") and view.read) or answer in ("n", "no"):
+                self._leave_on_screen(view, "trusted" if answer[0] == "y" else "not trusted")
                 return True
             if answer in ("q", "quit"):
                 return False
+
+    def _trust_view(self, review: TrustReview) -> DialogView:
+        return DialogView(partial(trust_text, str(self.locations.project), review.requests, self.terminal.palette))
+
+    def _leave_on_screen(self, view: DialogView, answer: str) -> None:
+        rows = [] if self.terminal.scrolls_only else view.record(self.terminal.screen.width)
+        self.terminal.show(*rows, self._paint(f"  {answer}", "dim"))
 
     async def _handle_line(self, text: str) -> None:
         self._history.add(text)

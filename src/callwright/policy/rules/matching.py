@@ -93,12 +93,12 @@ def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Ma
 
 def hides(rule: Rule, path: str, here: PathContext) -> bool:
     """Whether a deny rule is about reading a path, with any tool."""
+    if rule.specifier is None:
+        # a denied tool such as glob is not offered; only `Read` is about reading with any tool
+        return names_tool(rule.tool, ("read",), "")
     if not names_tool(rule.tool, FILE_FAMILIES - {"edit"}, ""):
         return False
-    return (
-        rule.specifier is None
-        or _by_path(rule, ReadPath(path), possible_paths(path, here, shell=False), here) > Match.NO
-    )
+    return _by_path(rule, ReadPath(path), possible_paths(path, here, shell=False), here) > Match.NO
 
 
 def _match_if(claim: bool) -> Match:
@@ -295,10 +295,12 @@ class Rules(Policy):
 
     def forbids_tool(self, name: str, group: str = "") -> bool:
         """Whether a deny rule forbids every call of a tool, which is then not offered to the model."""
-        return any(
-            rule.specifier is None and names_tool(rule.tool, (canonical(name),), group)
-            for rule in self._by_kind["deny"]
-        )
+        return self.forbidding_rule(name, group) is not None
+
+    def forbidding_rule(self, name: str, group: str = "") -> Rule | None:
+        """Return the deny rule that forbids every call of a tool; None if there is none."""
+        denies = (rule for rule in self._by_kind["deny"] if rule.specifier is None)
+        return next((rule for rule in denies if names_tool(rule.tool, (canonical(name),), group)), None)
 
     def _strictest(self, rules: tuple[Rule, ...], access: Access, subject: Subject) -> tuple[Rule | None, bool]:
         doubtful: Rule | None = None

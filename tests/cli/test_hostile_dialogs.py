@@ -1,0 +1,106 @@
+"""Hostile calls on real frames: nothing can be approved before everything was visible."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+from tests.cli.hostile_calls import HostileCall, hostile_calls
+
+from callwright.cli.approval_dialog import dialog_text
+from callwright.cli.render.text import Palette, visible_line, width_of
+from callwright.cli.terminal.dialog_view import DialogView
+from callwright.cli.terminal.screen import Screen
+from callwright.cli.terminal.ui import Terminal
+
+_PAGE = re.compile(r"  ── rows (\d+)-(\d+) of")
+_GUTTERS = ("$ ", "│ ", "+ ", "- ")
+
+
+class Frames(Screen):
+    """A screen of a fixed size that keeps the rows of the last frame."""
+
+    def __init__(self, columns: int, lines: int) -> None:
+        super().__init__(-1)
+        self._columns, self._rows = columns, lines
+        self.frame: list[str] = []
+
+    @property
+    def width(self) -> int:
+        return self._columns - 1
+
+    @property
+    def height(self) -> int:
+        return self._rows
+
+    def draw(self, rows: Sequence[str], cursor: tuple[int, int]) -> None:
+        assert len(rows) < self._rows and all(width_of(row) <= self.width for row in rows)
+        assert all(character.isprintable() for row in rows for character in row if character != "\u200d")
+        self.frame = list(rows)
+
+
+def squeezed(text: str) -> str:
+    """Remove what a dialog adds or counts: gutters, blanks, marks; what is left must be found on the screen."""
+    return re.sub(r"[␠⇥]×\d+|[\s⏎⇥]", "", text)
+
+
+def lines_of(rows: Sequence[str]) -> list[str]:
+    """Join the rows of a dialog to the lines they show."""
+    found: list[str] = []
+    for row in rows:
+        body = row[2:]
+        if body.startswith("↪ ") and found:
+            found[-1] += body[2:]
+        else:
+            found.append(body[2:] if body.startswith(_GUTTERS) else body)
+    return [squeezed(line) for line in found]
+
+
+@pytest.mark.parametrize("count", [90, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60)])
+async def test_nothing_is_approved_before_it_was_visible(columns: int, lines: int, count: int) -> None:
+    hidden = [call for call in hostile_calls(count) if not await was_visible(call, Frames(columns, lines))]
+    assert not hidden, f"{len(hidden)} of {count} hide something, such as {hidden[0].question}"
+
+
+async def was_visible(call: HostileCall, screen: Frames) -> bool:
+    """Turn the pages as a user does; return whether the harmful text was visible when a yes could count."""
+    text = dialog_text(call.question, Palette(False), screen.width)
+    view = DialogView(lambda width: text)
+    terminal = Terminal(screen, Palette(False))
+    asked = asyncio.create_task(terminal.ask("allow?", view=view))
+    await asyncio.sleep(0)
+    seen = [""] * len(text.body)
+    while not view.read:
+        terminal.draw()
+        keep_page(screen.frame, len(text.heading), seen)
+        terminal._handle("text", " ")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    terminal.leave()
+    await asked
+    now = "\n".join(lines_of(screen.frame))
+    # what caused the question is on every page, unless it alone is longer than a page
+    in_view = len(text.deciding) > (screen.height - 12) // 2 or all(line in now for line in lines_of(text.deciding))
+    wanted = squeezed(visible_line(call.harmful))
+    return in_view and seen == text.body and any(wanted in line for line in lines_of(seen))
+
+
+def keep_page(frame: Sequence[str], heading: int, seen: list[str]) -> None:
+    """Copy the rows of the body that are on the screen to their places."""
+    page = next((found for row in frame if (found := _PAGE.match(row))), None)
+    first, last = (int(page[1]) - 1, int(page[2])) if page else (0, len(seen))
+    seen[first:last] = frame[min(heading, 2) :][: last - first]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (40, 10), (20, 6)])
+async def test_every_row_is_drawn_before_the_dialog_is_read(columns: int, lines: int) -> None:
+    for call in hostile_calls(45):
+        screen = Frames(columns, lines)
+        view = DialogView(partial(dialog_text, call.question, Palette(False)))
+        body = dialog_text(call.question, Palette(False), screen.width).body
+        drawn: set[str] = set()
+        while not view.read:
+            drawn.update(view.rows(screen.width, lines - 2))
+            view.turn(1)
+            view.turn(1)  # a key that repeats faster than frames are drawn skips nothing
+        assert drawn.issuperset(body)
