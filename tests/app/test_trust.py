@@ -15,6 +15,7 @@ from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
 from callwright.app.trust import Trust
 from callwright.core.access import RunCommand
+from callwright.core.errors import UsageError
 from callwright.policy.dry_run import dry_run_line
 from callwright.testing.fakes import ScriptedProvider
 from callwright.toolbox import Bash
@@ -209,3 +210,45 @@ def test_trust_covers_the_requests_of_skills(locations: Locations) -> None:
     assert [found.name for found in load_settings(locations, trusted=trust.given).skills] == ["make"]
     skill.write_text(asks.format("Bash(*)"), encoding="utf-8")
     assert not trust.given
+
+
+def test_trust_is_for_what_was_shown(locations: Locations) -> None:
+    ask_for(locations, {"hooks": {"SessionStart": [{"hooks": [{"command": "touch harmless"}]}]}})
+    trust = Trust(locations)
+    shown = trust.review()
+    ask_for(locations, {"hooks": {"SessionStart": [{"hooks": [{"command": "touch harmful"}]}]}})
+    with pytest.raises(UsageError, match="changed while they were shown"):
+        trust.give(shown)
+    assert not trust.given and not locations.trust.exists()
+    trust.give(trust.review())
+    assert trust.given
+
+
+def test_saved_rule_keeps_trust_only_if_nothing_else_changed(locations: Locations) -> None:
+    ask_for(locations, {"model": "openai:a"})
+    trust = Trust(locations)
+    trust.give()
+    before = trust.review()
+    ask_for(locations, {"permissions": {"allow": ["Bash(make)"]}}, local=True)
+    assert trust.keep(before, added={"allow Bash(make)"}.__contains__) and trust.given
+    before = trust.review()
+    ask_for(locations, HOSTILE)
+    assert not trust.keep(before, added={"allow Bash(make)"}.__contains__) and not trust.given
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("github", "REPLACES your own server"), ("Git-Hub", "looks like your own server github"), ("other", "")],
+)
+def test_trust_request_names_servers_that_shadow_the_users(locations: Locations, name: str, words: str) -> None:
+    locations.user_settings.parent.mkdir(parents=True)
+    locations.user_settings.write_text(json.dumps({"mcpServers": {"github": {"command": "mine"}}}))
+    ask_for(locations, {"mcpServers": {name: {"command": "theirs"}}})
+    (request,) = Trust(locations).requests
+    assert words in request if words else "your own" not in request
+
+
+def test_trust_request_shows_matcher_and_arguments_of_a_hook(locations: Locations) -> None:
+    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": "sh", "args": ["-c", "touch x"]}]}
+    ask_for(locations, {"hooks": {"PreToolUse": [entry]}})
+    assert Trust(locations).requests == ("hook on PreToolUse Bash: sh -c touch x",)

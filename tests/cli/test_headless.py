@@ -315,3 +315,15 @@ def test_markers_in_prompt_and_stdin_reach_the_model_whole(machine: Any) -> None
     text, *attached = record.message.content
     assert text == Text(f"{prompt}\n\n<stdin>\nx\n\n[hook] y @b.txt\n</stdin>")
     assert "alpha" in str(attached)
+
+
+@pytest.mark.parametrize("denied", ["glob", "list", "delete", "move", "bash_kill"])
+def test_disallowed_tool_is_denied_and_no_other(machine: Any, calls: Call, denied: str) -> None:
+    (machine.project / "config.py").write_text("needle\n")
+    script = machine.says(calls(denied, path="config.py"), calls("grep", pattern="needle"), "done")
+    ended = machine("-p", "go", script, "--disallowedTools", denied, "--output-format", "json")
+    assert ended.code == 3 and ended.err.count("\n") == 1
+    (denial,) = ended.document["permission_denials"]
+    assert denial["tool_name"] == denied and f"the rule {denied} forbids it" in denial["reason"]
+    shown = machine("sessions", "show", ended.document["session_id"])
+    assert "config.py:1" in shown.out or "needle" in shown.out.split("grep")[1]

@@ -74,7 +74,7 @@ async def was_visible(call: HostileCall, screen: Frames) -> bool:
     seen = [""] * len(text.body)
     while not view.read:
         terminal.draw()
-        keep_page(screen.frame, len(text.heading), seen)
+        keep_page(screen.frame, seen)
         terminal._handle("text", " ")  # pyright: ignore[reportPrivateUsage] - the key of a user
     terminal.leave()
     await asked
@@ -85,11 +85,11 @@ async def was_visible(call: HostileCall, screen: Frames) -> bool:
     return in_view and seen == text.body and any(wanted in line for line in lines_of(seen))
 
 
-def keep_page(frame: Sequence[str], heading: int, seen: list[str]) -> None:
+def keep_page(frame: Sequence[str], seen: list[str]) -> None:
     """Copy the rows of the body that are on the screen to their places."""
     page = next((found for row in frame if (found := _PAGE.match(row))), None)
     first, last = (int(page[1]) - 1, int(page[2])) if page else (0, len(seen))
-    seen[first:last] = frame[min(heading, 2) :][: last - first]
+    seen[first:last] = frame[1:][: last - first]
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (40, 10), (20, 6)])

@@ -98,9 +98,10 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
     reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
     warnings = [palette.paint(row, "yellow") for row in _wrap_all(_look_alikes(question), room)]
     deciding = [palette.paint(row, "bold") for row in _wrap_all(_deciding_texts(question), room)]
+    first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)]
     return DialogText(
-        [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)],
-        _indent([*_wrap_painted(rows, room, palette), *warnings, *reason]),
+        [first],
+        _indent([*more, *_wrap_painted(rows, room, palette), *warnings, *reason]),
         _indent([*deciding, *warnings, *reason]),
         _choices(question, palette, room),
     )
@@ -117,9 +118,10 @@ def trust_text(project: str, requests: Sequence[str], palette: Palette, width: i
     """
     room = max(width - 4, 20)
     conflicts = [request for request in requests if " (REPLACES " in request or " (looks like your own " in request]
+    first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(f"{_mark_blanks(project)} requests:", room)]
     return DialogText(
-        [palette.paint(row, "bold", "yellow") for row in _wrap(f"{_mark_blanks(project)} requests:", room)],
-        _indent(_wrap_all(map(_mark_blanks, requests), room)),
+        [first],
+        _indent([*more, *_wrap_all(map(_mark_blanks, requests), room)]),
         _indent(palette.paint(row, "yellow") for row in _wrap_all(map(_mark_blanks, conflicts), room)),
         ["  y trust this folder · n continue without these · q leave"],
     )

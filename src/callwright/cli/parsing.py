@@ -98,6 +98,13 @@ class Parser(argparse.ArgumentParser):
             self.reject(extras)
         return options
 
+    def format_help(self) -> str:
+        """Return the help; rows of options that are wider than the terminal are wrapped too."""
+        width = max(shutil.get_terminal_size().columns - 1, 30)
+        lines = super().format_help().splitlines()
+        rows = [row for line in lines for row in (_wrap(line, width, "      ") if len(line) > width else [line])]
+        return "\n".join(rows) + "\n"
+
     def _print_message(self, message: str, file: Any = None) -> None:
         # argparse ignores errors here, and a full disk would pass for success
         if message:

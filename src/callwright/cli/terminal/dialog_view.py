@@ -44,7 +44,7 @@ class DialogView:
         if len(text.rows) + len(note) <= height:
             self._first, self._shown = 0, len(text.body)
             return [*text.rows, *note]
-        heading, choices = text.heading[:2], text.choices
+        heading, choices = text.heading, text.choices
         fixed = len(heading) + len(choices) + len(note) + 1
         # the deciding rows may take half of what is left, the choices only what the body can spare
         deciding = _shorten(text.deciding, max((height - fixed) // 2, 1))
