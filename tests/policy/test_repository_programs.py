@@ -4,11 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from callwright import Allow, Ask
 from callwright.core.access import Decision
 from callwright.policy import judge_command
-from callwright.policy.guards import find_repository_program
+from callwright.policy.repository import find_hook, find_repository_program, find_rust_program, parse_git_settings
 
 
 @pytest.fixture
@@ -67,3 +68,199 @@ def test_bare_repository_is_checked(tmp_path: Path) -> None:
 
 def test_no_program_outside_a_repository(tmp_path: Path) -> None:
     assert find_repository_program(str(tmp_path)) == ""
+
+
+def _git(folder: Path, *words: str) -> None:
+    run = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    subprocess.run(run, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[diff] external = evil\n",
+        "[diff]external=evil",
+        '[filter "x"] clean = "evil"\n',
+        "[core] bare = false\n[core]x=1\n [ diff ]\n",
+        "[alias] lfs = !evil\n",
+        "[format] pretty = %G?\n",
+        '[pretty "x"]\n\tformat = %h\n[pretty] y = "%G?"\n',
+        "[core] fsmonitor = ./evil\n",
+        '[core]\n\tsshCommand = evil\n[remote "o"]\n\tpromisor = true\n',
+        "[core] worktree = ../elsewhere\n",
+        '[includeIf "gitdir:/"] path = x\n',
+        "[include]\r\n\tpath = x\r\n",
+        "[blame] ignoreRevsFile = .env\n",
+        '[submodule "x"] update = !evil\n',
+        "[gc] recentObjectsHook = evil\n",
+        '[remote "o"] url = ext::evil\n',
+        "[unknown] key = value\n",
+        '[core] pager = "x\ny\n',
+        '[diff "x\\"y"] textconv = evil\n',
+        '[DIFF "x"] TextConv = evil\n',
+        "[diff.x] textconv = evil\n",
+        "[diff]\n\texternal = \\\n evil\n",
+    ],
+)
+def test_setting_in_any_spelling_makes_reading_ask(repository: Path, text: str) -> None:
+    with (repository / ".git/config").open("a") as file:
+        file.write(text)
+    assert isinstance(judged("git status", repository), Ask)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[remote "o"]\n\turl = https://example.com/x\n\tfetch = +refs/heads/*:refs/remotes/o/*\n',
+        '[branch "main"]\n\tremote = o\n\tmerge = refs/heads/main\n\tvscode-merge-base = o/main\n',
+        "[user]\n\tname = A # external = x\n[pull]\n\trebase = true\n",
+        "[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n\tsshCommand = ssh -i key\n",
+        "[credential]\n\thelper = store\n[alias]\n\tst = status\n\tx = !evil\n",
+        '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\trequired = true\n',
+        "[format]\n\tpretty = %h %s\n; external = x\n",
+        "[extensions]\n\tworktreeConfig = true\n",
+    ],
+)
+def test_usual_settings_are_read_unasked(repository: Path, text: str) -> None:
+    with (repository / ".git/config").open("a") as file:
+        file.write(text)
+    assert isinstance(judged("git status", repository), Allow)
+
+
+@pytest.mark.parametrize("line", ["git ls-remote o", "git fetch --dry-run o", "git remote show o"])
+def test_connection_settings_count_for_remotes(repository: Path, line: str) -> None:
+    assert isinstance(judged(line, repository, network_reads="allow"), Allow)
+    _git(repository, "config", "core.sshCommand", "evil")
+    assert isinstance(judged(line, repository, network_reads="allow"), Ask)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git -C sub status",
+        "cd sub && git diff",
+        "(cd sub; git log)",
+        "env -C sub git status",
+        "/usr/bin/git -C sub diff",
+    ],
+)
+def test_settings_of_the_folder_that_git_enters_count(repository: Path, line: str) -> None:
+    sub = repository / "sub"
+    subprocess.run(["git", "init", "--quiet", str(sub)], check=True)
+    if ";" not in line:  # a failed cd would leave git in the first repository, so the folder is not certain
+        assert isinstance(judged(line, repository), Allow)
+    _git(sub, "config", "diff.external", "evil")
+    assert isinstance(judged(line, repository), Ask)
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_settings_of_submodules_count(repository: Path, version: str) -> None:
+    sub = repository / "deep/sub"
+    subprocess.run(["git", "init", "--quiet", str(sub)], check=True)
+    _git(sub, "commit", "--quiet", "--allow-empty", "-m", "x")
+    _git(repository, "add", "deep/sub")
+    assert isinstance(judged("git status", repository), Allow)
+    _git(repository, "update-index", "--index-version", version)
+    _git(sub, "config", "filter.x.clean", "evil")
+    assert isinstance(judged("git status", repository), Ask)
+
+
+def test_work_tree_of_a_submodule_is_its_own(repository: Path) -> None:
+    _git(repository, "config", "core.worktree", "..")
+    assert isinstance(judged("git status", repository), Allow)
+
+
+def test_hook_asks_in_auto_mode_and_a_rule_allows_it(repository: Path) -> None:
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Allow)
+    hook = repository / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n")
+    assert find_hook(str(repository), "commit") == ""  # git runs only executable hooks
+    hook.chmod(0o755)
+    assert find_hook(str(repository), "commit") == str(hook)
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)
+    assert isinstance(judged("git add x", repository, mode="auto"), Allow)
+    allowed = judge_command("git commit -m x", cwd=repository, workspace=repository, allow=["Bash(git commit *)"])
+    assert isinstance(allowed, Allow)
+    hook.unlink()
+    _git(repository, "config", "core.hooksPath", "mine")
+    (repository / "mine").mkdir()
+    (repository / "mine/commit-msg").write_text("#!/bin/sh\n")
+    (repository / "mine/commit-msg").chmod(0o755)
+    assert isinstance(judged("git commit -m x", repository, mode="auto"), Ask)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "runs"),
+    [
+        ("rust-toolchain.toml", '[toolchain]\npath = "./evil"\n', True),
+        ("rust-toolchain.toml", '[toolchain]\nchannel = "1.80"\n', False),
+        ("rust-toolchain", "stable\n", False),
+        ("rust-toolchain", '[toolchain]\npath = "x"\n', True),
+        (".cargo/config.toml", '[build]\nrustc = "./evil"\n', True),
+        (".cargo/config", '[build]\nrustc-wrapper = "./evil"\n', True),
+        (".cargo/config.toml", "[net]\nretry = 3\n", False),
+    ],
+)
+def test_rust_toolchain_in_the_folder_counts(tmp_path: Path, file: str, text: str, runs: bool) -> None:
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert bool(find_rust_program(str(below))) is runs
+    assert isinstance(judged("cargo tree", below), Ask if runs else Allow)
+
+
+_PIECES = st.sampled_from(
+    [
+        "[core]",
+        "[diff]",
+        '[filter "a b"]',
+        '[x "q\\"r"]',
+        "[a.b]",
+        "\n",
+        " ",
+        "\t",
+        "\r\n",
+        "external",
+        "bare",
+        "a-b",
+        "=",
+        "= v",
+        '"',
+        "\\",
+        "\\n",
+        "\\\n",
+        "#",
+        ";",
+        "x",
+        "[",
+        "]",
+        "true",
+        "=1",
+        "\\t",
+        "é",
+    ]
+)
+
+
+@given(st.lists(_PIECES, max_size=14).map("".join))
+@settings(max_examples=60, deadline=None)
+def test_settings_are_parsed_as_git_parses_them(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    file = tmp_path_factory.getbasetemp() / "settings"
+    file.write_text(text, newline="")
+    run = subprocess.run(
+        ["git", "config", "--file", str(file), "--list", "-z", "--no-includes"], capture_output=True, check=False
+    )
+    if run.returncode:
+        return  # git stops at such a file, so nothing in it takes effect
+    theirs = [entry.partition("\n") for entry in run.stdout.decode().split("\0") if entry]
+    try:
+        ours = list(parse_git_settings(text))
+    except ValueError:
+        return  # what cannot be parsed is asked about
+    names = [".".join(filter(None, (found.section, found.subsection, found.key))) for found in ours]
+    assert names == [name for name, _, _ in theirs]
+    assert [found.value for found, (_, given, _) in zip(ours, theirs, strict=True) if given] == [
+        value for _, given, value in theirs if given
+    ]

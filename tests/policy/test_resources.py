@@ -98,6 +98,24 @@ def test_one_star_stays_within_a_segment(pattern: str, matches: bool) -> None:
     assert isinstance(_judge(nested, deny=[f"Resource({pattern})"]), Deny) is matches
 
 
+@pytest.mark.parametrize(
+    ("rule", "uri", "denied"),
+    [
+        ("https://x:443/a", "https://x/a", True),
+        ("https://x/a", "https://x:443/a", True),
+        ("https://x:443/**", "https://me@x/a/b", True),
+        ("https://x:443/a", "https://x:0443/a", True),
+        ("http://x:80/a", "http://x./a", True),
+        ("postgres://x:5432/db/*", "postgres://u:pw@x/db/t", True),
+        ("https://x:443/a", "https://x:8443/a", False),
+        ("https://x:8443/a", "https://x/a", False),
+        ("https://x:80/a", "https://x/a", False),
+    ],
+)
+def test_default_port_may_be_written_or_not(rule: str, uri: str, denied: bool) -> None:
+    assert isinstance(_judge(WriteResource(uri), deny=[f"Resource({rule})"]), Deny) is denied
+
+
 @pytest.mark.parametrize("uri", SPELLINGS)
 def test_spelling_does_not_evade_a_deny(uri: str) -> None:
     for rule in ("Resource(db://prod/users/*)", "Resource(DB://PROD/%75sers/*)", "Resource(**/users/1)"):

@@ -168,3 +168,21 @@ def test_access_is_the_searched_path(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     root = Path(os.path.realpath(tmp_path))
     assert Grep(tmp_path).bind({"pattern": "x", "path": "lib"}).accesses() == [ReadPath(str(root / "lib"))]
+
+
+@pytest.mark.parametrize("mode", ["files", "content", "count"])
+async def test_secrets_are_searched_only_if_named(tmp_path: Path, mode: str) -> None:
+    make_tree(
+        tmp_path, {".env": "KEY=hunter2\n", "sub/.ssh/id_rsa": "hunter2\n", ".env.example": "KEY=\n", "a.py": "KEY\n"}
+    )
+    for pattern in ("hunter2", "KEY=h"):
+        text = await call(Grep(tmp_path), pattern=pattern, mode=mode, ignored=True)
+        assert text.startswith("no matches")
+        # an answer that differs would tell whether the pattern matches the secret
+        assert text == (await call(Grep(tmp_path), pattern="absent!", mode=mode, ignored=True)).replace(
+            "absent!", pattern
+        )
+    assert "a.py" in await call(Grep(tmp_path), pattern="KEY", mode=mode)
+    assert ".env.example" in await call(Grep(tmp_path), pattern="KEY", mode=mode)
+    for path in (".env", "sub/.ssh"):
+        assert not (await call(Grep(tmp_path), pattern="hunter2", mode=mode, path=path)).startswith("no matches")

@@ -197,6 +197,8 @@ def _find_in_repository(marker: Path, *, network: bool, depth: int) -> str:
         if found := _find_in_file(file, marker.parent, network=network):
             return found
     for name in _list_submodules(folder):
+        if name == _UNREADABLE:
+            return f"submodules of {marker.parent}, whose index cannot be checked"
         inner = marker.parent / name / ".git"
         if inner.exists() and (found := _find_in_repository(inner, network=network, depth=depth + 1)):
             return found
@@ -217,25 +219,42 @@ def _git_folders(marker: Path) -> tuple[Path | None, Path | None]:
 
 _LINK_MODE = b"\x00\x00\xe0\x00"
 _LONG_FLAGS = 0x40
+_UNREADABLE = "\0"
 
 
 def _list_submodules(folder: Path) -> Iterator[str]:
     """Yield the paths of the submodules in the index; git reads their settings too when it compares files."""
     for file in (folder / "index", *sorted(folder.glob("sharedindex.*"))[:4]):
         try:
-            data = file.read_bytes()
+            found = file.stat()
         except OSError:
             continue
-        place = data.find(_LINK_MODE)
-        if place < 0:
-            continue
-        compressed = data[4:8] == b"\x00\x00\x00\x04"
-        while place >= 0:
-            # after the mode: owner, size, a digest of 20 bytes, flags, and the path up to a zero byte
-            start = place + 16 + 20 + 2 + (2 if data[place + 36 : place + 37] and data[place + 36] & _LONG_FLAGS else 0)
+        yield from _read_submodules(str(file), found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@lru_cache(maxsize=32)
+def _read_submodules(file: str, _changed_ns: int, _size: int, _inode: int) -> tuple[str, ...]:
+    """Read an index, which may be large, only once while it does not change."""
+    try:
+        data = Path(file).read_bytes()
+    except OSError:
+        return ()
+    if data[4:8] == b"\x00\x00\x00\x04" and _LINK_MODE in data:
+        return (_UNREADABLE,)  # its paths are compressed
+    return tuple(_iterate_links(data))
+
+
+def _iterate_links(data: bytes) -> Iterator[str]:
+    place = data.find(_LINK_MODE)
+    while place >= 0:
+        for digest_bytes in (20, 32):  # SHA-1 and SHA-256; a path misread by the wrong one does not exist
+            # after the mode: two owners, the size, the digest, flags, and the path up to a zero byte
+            flags = place + 16 + digest_bytes
+            start = flags + (4 if data[flags : flags + 1] and data[flags] & _LONG_FLAGS else 2)
             end = data.find(b"\0", start)
-            yield "." if compressed else os.fsdecode(data[start : max(end, start)])
-            place = data.find(_LINK_MODE, place + 4)
+            if end > start:
+                yield os.fsdecode(data[start:end])
+        place = data.find(_LINK_MODE, place + 1)
 
 
 def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:

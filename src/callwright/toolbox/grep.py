@@ -17,6 +17,7 @@ from callwright.system.search.content import MatchLine, SearchResult, search
 from callwright.system.search.gitignore import IgnoreReason, find_ignore_reason
 from callwright.system.search.globs import BadGlob
 from callwright.system.search.ripgrep import ContentQuery, Globs, Mode
+from callwright.system.sensitive_paths import comparable, is_secret
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
@@ -87,7 +88,8 @@ class Grep(TypedTool[GrepArguments]):
         "grep",
         "Search file contents with a regular expression (ripgrep). mode files (default) names the files, content shows"
         " the lines, count counts them. Dotfiles are searched; binary files and files that .gitignore or .ignore hide"
-        " are not, unless ignored is true. Page with limit and offset.",
+        " are not, unless ignored is true. Files that may hold secrets, such as .env, are searched only if path names"
+        " them. Page with limit and offset.",
         effect=Effect.READ,
         group="file",
         aliases=("Grep", "search_file_content", "grep_search", "search_content", "ripgrep"),
@@ -115,7 +117,9 @@ class Grep(TypedTool[GrepArguments]):
         # a path that is named explicitly is searched even if a rule ignores it, as ripgrep does
         reason = None if target == top or arguments.ignored else find_ignore_reason(target, top)
         query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
-        found = self._filter(query, await search(query))
+        # a secret that is named was asked about; one that only lies in a searched folder was not
+        spare_secrets = not is_secret(comparable(str(target)))
+        found = self._filter(query, await search(query), spare_secrets=spare_secrets)
         page = _page(arguments, found, self._files.prefix(folder))
         return _output(arguments, page, list(_notes(arguments, query, found, reason)))
 
@@ -139,17 +143,17 @@ class Grep(TypedTool[GrepArguments]):
             ignored=ignored,
         )
 
-    def _filter(self, query: ContentQuery, found: SearchResult) -> SearchResult:
-        """Filter out hidden files, and files that ripgrep's globs accept but ours reject."""
-        if self._files.hidden is None and (
-            query.name or not query.globs.wanted or (query.globs.exact and not query.type)
-        ):
-            return found
+    def _filter(self, query: ContentQuery, found: SearchResult, *, spare_secrets: bool) -> SearchResult:
+        """Filter out hidden files, secrets, and files that ripgrep's globs accept but ours reject.
+
+        Nothing tells that a secret was left out: even a count would say whether the pattern matches it.
+        """
         known: dict[str, bool] = {}  # content mode asks once per line
 
         def keep(name: str) -> bool:
             if name not in known:
-                known[name] = self._keeps(query, name)
+                secret = spare_secrets and is_secret(comparable(str(query.folder / name)))
+                known[name] = not secret and self._keeps(query, name)
             return known[name]
 
         return SearchResult(

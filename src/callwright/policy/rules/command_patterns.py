@@ -142,6 +142,8 @@ def _spells_destruction(spelled: str) -> bool:
 def _runs_its_input(program: str, arguments: tuple[str, ...]) -> bool:
     if program == "alias":
         return any("=" in argument for argument in arguments)
+    if program in _SHELLS | {"source", "."} and any(word.startswith(("/dev/fd/", "/dev/stdin")) for word in arguments):
+        return True
     operands = [argument for argument in arguments if not argument.startswith(("-", "+"))]
     return program in _SHELLS and (not operands or "-s" in arguments)
 
@@ -183,8 +185,6 @@ def may_name(pattern: CommandPattern, command: SimpleCommand) -> bool:
         return False
     program = command.words[0].rpartition("/")[2].casefold()
     if _runs_its_input(program, command.words[1:]):
-        return True
-    if program in ("source", ".") and any(word.startswith(("/dev/fd/", "/dev/stdin")) for word in command.words[1:]):
         return True
     if command.literal:
         return False

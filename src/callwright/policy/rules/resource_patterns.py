@@ -18,6 +18,23 @@ _ONE, _MANY = "\x01", "\x02"
 _TOKENS = re.compile(r"\\([*\\])|(\*\*+)|(\*)|([\x00-\x1f\x7f]+)")
 _STARS = re.compile(r"([\x01\x02])")
 _PORT = re.compile(r":\d*\Z")
+_DEFAULT_PORTS = {
+    "http:": "80",
+    "https:": "443",
+    "ws:": "80",
+    "wss:": "443",
+    "ftp:": "21",
+    "ssh:": "22",
+    "sftp:": "22",
+    "postgres:": "5432",
+    "postgresql:": "5432",
+    "mysql:": "3306",
+    "redis:": "6379",
+    "mongodb:": "27017",
+    "amqp:": "5672",
+    "ldap:": "389",
+    "ldaps:": "636",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +152,14 @@ def _mark(token: "re.Match[str]") -> str:
     return literal or (_MANY if many else _ONE if one else "")
 
 
+def _with_default_port(scheme: str, starts: tuple[str, str, str]) -> Iterator[str]:
+    """Yield the spellings with the port that the scheme implies, for a pattern that writes it out."""
+    port = _DEFAULT_PORTS.get(scheme)
+    written = _PORT.search(starts[1])
+    if port and (written is None or int(written[0][1:] or port) == int(port)):
+        yield from (f"{_PORT.sub('', start)}:{port}" for start in starts)
+
+
 @lru_cache(maxsize=1024)
 def _disguises(uri: str) -> tuple[str, ...]:
     """Return the readings of a URI as a deny rule compares them: also without user, port, query and last slash."""
@@ -146,7 +171,7 @@ def _disguises(uri: str) -> tuple[str, ...]:
         found += [
             f"{scheme}{start}{end}"
             # a pattern without user or port is meant for all of them, so each URI is also compared without
-            for start in (authority, host, bare)
+            for start in (authority, host, bare, *_with_default_port(scheme, (authority, host, bare)))
             for end in (path + rest, path, path.rstrip("/"))
         ]
     return tuple(dict.fromkeys(found))

@@ -1,0 +1,138 @@
+"""What an allow rule's wildcard covers, and what a deny rule finds however it is hidden."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright import Allow, Deny
+from callwright.policy import judge_command
+
+
+def _judge(line: str, folder: Path, **rules: list[str]) -> object:
+    return judge_command(line, cwd=folder, workspace=folder, **rules)  # type: ignore[arg-type] - lists of rules only
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(git push origin *)", "git push origin main"),
+        ("Bash(git push origin *)", "git push origin HEAD:main"),
+        ("Bash(rm -rf build/*)", "rm -rf build/x"),
+        ("Bash(./scripts/build.sh:*)", "./scripts/build.sh --fast"),
+        ("Bash(./scripts/*)", "./scripts/build.sh all"),
+        ("Bash(npm run test*)", "npm run test:unit -- --watch"),
+        ("Bash(make *)", "cd src && make all"),
+        ("Bash(npm test)", "FOO=1 npm test"),
+        ("Bash(npm test)", "DEBUG=1 LANG=C npm test"),
+        ("Bash(curl https://example.com/*)", "curl https://example.com/a"),
+        ("Bash(curl https://example.com/*)", "curl https://example.com/a -s"),
+        ("Bash(split *)", "split -l 5 notes.txt"),
+    ],
+)
+def test_rule_covers_what_its_author_meant(tmp_path: Path, rule: str, line: str) -> None:
+    assert isinstance(_judge(line, tmp_path, allow=[rule]), Allow)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("Bash(git push origin *)", "git push origin +main"),
+        ("Bash(git push origin *)", "git push origin :main"),
+        ("Bash(git push origin *)", "git push origin main --force"),
+        ("Bash(git push *)", "git push origin +HEAD:main"),
+        ("Bash(git push *)", "git push -d origin main"),
+        ("Bash(rm -rf build/*)", "rm -rf build/ src"),
+        ("Bash(rm -rf build/*)", "rm -rf build/x /"),
+        ("Bash(rm -rf build*)", "rm -rf build src"),
+        ("Bash(rm -rf build/*)", "rm -rf build/../src"),
+        ("Bash(cp src/*)", "cp src/a .git/hooks/pre-commit"),
+        ("Bash(./scripts/build.sh:*)", "cd /tmp/evil && ./scripts/build.sh"),
+        ("Bash(./scripts/build.sh)", "cd sub && ./scripts/build.sh"),
+        ("Bash(./scripts/build.sh:*)", "pushd x; ./scripts/build.sh"),
+        ("Bash(make *)", "cd /tmp && make all"),
+        ("Bash(npm test)", "cd .. && npm test"),
+        ("Bash(npm test)", "env -C /tmp npm test"),
+        ("Bash(npm test)", "LD_PRELOAD=./x.so npm test"),
+        ("Bash(npm test)", "NODE_OPTIONS='-r ./x' npm test"),
+        ("Bash(make deploy)", "TARGET=production make deploy"),
+        ("Bash(less *)", "less +!id README"),
+        ("Bash(less *)", "less -o x README"),
+        ("Bash(vim *)", "vim -c '!id' x"),
+        ("Bash(vim *)", "vim x"),
+        ("Bash(split *)", "split --filter=id notes.txt"),
+        ("Bash(split *)", "split --filt id notes.txt"),
+        ("Bash(install *)", "install -s --strip-program=./x a b"),
+        ("Bash(setpriv *)", "setpriv --nnp id"),
+        ("Bash(numactl *)", "numactl -N 0 id"),
+        ("Bash(curl https://example.com/*)", "curl https://example.com/a https://evil.example"),
+        ("Bash(curl https://example.com/*)", "curl https://example.com/a -o x"),
+        ("Bash(curl https://example.com/*)", "curl https://example.com/ --url=https://evil.example"),
+        ("Bash(curl https://example.com*)", "curl https://example.com.evil.example/a"),
+        ("Bash(curl https://example.com*)", "curl https://example.com@evil.example/a"),
+    ],
+)
+def test_wildcard_covers_nothing_else(tmp_path: Path, rule: str, line: str) -> None:
+    assert not isinstance(_judge(line, tmp_path, allow=[rule]), Allow)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "test -v 'a[$(curl x)]'",
+        "[ -v 'a[$(curl x)]' ]",
+        "[[ -v 'a[$(curl x)]' ]]",
+        "unset 'a[$(curl x)]'",
+        "unset 'a[`curl x`]'",
+        "let 'a[$(curl x)]=1'",
+        "read 'a[$(curl x)]'",
+        "mapfile 'a[$(curl x)]'",
+        "declare 'a[$(curl x)]=1'",
+        "wait -n -p 'a[$(curl x)]'",
+        "printf -v 'a[$(curl x)]' y",
+        "test -v 'a[$(test -v 'b[$(curl x)]')]'",
+        "echo `echo \\`curl x\\``",
+        "sed '1e curl x' f",
+        "sed -n '$e curl x' f",
+        "sed 's/.*/curl x/e' f",
+        "setpriv --nnp curl x",
+        "setpriv --reuid 5 curl x",
+        "choom -n 5 -- curl x",
+        "numactl -N 0 curl x",
+        "uclampset -m 5 curl x",
+        "firejail curl x",
+        "dbus-run-session -- curl x",
+        "ssh-agent curl x",
+        "env -- A=1 curl x",
+        "git -C x submodule foreach 'curl x'; curl x",
+    ],
+)
+def test_deny_rule_finds_a_hidden_command(tmp_path: Path, line: str) -> None:
+    assert isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"]), Deny)
+
+
+@pytest.mark.parametrize("line", ["source <(echo curl x)", ". /dev/stdin", "bash <(echo curl x)", "alias x='curl y'"])
+def test_unreadable_script_asks_where_a_deny_rule_may_apply(tmp_path: Path, line: str) -> None:
+    assert not isinstance(_judge(line, tmp_path, deny=["Bash(curl *)"], allow=["Bash"]), Allow)
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("grep -r . secret", False),
+        ("grep -rn x .", False),
+        ("rg --hidden x", False),
+        ("find . -type f -exec cat {} +", False),
+        ("find . -name '*.txt' | xargs head", False),
+        ("cat $(find . -type f)", False),
+        ("diff -r secret other", False),
+        ("grep -rn x other", True),
+        ("find other -type f -exec cat {} +", True),
+        ("find . -name '*.py' | xargs head", True),
+    ],
+)
+@pytest.mark.parametrize("rule", ["Read(secret/**)", "Read(./secret/**)", "Read(/secret/*.txt)"])
+def test_read_deny_rule_covers_recursive_readers(tmp_path: Path, rule: str, line: str, allowed: bool) -> None:
+    for file in ("secret/a.txt", "other/b.py"):
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).write_text("x")
+    assert isinstance(_judge(line, tmp_path, deny=[rule]), Allow) is allowed
