@@ -63,7 +63,8 @@ if TYPE_CHECKING:
         ToolSpec as ToolSpec,
     )
     from callwright.executor.executor import Executor as Executor
-    from callwright.executor.turn import Turn as Turn, TurnCancelled as TurnCancelled, TurnLimits as TurnLimits
+    from callwright.executor.runtime import TurnLimits as TurnLimits
+    from callwright.executor.turn import Turn as Turn, TurnCancelled as TurnCancelled
     from callwright.hooks.base import Hook as Hook
     from callwright.policy.base import Policy as Policy
     from callwright.registry.registry import Registry as Registry
@@ -90,7 +91,8 @@ __getattr__ = lazy_exports(
         ),
         "core.spec": "Annotations Effect Limits ToolSpec",
         "executor.executor": "Executor",
-        "executor.turn": "TurnLimits Turn TurnCancelled",
+        "executor.runtime": "TurnLimits",
+        "executor.turn": "Turn TurnCancelled",
         "hooks.base": "Hook",
         "policy.base": "Policy",
         "registry.registry": "Registry",

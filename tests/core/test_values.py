@@ -9,10 +9,8 @@ from hypothesis import given, strategies as st
 from callwright import (
     Annotations,
     Answers,
-    Approve,
     Cancelled,
     Crashed,
-    Decline,
     Denied,
     Effect,
     Halted,
@@ -165,15 +163,15 @@ def test_digest_identifies_one_call(arguments: dict[str, Any]) -> None:
         assert other != digest
 
 
-def test_answer_is_bound_to_digest_call_and_time() -> None:
+def test_question_matches_earlier_id_of_same_call_only() -> None:
     question = Question("call.1", "t", {}, "d" * 64, "Allow t?", expires_at=100)
-    answers = Answers().approve(question, scope="session")
-    assert answers.find("d" * 64, "call.1", now=99) == (question.id, Approve(None, "session"))
-    assert answers.find("d" * 64, "call.1", now=100) is None
-    assert answers.find("d" * 64, "call", now=99) is None
-    assert answers.find("e" * 64, "call.1", now=99) is None
+    assert question.matches(question.id, now=99) and not question.matches(question.id, now=100)
+    for other in (
+        Question("call", "t", {}, "d" * 64, "Allow t?"),
+        Question("call.1", "t", {}, "e" * 64, "Allow t?"),
+    ):
+        assert not question.matches(other.id, now=99)
+    assert not question.matches("", now=99) and not question.matches(f"{'d' * 64}.call.1.x.y", now=99)
     forever = Question("c", "t", {}, "d" * 64, "Allow t?")
-    found = Answers().decline(forever, "not now").find("d" * 64, "c", now=1e12)
-    assert found is not None
-    assert found[1] == Decline("not now")
+    assert forever.matches(forever.id, now=1e12) and not forever.is_expired(1e12)
     assert len(Answers.approving([question, forever])) == 2

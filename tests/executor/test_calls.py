@@ -9,8 +9,6 @@ import pytest
 
 from callwright import (
     Allow,
-    ApprovalRequired,
-    AuthRequired,
     Completed,
     Crashed,
     Deny,
@@ -124,8 +122,6 @@ async def test_exception_becomes_an_error_with_its_cause() -> None:
     ("raised", "code", "text"),
     [
         (TimeoutError("the database"), "timed_out", "inside the tool timed out: the database"),
-        (ApprovalRequired("production data"), "tool_failed", "production data; asked too late"),
-        (AuthRequired("sign in first"), "tool_failed", "sign in first; asked too late"),
         (Unsafe("that leads out"), "safety", "that leads out"),
     ],
     ids=lambda value: type(value).__name__,

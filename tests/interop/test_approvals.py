@@ -1,5 +1,6 @@
 """Approvals where frameworks differ: lost questions, permanent approvals, calls outside of a graph."""
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -66,7 +67,7 @@ async def test_pydantic_ai_question_is_not_an_answer(notes: "Notes") -> None:
     assert notes.log == []
 
 
-async def test_answered_questions_are_removed(notes: "Notes") -> None:
+async def test_answered_questions_are_marked_as_used(notes: "Notes") -> None:
     kept: dict[str, str] = {}
     toolset = to_pydantic_ai(notes.executor(ask=True), pending=kept)
     agent = PydanticAgent(FunctionModel(answer), toolsets=[toolset], output_type=[str, DeferredToolRequests])
@@ -75,7 +76,27 @@ async def test_answered_questions_are_removed(notes: "Notes") -> None:
     assert len(kept) == 1
     approved = first.output.build_results(approve_all=True)
     await agent.run(message_history=first.all_messages(), deferred_tool_results=approved)
-    assert not kept
+    assert [json.loads(text)["used"] for text in kept.values()] == [True]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["two executors", "one executor"])
+async def test_pydantic_ai_approval_runs_a_call_once(notes: "Notes", shared: bool) -> None:
+    kept: dict[str, str] = {}
+    executors = [notes.executor(ask=True), notes.executor(ask=True)] if shared else [notes.executor(ask=True)]
+    agents = [
+        PydanticAgent(
+            FunctionModel(answer),
+            toolsets=[to_pydantic_ai(executor, pending=kept)],
+            output_type=[str, DeferredToolRequests],
+        )
+        for executor in executors
+    ]
+    first = await agents[0].run("hello", conversation_id="mine")
+    assert isinstance(first.output, DeferredToolRequests)
+    approved = first.output.build_results(approve_all=True)
+    for agent in agents * 6:
+        await agent.run(message_history=first.all_messages(), deferred_tool_results=approved, conversation_id="mine")
+    assert notes.log == ["begin hello", "end hello"]
 
 
 async def test_session_id_is_the_frameworks_conversation_id(notes: "Notes") -> None:

@@ -194,8 +194,10 @@ async def test_the_context_is_injected_and_absent_from_the_schema(context: ToolC
 
 async def test_context_does_not_expose_the_loop(context: ToolContext) -> None:
     shown = {name for name in dir(context) if not name.startswith("_")}
-    known = "call call_id session_id turn_id attempt deadline depth parent idempotency_key state cancelled"
-    assert shown == {*known.split(), "report", "execute"}
+    known = (
+        "call call_id session_id turn_id attempt deadline depth parent idempotency_key state cancelled answer question"
+    )
+    assert shown == {*known.split(), "report", "execute", "confinement"}
 
 
 async def test_the_context_may_be_optional_or_positional_only(context: ToolContext) -> None:

@@ -19,7 +19,8 @@ from callwright.agent.run_request import Prompt, RunRequest, run_blocking, strea
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.transcript import SessionReplay, Transcript
 from callwright.core.calls import Answers
-from callwright.core.errors import InvalidArguments, UsageError
+from callwright.core.decisions import check_answers
+from callwright.core.errors import InvalidArguments, UsageError, safe_repr
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
@@ -112,7 +113,9 @@ class Agent:
         Raises:
             SessionBusy: another run is writing this session.
             SessionError: the session cannot be stored.
+            UsageError: the prompt is neither a text nor a tuple of parts.
         """
+        _check_prompt(prompt)
         return await self._run_session(RunRequest(session or "", prompt, output=output, cancellation=cancellation))
 
     async def resume(
@@ -137,8 +140,10 @@ class Agent:
         Raises:
             SessionBusy: another run is writing this session.
             SessionError: there is no such session, or it cannot be stored.
+            UsageError: `answers` is not `Answers`.
         """
-        return await self._run_session(RunRequest(session, None, answers, output, cancellation))
+        checked = None if answers is None else check_answers(answers)
+        return await self._run_session(RunRequest(session, None, checked, output, cancellation))
 
     def stream(
         self,
@@ -149,8 +154,17 @@ class Agent:
         output: object = None,
         cancellation: Cancellation | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Run as `run` does, or as `resume` if there is no prompt, and yield the events; the result is the last one."""
-        request = RunRequest(session or "", prompt, answers, output, cancellation)
+        """Run as `run` does, or as `resume` if there is no prompt, and yield the events; the result is the last one.
+
+        Raises:
+            UsageError: `answers` is not `Answers`, or is given together with a prompt, which answers nothing.
+        """
+        if prompt is not None:
+            _check_prompt(prompt)
+            if answers is not None:
+                raise UsageError("pass either a prompt or answers: a prompt continues the session without the answers")
+        checked = None if answers is None else check_answers(answers)
+        request = RunRequest(session or "", prompt, checked, output, cancellation)
         return stream_events(lambda emit: self._run_session(replace(request, emit=emit)))
 
     def run_sync(self, prompt: Prompt, *, session: str | None = None, output: object = None) -> Result:
@@ -281,7 +295,7 @@ class Agent:
             raise no_such_session(request.session_id)
         transcript.carry_spending()
         if transcript.open is not None:
-            transcript.add_replies(transcript.open, dict(request.answers or ()))
+            transcript.add_replies(transcript.open, {} if request.answers is None else dict(request.answers))
             return None
         last = transcript.history[-1] if transcript.history else None
         if isinstance(last, AssistantMessage) and last.stop != "paused":
@@ -345,6 +359,11 @@ def _check_provider(given: Provider) -> Provider:
     return given
 
 
+def _check_prompt(given: object) -> None:
+    if not isinstance(given, (str, tuple)):
+        raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
+
+
 def _check_store(given: SessionStore) -> SessionStore:
     if isinstance(given, (str, PathLike)):
         raise UsageError(f"sessions={str(given)!r} is a path, not a store; use sessions=SqliteStore({str(given)!r})")
@@ -355,4 +374,10 @@ def _make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) ->
     if hasattr(given, "snapshot"):
         return cast(Toolset, given)
     tools = tuple(cast("Iterable[Any]", given))
-    return executor.registry if executor is not None and not tools else Registry(*tools)
+    if executor is None:
+        return Registry(*tools)
+    if tools:
+        raise UsageError(
+            "got tools and an executor with tools of its own; write Agent(model, executor=Executor(Registry(*tools)))"
+        )
+    return executor.registry

@@ -1,6 +1,7 @@
 """Runs the calls of one model message, first time or after a crash, until each has an outcome."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,8 +9,8 @@ from dataclasses import dataclass
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.transcript import Ending, OpenTurn, Transcript
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
-from callwright.core.errors import Cancelled, InvalidArguments
+from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
+from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
@@ -21,6 +22,7 @@ from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
 from callwright.tool.base import State
 
+_log = logging.getLogger("callwright")
 _turn = make_constructor(Turn)
 _CUT = "the message reached its token limit inside this call, so the call was not run; send it again in smaller parts"
 _CRASHED = "not done: the process ended while this turn was running"
@@ -45,6 +47,9 @@ async def make_calls(
     transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
+    open_questions = _find_unanswered(turn)
+    if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
+        return await transcript.pause(turn, open_questions)
     settled = _find_settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
@@ -55,27 +60,54 @@ async def make_calls(
     except asyncio.CancelledError:  # cancelled before the executor had outcomes of its own
         await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
         raise
-    questions = _collect_questions(outcomes)
-    if questions is not None:
-        return await transcript.pause(turn, questions)
+    if any(isinstance(outcome, Interrupted) for outcome in outcomes):
+        ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
+        return await transcript.pause(turn, _collect_questions(outcomes), ended)
     endings = _merge_outcomes(turn, settled, outcomes)
     await transcript.close_turn(turn, endings)
     return endings
 
 
+def _find_unanswered(turn: OpenTurn) -> tuple[Question, ...]:
+    """Return what calls asked while they ran and the user has not answered."""
+    return tuple(
+        question
+        for question in turn.questions.values()
+        if question.running
+        and question.call_id in turn.waiting
+        and question.id not in turn.replies
+        and not question.is_expired()
+    )
+
+
+async def _ask_again(
+    transcript: Transcript, turn: OpenTurn, questions: Sequence[Question], ask: AskPerson | None
+) -> bool:
+    """Ask what calls asked before a pause, without running them again first; False if the user cannot be asked."""
+    if ask is None:
+        return False
+    try:
+        await _record_asking(ask, transcript, turn)(questions)
+    except Unanswered:
+        return False
+    except Exception:  # noqa: BLE001 - a failure to ask is not a yes
+        _log.exception("asking the user failed")
+    for question in questions:
+        turn.replies.setdefault(question.id, Decline("the user gave no answer"))
+    return True
+
+
 def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:
     """Return outcomes of calls that must not run: cut off, ended before a crash, or started and not repeatable."""
-    if turn.digests is None and turn.message.stop != "length":
-        return {}
-    settled: dict[str, Ending] = {}
+    settled: dict[str, Ending] = dict(turn.ended)
     if turn.message.stop == "length" and (cut := _find_cut_call(turn.message)) is not None:
         settled[cut.id] = Failed(cut, InvalidArguments(_CUT))
     if turn.digests is None:
         return settled
     for call in turn.calls:
-        if call.id in turn.ended:
-            settled[call.id] = turn.ended[call.id]
-        elif call.id in turn.digests and not _repeatable(call, catalog):
+        if call.id in settled or call.id in turn.waiting:
+            continue
+        if call.id in turn.digests and not _repeatable(call, catalog):
             settled[call.id] = turn.fail_unfinished(call, _CRASHED)
     return settled
 
@@ -101,17 +133,18 @@ def _execute(
         context.state,
         catalog,
         transcript.watch.cancellation,
-        None if context.ask is None else _record_asking(context.ask, transcript, turn),
+        None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
         _make_journal(transcript, turn, calls) if context.durable else None,
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
+        tuple(turn.questions.values()),
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = context.executor.execute(calls, answers=answers, turn=executor_turn)
     return _fail_changed_calls(executing, turn, calls) if context.durable else executing
 
 
-def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn) -> AskPerson:
+def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, running: bool = False) -> AskPerson:
     """Return an `ask` whose questions are on record before the user sees them, and its answers before they count.
 
     A process that is killed at a question shows it again; one killed after the answer does not.
@@ -122,6 +155,9 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn) -> As
         answers = await await_if_needed(ask(questions))
         if isinstance(answers, Answers):  # the executor refuses anything else
             await transcript.record_answers(turn, dict(answers))
+        for question in questions:
+            if running and question.running:  # with the answer it goes on at once
+                await transcript.record_restart(turn, question.call_id)
         return answers
 
     return ask_on_record
@@ -129,15 +165,16 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn) -> As
 
 def _make_journal(transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall]) -> Journal:
     """Return a journal that records starts, or checks that a repetition is exactly what was started before."""
-    repeats = turn.digests
+    repeats = turn.digests or {}
 
     async def journal(began: BatchBegan) -> None:
         if began.calls[0] is not calls[0]:
             return  # calls made by a running tool; the start of that tool is on record
-        if repeats is None:
-            await transcript.record_start(turn, began)
-        elif any(repeats.get(call.id) != digest for call, digest in zip(calls, began.digests, strict=True)):
+        digests = {call.id: digest for call, digest in zip(calls, began.digests, strict=True)}
+        if any(repeats.get(call_id, digest) != digest for call_id, digest in digests.items()):
             raise _ChangedCall
+        if turn.digests is None or not turn.waiting.isdisjoint(digests):
+            await transcript.record_start(turn, began)
 
     return journal
 
@@ -191,9 +228,7 @@ async def _close_anyway(transcript: Transcript, turn: OpenTurn, endings: Sequenc
         await asyncio.shield(asyncio.ensure_future(transcript.close_turn(turn, endings)))
 
 
-def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...] | None:
-    if not outcomes or not isinstance(outcomes[0], Interrupted):
-        return None  # the executor interrupts either all calls or none
+def _collect_questions(outcomes: Sequence[Outcome]) -> tuple[Question, ...]:
     return tuple(question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions)
 
 

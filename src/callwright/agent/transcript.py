@@ -34,7 +34,18 @@ Ending = Completed | Failed
 class OpenTurn:
     """A model message whose calls have no outcomes yet; it joins the history together with them."""
 
-    __slots__ = ("begun", "calls", "digests", "ended", "message", "replies", "stored", "turn_id")
+    __slots__ = (
+        "begun",
+        "calls",
+        "digests",
+        "ended",
+        "message",
+        "questions",
+        "replies",
+        "stored",
+        "turn_id",
+        "waiting",
+    )
 
     def __init__(
         self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
@@ -49,6 +60,17 @@ class OpenTurn:
         """Ids of the calls whose start is on record."""
         self.ended: dict[str, Ending] = {}
         self.replies: dict[str, Reply] = {}
+        self.questions: dict[str, Question] = {}
+        """The questions of this turn that are on record, by id."""
+        self.waiting: set[str] = set()
+        """Ids of calls that asked while they ran; with an answer they run again."""
+
+    def add_questions(self, questions: Iterable[Question]) -> None:
+        """Add questions that are on record."""
+        for question in questions:
+            self.questions[question.id] = question
+            if question.running:
+                self.waiting.add(question.call_id)
 
     def abandon(self, why: str) -> list[Ending]:
         """Return an outcome for every call, without running any."""
@@ -130,11 +152,14 @@ class SessionReplay:
 
     def _apply_to_turn(self, turn: OpenTurn, record: Record) -> None:
         match record:
+            case Asked(questions):
+                turn.add_questions(questions)
             case Answered(replies):
                 turn.replies.update(replies)
             case Began(digests, each):
-                turn.digests = digests
+                turn.digests = {**(turn.digests or {}), **digests}
                 turn.begun.update(() if each else digests)
+                turn.waiting.difference_update(digests)
             case Started(call_ids):
                 turn.begun.update(call_ids)
             case Ended(outcome):
@@ -187,8 +212,6 @@ class Transcript:
         self._starting: list[str] = []
         self._storing_starts: asyncio.Future[None] | None = None
         self._start_failure: SessionError | None = None
-        self._asked: set[str] = set()
-        """Ids of questions that this run has put on record."""
         self.tokens = 0
         """Estimated size of the history; corrected by the usage that providers report."""
         for index, message in enumerate(self.history):
@@ -252,7 +275,7 @@ class Transcript:
     async def record_questions(self, turn: OpenTurn, questions: Sequence[Question]) -> None:
         """Store the model's message and the questions; must return before the user is asked."""
         await self._store(*self._opening_records(turn), Asked(tuple(questions)))
-        self._asked.update(question.id for question in questions)
+        turn.add_questions(questions)
 
     async def record_answers(self, turn: OpenTurn, replies: Mapping[str, object]) -> None:
         """Store the user's replies; must return before they count. What is not a reply is not stored."""
@@ -273,7 +296,8 @@ class Transcript:
         before the first of these starts is stored, so the turn is stored together with it, by one fsync.
         """
         digests = dict(zip([call.id for call in began.calls], began.digests, strict=True))
-        turn.digests = digests
+        turn.digests = {**(turn.digests or {}), **digests}
+        turn.waiting.difference_update(digests)
         if len(digests) > 1:
             self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
             return
@@ -313,10 +337,20 @@ class Transcript:
         else:
             self.hold.note(record)
 
-    async def pause(self, turn: OpenTurn, questions: tuple[Question, ...]) -> Paused:
-        """Store the questions and return the result of the paused run."""
-        if not self._asked.issuperset(question.id for question in questions):
-            await self._store(*self._opening_records(turn), Asked(questions))
+    async def record_restart(self, turn: OpenTurn, call_id: str) -> None:
+        """Store that a call which asked while it ran is about to run again; must return before it does."""
+        if turn.digests is not None and call_id in turn.digests:
+            await self._store(Began({call_id: turn.digests[call_id]}))
+            turn.waiting.discard(call_id)
+
+    async def pause(self, turn: OpenTurn, questions: tuple[Question, ...], ended: Sequence[Ending] = ()) -> Paused:
+        """Store the questions, and the outcomes of calls that have ended; return the result of the paused run."""
+        fresh = [outcome for outcome in ended if outcome.call.id not in turn.ended]
+        asked = () if turn.questions.keys() >= {question.id for question in questions} else (Asked(questions),)
+        if fresh or asked or self._unsaved:
+            await self._store(*self._opening_records(turn), *map(Ended, fresh), *asked)
+        turn.ended.update({outcome.call.id: outcome for outcome in fresh})
+        turn.add_questions(questions)
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 

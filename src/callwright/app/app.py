@@ -23,7 +23,7 @@ from callwright.clip import Outputs
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import TurnLimits
+from callwright.executor.runtime import TurnLimits
 from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext

@@ -164,7 +164,10 @@ class Crashed(ToolError):
 
 
 class ApprovalRequired(CallwrightError):
-    """Raised by a tool in `accesses` or `bind`: the user must approve the call first.
+    """Raised by a tool in `accesses`, in `bind` or while it runs: the user must approve the call first.
+
+    Raised while the tool runs, it interrupts the call. With the user's approval the call runs again from its start and
+    finds the approval in `context.answer`.
 
     Args:
         reason: Why; shown to the user.
@@ -182,7 +185,7 @@ class Unanswered(CallwrightError):
 
 
 class AuthRequired(CallwrightError):
-    """Raised by a tool in `bind` or `accesses`: the user must sign in first.
+    """Raised by a tool in `bind`, in `accesses` or while it runs: the user must sign in first.
 
     Args:
         reason: Why; shown to the user.
@@ -193,6 +196,15 @@ class AuthRequired(CallwrightError):
         super().__init__(reason)
         self.reason = reason
         self.url = url
+
+
+def safe_repr(value: object) -> str:
+    """Return a short text for any value; never fails, whatever its `__repr__` does."""
+    try:
+        shown = value.__name__ if isinstance(value, type) else repr(value)
+        return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
+    except Exception:  # noqa: BLE001 - the value is foreign, and an error message must not fail
+        return f"a {type(value).__name__}"
 
 
 def describe_exception(error: Exception) -> str:

@@ -5,18 +5,25 @@ look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► p
 
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 from callwright.core.access import (
-    Access,
     Allow,
     Ask,
     Confinement,
     Deny,
     RunCommand,
-    UseTool,
 )
-from callwright.core.calls import Answers, Approve, Decline, Question, ToolCall, digest_of
-from callwright.core.content import Output
+from callwright.core.calls import ToolCall
+from callwright.core.decisions import (
+    Approve,
+    Decline,
+    Question,
+    QuestionKind,
+    Reply,
+    check_reply,
+    digest_running,
+)
 from callwright.core.errors import (
     ApprovalRequired,
     AuthRequired,
@@ -28,120 +35,29 @@ from callwright.core.errors import (
     UnknownTool,
 )
 from callwright.core.json import FrozenDict, JsonObject
-from callwright.core.repairs import Repair
-from callwright.core.spec import Effect, ToolSpec
+from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadlines
-from callwright.executor.repair import PathTool, RepairMode, repair_call, repair_paths
+from callwright.executor.repair import RepairMode, repair_call, repair_paths
 from callwright.executor.summary import summarize
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
 from callwright.policy.decide import Policies
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import Invocation, SessionTool, State, Tool
+from callwright.tool.base import State
 from callwright.tool.render import render
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
 
 
-class ToolEntry:
-    """The facts about a tool that every call of it needs, read once per catalog."""
+class AnswerSource(Protocol):
+    """Finds the answers for calls."""
 
-    __slots__ = (
-        "allowed_key",
-        "annotations",
-        "bind",
-        "bind_in",
-        "default_accesses",
-        "independent",
-        "limits",
-        "name",
-        "repair_paths",
-        "spec",
-    )
+    def claim(self, admitted: Admitted, *, running: bool = False) -> tuple[Question, Reply] | None:
+        """Return the answer given for exactly this call, which no other call may then use."""
+        ...
 
-    def __init__(self, tool: Tool) -> None:
-        self.spec = tool.spec
-        self.bind = tool.bind
-        self.bind_in = tool.bind_in if isinstance(tool, SessionTool) else None
-        self.repair_paths = tool.repair_paths if isinstance(tool, PathTool) else None
-        self.name = self.spec.name
-        self.annotations = self.spec.annotations
-        self.limits = self.spec.limits
-        self.independent = self.annotations.effect is Effect.READ and self.annotations.parallel is not False
-        """Conflicts with nothing, unless a call of it declares accesses."""
-        self.default_accesses: tuple[Access, ...] = (UseTool(self.name, self.annotations.effect),)
-        """Judged when a call declares no accesses."""
-        self.allowed_key: str | None = None
-        """The policies' cache key under which they last allowed every call without accesses."""
-
-
-class Admitted:
-    """A call during and after admission, with its result so far; policies see it as their subject."""
-
-    # Defaults on the class, not in __init__: most calls keep most of them, and every call makes one of these.
-    invocation: Invocation | None = None
-    accesses: Sequence[Access] = ()
-    asks: tuple[Ask, ...] = ()
-    hook_output: Output | None = None
-    """The output a hook gave in place of a run; policies still judge the call."""
-    error: ToolError | None = None
-    questions: tuple[Question, ...] = ()
-    used_answers: tuple[str, ...] = ()
-    """Ids of the questions whose answers were applied; they are used up when the call runs."""
-    shown: tuple[frozenset[Access], frozenset[str]] | None = None
-    """The accesses and reasons in the question whose answer changed the arguments."""
-    confinement: Confinement = Confinement.READ_ONLY
-    """What its commands may use: all that the decisions about them allow."""
-    state: State | None = None
-    finished: bool = False
-    """Its outcome was counted and reported."""
-    lasting_grant: tuple[Question, Approve] | None = None
-    """An approval for the session or permanently, remembered when the call runs."""
-    repairs: tuple[Repair, ...] = ()
-    """What was changed before the call was judged."""
-    _digest: str = ""
-
-    def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
-        self.call = call
-        self.entry = entry
-        """None if there is no such tool."""
-        self.name = call.name if entry is None else entry.name
-        """The tool's own name, which may differ from the alias the model used."""
-        self.session_id = session_id
-
-    @property
-    def spec(self) -> ToolSpec:
-        return self.require_entry().spec
-
-    @property
-    def arguments(self) -> JsonObject:
-        return _NO_ARGUMENTS if self.invocation is None else self.invocation.arguments
-
-    @property
-    def digest(self) -> str:
-        """Identifies exactly what would run."""
-        if not self._digest:
-            self._digest = digest_of(self.name, self.arguments, self.accesses, session_id=self.session_id)
-        return self._digest
-
-    def require_entry(self) -> ToolEntry:
-        """Return the tool's entry; raise `LookupError` if there is no such tool."""
-        if self.entry is None:
-            raise LookupError(f"{self.call.name} is not a tool")
-        return self.entry
-
-    def bind(self, entry: ToolEntry, arguments: JsonObject | str | bytes) -> None:
-        """Bind arguments; a tool may require approval here, together with the invocation that would run."""
-        self._digest = ""
-        try:
-            if entry.bind_in is None:
-                self.invocation = entry.bind(arguments)
-            else:
-                self.invocation = entry.bind_in(arguments, self.state or State(), self.session_id)
-        except ApprovalRequired as error:
-            if not isinstance(error.invocation, Invocation):
-                raise Crashed(f"{self.name} raised ApprovalRequired in bind without an invocation to run") from error
-            self.invocation = error.invocation
-            self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
+    def take(self, question_id: str) -> bool:
+        """Use an answer up; False if it was used meanwhile."""
+        ...
 
 
 class Gate:
@@ -153,7 +69,6 @@ class Gate:
         self.policies = policies
         self.question_seconds = question_seconds
         self.hooks = tuple(hook for hook in hooks if type(hook).before is not Hook.before)
-        self._used_answers: set[str] = set()
         self._catalog: Catalog | None = None
         self._entries: dict[str, ToolEntry] = {}
 
@@ -178,7 +93,7 @@ class Gate:
             if self.repairs != "off":
                 repair_call(admitted, catalog, self._find_entry, self.repairs)
         except AuthRequired as error:
-            admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)
+            admitted.sign_in = error
         except Exception as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
             admitted.error = _as_tool_error(error)
         return admitted
@@ -199,9 +114,12 @@ class Gate:
             entry = self._entries[name] = ToolEntry(tool)
         return entry
 
-    async def admit(self, admitted: Admitted, answers: Answers | None, turn_id: str, deadlines: Deadlines) -> None:
+    async def admit(self, admitted: Admitted, answers: AnswerSource | None, turn_id: str, deadlines: Deadlines) -> None:
         """Decide about a bound call; its error or its questions, if any, are set on it."""
-        if admitted.error is not None or admitted.questions:
+        if admitted.error is not None:
+            return
+        if admitted.sign_in is not None:
+            self._require_sign_in(admitted, admitted.sign_in, answers)
             return
         try:
             changed = True
@@ -209,18 +127,20 @@ class Gate:
                 for hook in self.hooks:
                     verdict = await _ask_hook(hook, make_pending_call(admitted, turn_id), deadlines)
                     _apply_verdict(admitted, hook, verdict)
-                asks = self._decide(admitted)
+                asks = self._apply_running_answer(admitted, self._decide(admitted), answers)
                 changed = bool(asks) and self._apply_answer(admitted, asks, answers)
         except AuthRequired as error:
             self._require_sign_in(admitted, error, answers)
         except Exception as error:  # noqa: BLE001 - a failing hook, policy or tool fails this call only: nothing ran
             admitted.error = _as_tool_error(error)
 
-    def consume_answers(self, admitted: Sequence[Admitted]) -> None:
+    def consume_answers(self, admitted: Sequence[Admitted], answers: AnswerSource) -> None:
         """Use up the answers that let these calls through; remember those given for longer than once."""
         for item in admitted:
-            self._used_answers.update(item.used_answers)
-            if item.lasting_grant is not None:
+            taken = [answers.take(question_id) for question_id in item.used_answers]  # every one, also after a failure
+            if not all(taken):
+                item.error = item.error or Denied("the answer was used by another call meanwhile; ask again")
+            elif item.lasting_grant is not None and item.error is None:
                 self.policies.remember(*item.lasting_grant, session=item.session_id)
 
     def _decide(self, admitted: Admitted) -> tuple[Ask, ...]:
@@ -258,59 +178,94 @@ class Gate:
             entry.allowed_key = self.policies.cache_key
         return asks
 
-    def _apply_answer(self, admitted: Admitted, asks: Sequence[Ask], answers: Answers | None) -> bool:
+    def _apply_answer(self, admitted: Admitted, asks: Sequence[Ask], answers: AnswerSource | None) -> bool:
         """Apply the answer given for exactly this call, or raise the question; True if it changed the arguments."""
-        found = (
-            None if answers is None else answers.find(admitted.digest, admitted.call.id, besides=admitted.used_answers)
-        )
-        if found is None or found[0] in self._used_answers:
+        found = None if answers is None else answers.claim(admitted)
+        if found is None:
             if not _is_covered(admitted, asks):
                 admitted.questions = (self._question(admitted, asks),)
             else:
                 admitted.confinement = Confinement.APPROVED
             return False
-        question_id, reply = found
-        admitted.used_answers = (*admitted.used_answers, question_id)
-        match reply:
-            case Decline(reason):
-                raise Denied(f"declined: {reason}" if reason else "declined by the user")
-            case Approve(arguments=patched) if patched is not None:
-                admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
-                admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
-                admitted.bind(admitted.require_entry(), patched)
-                return True
-            case Approve(scope="once"):
-                admitted.confinement = Confinement.APPROVED
-                return False
-            case Approve(scope="session" | "always"):
-                admitted.confinement = Confinement.APPROVED
-                admitted.lasting_grant = (self._question(admitted, asks), reply)
-                return False
-            case _:
-                raise Denied(f"expected an Approve or a Decline as the answer, got {reply!r}")
+        approve = _apply_reply(admitted, *found)
+        admitted.approved = tuple(ask.reason for ask in asks)
+        if approve.arguments is not None:
+            admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
+            admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
+            admitted.bind(admitted.require_entry(), approve.arguments)
+            return True
+        admitted.confinement = Confinement.APPROVED
+        if approve.scope != "once":
+            admitted.lasting_grant = (self._question(admitted, asks), approve)
+        return False
 
-    def _require_sign_in(self, admitted: Admitted, error: AuthRequired, answers: Answers | None) -> None:
-        found = None if answers is None else answers.find(admitted.digest, admitted.call.id)
-        if found is not None and isinstance(found[1], Decline):
+    def _apply_running_answer(
+        self, admitted: Admitted, asks: tuple[Ask, ...], answers: AnswerSource | None
+    ) -> tuple[Ask, ...]:
+        """Apply the answer to what the tool asked while it ran; return what must still be asked."""
+        found = None if answers is None else answers.claim(admitted, running=True)
+        if found is None:
+            return asks
+        admitted.resumed = True
+        question = found[0]
+        approve = _apply_reply(admitted, *found)
+        if approve.arguments is not None:
+            raise Denied("the arguments cannot be changed while the call is running; decline it instead")
+        admitted.answered = (question, approve)
+        admitted.approved = question.approved
+        left = tuple(ask for ask in asks if ask.reason not in question.approved)
+        if len(left) < len(asks):
+            admitted.confinement = Confinement.APPROVED
+        return left
+
+    def _require_sign_in(self, admitted: Admitted, error: AuthRequired, answers: AnswerSource | None) -> None:
+        found = None if answers is None else answers.claim(admitted)
+        if found is not None and not isinstance(found[1], Approve):
             admitted.error = Denied(found[1].reason or "the user declined to sign in")
             return
         admitted.questions = (self._question(admitted, (Ask(error.reason),), auth=error),)
 
-    def _question(self, admitted: Admitted, asks: Sequence[Ask], *, auth: AuthRequired | None = None) -> Question:
+    def make_running_question(self, admitted: Admitted, raised: ApprovalRequired | AuthRequired) -> Question:
+        """Return the question that a tool asks while it runs."""
+        auth = raised if isinstance(raised, AuthRequired) else None
+        return self._question(admitted, (Ask(raised.reason),), auth=auth, running=True)
+
+    def _question(
+        self, admitted: Admitted, asks: Sequence[Ask], *, auth: AuthRequired | None = None, running: bool = False
+    ) -> Question:
         name = admitted.name
         seconds = self.question_seconds
+        kind: QuestionKind = "auth" if auth else "approval"
+        reason = "; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
         return Question(
             call_id=admitted.call.id,
             tool=name,
             arguments=admitted.arguments,
-            digest=admitted.digest,
+            digest=digest_running(admitted.approval_digest, kind, reason) if running else admitted.approval_digest,
             summary=f"Sign in for {name}?" if auth else f"Allow {name}: {summarize(admitted)}?",
-            reason="; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason)),
+            reason=reason,
             accesses=tuple(admitted.accesses) or admitted.require_entry().default_accesses,
-            kind="auth" if auth else "approval",
+            kind=kind,
             url=auth.url if auth else "",
             expires_at=0 if seconds is None else int(time.time() + seconds) + 1,
+            running=running,
+            approved=admitted.approved if running else (),
         )
+
+
+def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approve:
+    """Return the approval in a reply, and note that it is used.
+
+    Raises:
+        Denied: The reply is not an approval.
+    """
+    admitted.used_answers = (*admitted.used_answers, question.id)
+    checked = check_reply(reply)
+    if type(checked) is Approve:
+        return checked
+    if type(checked) is Decline and checked.reason:
+        raise Denied(f"declined: {checked.reason}")
+    raise Denied("declined by the user")
 
 
 def _apply_verdict(admitted: Admitted, hook: Hook, verdict: object) -> None:
@@ -341,11 +296,6 @@ def _is_covered(admitted: Admitted, asks: Sequence[Ask]) -> bool:
         return False
     accesses, reasons = admitted.shown
     return accesses.issuperset(admitted.accesses) and reasons.issuperset(ask.reason for ask in asks)
-
-
-def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
-    """Return what hooks see of a call."""
-    return PendingCall(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)
 
 
 async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> object:

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from callwright.clip import Outputs
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Answers, Outcome, Question, ToolCall
+from callwright.core.calls import Outcome, ToolCall
+from callwright.core.decisions import Answers, Question, check_answers
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, JsonObject
@@ -17,7 +18,8 @@ from callwright.executor.admit import Gate
 from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
 from callwright.executor.repair import RepairMode
-from callwright.executor.turn import Runtime, Turn, TurnLimits, TurnScope
+from callwright.executor.runtime import Runtime, TurnLimits
+from callwright.executor.turn import Turn, TurnScope
 from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
@@ -109,8 +111,11 @@ class Executor:
             arguments: As a mapping or as JSON text.
             answers: Answers to the questions of an earlier `Interrupted` outcome.
             turn: The session, state and callbacks the call belongs to.
+
+        Raises:
+            UsageError: `answers` is not `Answers`.
         """
-        call = _call(f"run-{next(self._ids)}", name, arguments)
+        call = _call(f"run-{next(self._ids)}" if answers is None else self._resumed_id(answers, name), name, arguments)
         return self._run_alone(call, answers, turn)
 
     async def execute(
@@ -124,6 +129,7 @@ class Executor:
             turn: The session, state and callbacks the calls belong to.
 
         Raises:
+            UsageError: `calls` is not a sequence of calls, or `answers` is not `Answers`.
             TurnCancelled: The awaiting task was cancelled; the exception carries an outcome for every call. A
                 `Cancellation` in the turn returns them instead.
         """
@@ -133,20 +139,30 @@ class Executor:
             )
         if len(calls) == 1:
             return [await self._run_alone(calls[0], answers, turn)]
-        return await TurnScope(self._runtime, turn).run_all(calls, answers)
+        checked = None if answers is None else check_answers(answers)
+        return await TurnScope(self._runtime, turn).run_all(calls, checked)
 
     def _run_alone(self, call: ToolCall, answers: Answers | None, turn: Turn) -> Coroutine[Any, Any, Outcome]:
         if self._fast_path is not None and answers is None:
             tool = self._fast_path.find(call.name, turn)
             if tool is not None:
                 return self._fast_path.run(call, tool, turn)
-        return TurnScope(self._runtime, turn).run(call, answers)
+        return TurnScope(self._runtime, turn).run(call, None if answers is None else check_answers(answers))
 
     def run_sync(
         self, name: str, arguments: JsonObject | str | bytes = _NO_ARGUMENTS, *, answers: Answers | None = None
     ) -> Outcome:
         """Make one call and block until it is done; arguments as for `run`."""
-        return self.execute_sync((ToolCall(f"run-{next(self._ids)}", name, arguments),), answers=answers)[0]
+        call_id = f"run-{next(self._ids)}" if answers is None else self._resumed_id(answers, name)
+        return self.execute_sync((ToolCall(call_id, name, arguments),), answers=answers)[0]
+
+    def _resumed_id(self, answers: Answers, name: str) -> str:
+        """Return the id of the call that the answers are for, because an answer counts for its own call only."""
+        for question_id, _ in check_answers(answers):
+            asked = self._runtime.ledger.find(question_id)
+            if asked is not None and asked[0].tool == name:
+                return asked[0].call_id
+        return f"run-{next(self._ids)}"
 
     def execute_sync(self, calls: Sequence[ToolCall], *, answers: Answers | None = None) -> list[Outcome]:
         """Make the calls of one turn and block until they are done; arguments as for `execute`.

@@ -13,11 +13,12 @@ from typing import Any
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
-from callwright.core.errors import InvalidArguments
-from callwright.executor.admit import Admitted, ToolEntry
+from callwright.core.errors import ApprovalRequired, AuthRequired, InvalidArguments, ToolError
+from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import is_cancelling
-from callwright.executor.perform import make_timeout, normalise
-from callwright.executor.turn import Runtime, Turn, TurnScope
+from callwright.executor.perform import Interruption, make_timeout, normalise
+from callwright.executor.runtime import Runtime
+from callwright.executor.turn import Turn, TurnScope
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool
@@ -41,9 +42,9 @@ class FastTool:
         self.output_chars = tool.spec.limits.output_chars
         self.tally = tally
 
-    def admit(self, call: ToolCall) -> Admitted:
+    def admit(self, call: ToolCall, session_id: str) -> Admitted:
         """Return the call as `TurnScope` needs it: of this tool, even if the registry has changed meanwhile."""
-        item = Admitted(call, self._entry, "")
+        item = Admitted(call, self._entry, session_id)
         item.bind(self._entry, call.arguments)
         return item
 
@@ -100,18 +101,26 @@ class FastPath:
             if deadline is not None and deadline.claim_cancellation():
                 error = make_timeout(tool.seconds)
             elif is_cancelling():
-                raise TurnScope(self._runtime, turn).cancel_alone(tool.admit(call)) from None
+                raise TurnScope(self._runtime, turn).cancel_alone(tool.admit(call, turn.session_id)) from None
             else:
                 error = normalise(stopped)
-            return await TurnScope(self._runtime, turn).retry_from(tool.admit(call), (error, began))
+            return await self._continue(call, tool, turn, error, began)
+        except (ApprovalRequired, AuthRequired) as raised:
+            return await self._continue(call, tool, turn, raised, began)
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
-            return await TurnScope(self._runtime, turn).retry_from(tool.admit(call), (normalise(raised), began))
+            return await self._continue(call, tool, turn, normalise(raised), began)
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
         seconds = perf_counter() - began
         if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
-            return self._runtime.runner.finish_value(tool.admit(call), value, seconds)
+            return self._runtime.runner.finish_value(tool.admit(call, turn.session_id), value, seconds)
         chars_in = len(call.arguments) if type(call.arguments) is str else 0
         tool.tally.note("completed", 1, seconds, chars_in, len(value))
         return _completed(call, _output(value, None), seconds, 1, ())
+
+    def _continue(
+        self, call: ToolCall, tool: FastTool, turn: Turn, error: ToolError | Interruption, began: float
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Continue the long way after a first attempt that was not plain success."""
+        return TurnScope(self._runtime, turn).retry_from(tool.admit(call, turn.session_id), (error, began))

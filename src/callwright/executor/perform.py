@@ -8,14 +8,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from time import perf_counter
+from typing import Protocol
 
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Output
-from callwright.core.errors import ApprovalRequired, AuthRequired, Cancelled, Crashed, TimedOut, ToolError, ToolFailed
+from callwright.core.decisions import Approve, Question
+from callwright.core.errors import (
+    ApprovalRequired,
+    AuthRequired,
+    Cancelled,
+    Crashed,
+    TimedOut,
+    ToolError,
+    ToolFailed,
+)
 from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
-from callwright.executor.admit import Admitted, ToolEntry, make_pending_call
+from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadlines, is_cancelling
 from callwright.executor.repair import tell_repairs
 from callwright.hooks.base import Hook
@@ -27,6 +37,26 @@ from callwright.tool.render import render
 Observe = Callable[[Event], None]
 _completed = make_constructor(Completed)
 _output = make_constructor(Output)
+
+
+_MAX_ASKED = 20
+"""How often a call may ask the user while it runs."""
+Interruption = ApprovalRequired | AuthRequired
+
+
+class AskingScope(Scope, Protocol):
+    """The turn of a call, which can ask the user."""
+
+    async def ask_running(self, admitted: Admitted, raised: Interruption) -> tuple[Question, Approve] | Interrupted:
+        """Ask what a running tool wants to know.
+
+        Returns:
+            The question with the approval, or the outcome if the user cannot be asked now.
+
+        Raises:
+            Denied: The user did not approve.
+        """
+        ...
 
 
 class Runner:
@@ -44,32 +74,33 @@ class Runner:
     async def perform(
         self,
         admitted: Admitted,
-        scope: Scope,
+        scope: AskingScope,
         deadlines: Deadlines,
         observe: Observe | None = None,
         parent: ToolContext | None = None,
     ) -> Outcome:
         """Bring an admitted call to its outcome: attempts, after-hooks, clipping, statistics."""
         if admitted.error is not None:
-            outcome: Outcome = Failed(admitted.call, admitted.error)
+            outcome: Outcome = Failed(admitted.call, admitted.error, started=admitted.resumed)
         elif admitted.hook_output is not None:
             outcome = Completed(admitted.call, admitted.hook_output, attempts=0)
         else:
             if observe is not None:
                 observe(CallBegan(admitted.call))
             outcome = await self.attempt(admitted, scope, deadlines, observe, parent)
-        if self.hooks and admitted.entry is not None:  # a hook cannot be shown a call of no tool
+        # a hook cannot be shown a call of no tool, and an interrupted call has not ended
+        if self.hooks and admitted.entry is not None and not isinstance(outcome, Interrupted):
             outcome = await self._run_after_hooks(admitted, outcome, scope.turn_id, deadlines)
         return self.finish(admitted, outcome, observe)
 
     async def attempt(
         self,
         admitted: Admitted,
-        scope: Scope,
+        scope: AskingScope,
         deadlines: Deadlines,
         observe: Observe | None = None,
         parent: ToolContext | None = None,
-        failed: tuple[ToolError, float] | None = None,
+        failed: tuple[ToolError | Interruption, float] | None = None,
     ) -> Outcome:
         """Run the tool until it succeeds or the retry policy gives up.
 
@@ -79,10 +110,10 @@ class Runner:
         if entry is None or invocation is None:
             return Failed(call, Crashed("the call was never bound to a tool"))
         error, began = failed or (None, perf_counter())
-        attempt = 1
+        attempt, answered, asked = 1, admitted.answered, 0
         while True:
             if error is None:
-                context = _context(admitted, entry, scope, deadlines, attempt, parent)
+                context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
                     value = await invocation.run(context)
@@ -95,15 +126,38 @@ class Runner:
                         raise
                     else:  # the tool awaited something that was cancelled by other code: its failure, not the end
                         error = normalise(stopped)
+                except (ApprovalRequired, AuthRequired) as raised:
+                    error = raised
                 except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
                     error = normalise(raised)
                 finally:
                     if deadline is not None:
                         deadlines.stop(deadline)
+            if not isinstance(error, ToolError):
+                asked, waits_since = asked + 1, perf_counter()
+                reply = await self._ask_running(admitted, error, scope, asked)
+                if isinstance(reply, Interrupted):
+                    return reply
+                began += perf_counter() - waits_since  # the user's time is not the tool's
+                if not isinstance(reply, ToolError):
+                    answered, error = reply, None
+                    continue
+                error = reply
             if not self.retry.should_retry(error, attempt, entry.annotations):
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
+
+    async def _ask_running(
+        self, admitted: Admitted, raised: Interruption, scope: AskingScope, asked: int
+    ) -> tuple[Question, Approve] | Interrupted | ToolError:
+        """Ask the user what a running tool wants to know; an error means no."""
+        if asked > _MAX_ASKED:
+            return ToolFailed(f"the tool asked {_MAX_ASKED} times and was not content: {raised.reason}")
+        try:
+            return await scope.ask_running(admitted, raised)
+        except ToolError as error:
+            return error
 
     async def _pause(self, call: ToolCall, error: ToolError, attempt: int, observe: Observe | None) -> None:
         delay = self.retry.delay(error, attempt)
@@ -182,24 +236,28 @@ def _replace_outcome(outcome: Outcome, returned: object) -> Outcome:
 
 
 def _context(
-    admitted: Admitted, entry: ToolEntry, scope: Scope, deadlines: Deadlines, attempt: int, parent: ToolContext | None
+    admitted: Admitted,
+    entry: ToolEntry,
+    scope: Scope,
+    deadlines: Deadlines,
+    attempt: int,
+    parent: ToolContext | None,
+    answered: tuple[Question, Approve] | None,
 ) -> ToolContext:
     """Make one attempt's context; a tool called by another tool has at most the outer one's time."""
     seconds = entry.limits.seconds
     when = None if seconds == inf else deadlines.now() + seconds
     if parent is not None and parent.deadline is not None:
         when = parent.deadline if when is None else min(when, parent.deadline)
-    return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement)
+    return ToolContext(admitted.call, scope, attempt, when, parent, admitted.confinement, answered)
 
 
 def normalise(raised: BaseException) -> ToolError:
     """Turn any exception into a `ToolError`; the original stays its `__cause__`, for operators."""
     if isinstance(raised, ToolError):
         return raised
-    if isinstance(raised, (ApprovalRequired, AuthRequired)):
-        error: ToolError = ToolFailed(f"{raised.reason}; asked too late, because the tool was already running")
-    elif isinstance(raised, TimeoutError):
-        error = TimedOut(
+    if isinstance(raised, TimeoutError):
+        error: ToolError = TimedOut(
             f"an operation inside the tool timed out: {raised}" if str(raised) else "timed out in the tool"
         )
     else:

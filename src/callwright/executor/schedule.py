@@ -32,7 +32,7 @@ from callwright.core.access import (
 from callwright.core.calls import Failed, Outcome
 from callwright.core.errors import Crashed
 from callwright.core.spec import Annotations, Effect
-from callwright.executor.admit import Admitted
+from callwright.executor.admitted import Admitted
 
 _RESOURCE = "\0"
 """Begins the name of a resource, which no path can begin with."""

@@ -5,47 +5,29 @@ admit every call ─► ask the user ─► announce ─► perform
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callwright.clip import clip_turn
-from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, ToolCall
-from callwright.core.errors import Cancelled, Halted, ToolError, ToolFailed, Unanswered, UsageError
+from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
+from callwright.core.decisions import Answers, Approve, Decline, Question, check_answers, check_reply
+from callwright.core.errors import Cancelled, Denied, Halted, ToolError, ToolFailed, Unanswered, UsageError
 from callwright.core.events import BatchBegan, CallProgressed, Event, QuestionsRaised
-from callwright.executor.admit import Admitted, Gate
-from callwright.executor.deadlines import LoopLocal, LoopParts, is_cancelling
-from callwright.executor.perform import Observe, Runner
+from callwright.executor.admitted import Admitted
+from callwright.executor.deadlines import LoopParts, is_cancelling
+from callwright.executor.ledger import TurnAnswers
+from callwright.executor.perform import Interruption
+from callwright.executor.runtime import Runtime, add_observer
 from callwright.executor.schedule import Batch
-from callwright.registry.catalog import Catalog, Toolset
+from callwright.hooks.base import await_if_needed
+from callwright.registry.catalog import Catalog
 from callwright.tool.base import Cancellation, State, ToolContext
 
 AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
+"""Asks the user. Only an `Approve` in the returned answers approves; anything that is not understood declines."""
 Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
 Starting: TypeAlias = Callable[[ToolCall], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """The limits of one turn; the defaults suit one agent on one machine.
-
-    Raises:
-        UsageError: `width`, `depth` or `turn_chars` is below 1.
-    """
-
-    width: int = 16
-    """How many calls of a turn run at the same time."""
-    depth: int = 8
-    """How deep tools may call other tools."""
-    turn_chars: int = 200_000
-    """The length of all outputs of a turn together."""
-    question_seconds: float | None = 3600.0
-    """How long a question may be answered; None for no limit."""
-
-    def __post_init__(self) -> None:
-        if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
-            raise UsageError(f"width, depth and turn_chars must be at least 1, got {self!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +50,11 @@ class Turn:
     """Receives this turn's events, in addition to the executor's observers."""
     starting: Starting | None = None
     """Awaited before each call of a batch runs, to record its start; if it raises, that call does not run."""
+    asked: Sequence[Question] = ()
+    """Questions of an earlier process or executor that the caller has on record: their answers count here too.
+
+    The caller answers for it that each is used once: by a lock on its record, or by removing the question first.
+    """
 
 
 class TurnCancelled(asyncio.CancelledError):
@@ -83,32 +70,6 @@ _MAX_EDITS = 20
 """How often in a row a user may change the arguments in question."""
 
 
-@dataclass(slots=True, eq=False)
-class Runtime:
-    """The parts of an executor that its turns use."""
-
-    registry: Toolset
-    gate: Gate
-    runner: Runner
-    state: State
-    observe: Observe | None
-    limits: TurnLimits
-    loops: LoopLocal = field(default_factory=LoopLocal)
-    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
-    _changes: int = -1
-    _catalog: Catalog | None = None
-
-    def catalog(self) -> Catalog:
-        """Return the registry's current tools."""
-        catalog, changes = self._catalog, self.registry.changes
-        if catalog is None or changes != self._changes:
-            catalog = self.registry.snapshot()
-            # the count from before the snapshot: a change made meanwhile by another thread must not be lost
-            self._changes, self._catalog = changes, catalog
-        return catalog
-
-
 class TurnScope:
     """One turn in progress; running tools see it as their `tool.base.Scope`."""
 
@@ -119,7 +80,7 @@ class TurnScope:
         self.turn_id = turn.turn_id
         self.run_id = runtime.run_id
         self.state = turn.state or runtime.state
-        self._observe = runtime.observe if turn.observe is None else _add_observer(runtime.observe, turn.observe)
+        self._observe = runtime.observe if turn.observe is None else add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -150,23 +111,48 @@ class TurnScope:
         """Bring a lone call to its outcome."""
         return (await self.run_all((call,), answers))[0]
 
+    async def ask_running(self, admitted: Admitted, raised: Interruption) -> tuple[Question, Approve] | Interrupted:
+        """Ask what a running tool wants to know, or interrupt the call if the user cannot be asked now."""
+        question = self._runtime.gate.make_running_question(admitted, raised)
+        self._raise_questions((question,))
+        self._runtime.ledger.add(question, admitted.require_entry().tool)
+        if self._turn.ask is None:
+            return Interrupted(admitted.call, (question,))
+        try:
+            answers = dict(await self._ask_user(self._turn.ask, (question,)))
+        except Unanswered:
+            return Interrupted(admitted.call, (question,))
+        self._runtime.ledger.take(question.id)
+        match check_reply(answers.get(question.id, Decline("the user gave no answer"))):
+            case Approve(arguments=None) as approve:
+                admitted.resumed = True
+                return question, approve
+            case Approve():
+                raise Denied("the arguments cannot be changed while the call is running; decline it instead")
+            case Decline(reason):
+                raise Denied(f"declined: {reason}" if reason else "declined by the user")
+
     async def run_all(
         self, calls: Sequence[ToolCall], answers: Answers | None, parent: ToolContext | None = None
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
         local = self._runtime.loops.get()
         self._loop = self._loop or local.loop
-        admitted, questions = await self._admit(calls, answers, local)
+        ledger = self._runtime.ledger
+        given = None if answers is None else TurnAnswers(answers, ledger, self._turn.asked)
+        admitted, questions = await self._admit(calls, given, local)
         if questions:
+            self._note_questions(admitted)
             self._raise_questions(questions)
             if self._turn.ask is None:
                 return [Interrupted(item.call, item.questions) for item in admitted]
+            given = given or TurnAnswers(Answers(), ledger, self._turn.asked)
             try:
-                admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, answers, local)
+                admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, given, local)
             except Unanswered:
                 return [Interrupted(item.call, item.questions) for item in admitted]
-        if questions or answers is not None:
-            self._runtime.gate.consume_answers(admitted)
+        if given is not None:
+            self._runtime.gate.consume_answers(admitted, given)
         if self._observe is not None or self._turn.journal is not None:
             await self._announce(calls, admitted)
         if len(admitted) == 1 and self._turn.cancellation is None:
@@ -183,10 +169,11 @@ class TurnScope:
         item = gate.bind(call, self._catalog(), self.session_id, self.state)
         await gate.admit(item, None, self.turn_id, self._runtime.loops.get().deadlines)
         if item.questions:
+            self._note_questions((item,))
             self._raise_questions(item.questions)
         return item.questions
 
-    async def retry_from(self, item: Admitted, failed: tuple[ToolError, float]) -> Outcome:
+    async def retry_from(self, item: Admitted, failed: tuple[ToolError | Interruption, float]) -> Outcome:
         """Continue a lone, unobserved call after a first attempt with that error, begun at that time."""
         runner, local = self._runtime.runner, self._runtime.loops.get()
         try:
@@ -203,10 +190,12 @@ class TurnScope:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
 
     async def _admit(
-        self, calls: Sequence[ToolCall], answers: Answers | None, local: LoopParts
+        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
+        if answers is not None:
+            answers.begin_pass()
         admitted = [gate.bind(call, catalog, self.session_id, self.state) for call in calls]
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
@@ -224,6 +213,12 @@ class TurnScope:
             item.error, item.questions = item.error or Halted(halted.message), ()
         return admitted, ()
 
+    def _note_questions(self, admitted: Sequence[Admitted]) -> None:
+        """Note what is asked, because only answers to these questions count."""
+        for item in admitted:
+            for question in item.questions:
+                self._runtime.ledger.add(question, item.require_entry().tool)
+
     def _raise_questions(self, questions: tuple[Question, ...]) -> None:
         if self._observe is not None:
             self._observe(QuestionsRaised(questions, self.session_id))
@@ -233,38 +228,46 @@ class TurnScope:
         ask: AskPerson,
         admitted: Sequence[Admitted],
         questions: Sequence[Question],
-        answers: Answers | None,
+        answers: TurnAnswers,
         local: LoopParts,
     ) -> Sequence[Admitted]:
         """Ask the user and admit the calls again; a question left unanswered declines its call."""
         calls = [item.call for item in admitted]
-        answers = _merge_answers(answers, await self._ask(ask, questions, admitted))
+        answers.merge(await self._ask(ask, questions, admitted))
         admitted, questions = await self._admit(calls, answers, local)
         for _ in range(_MAX_EDITS):
             # only edited calls are asked about again: the user has not seen what these would do now
             edited = [question for item in admitted if item.shown is not None for question in item.questions]
             if not edited:
                 break
-            answers = _merge_answers(answers, await self._ask(ask, edited, admitted))
+            self._note_questions(admitted)
+            answers.merge(await self._ask(ask, edited, admitted))
             admitted, questions = await self._admit(calls, answers, local)
-        for question in questions:
-            answers.decline(question, "the user gave no answer")
-        return (await self._admit(calls, answers, local))[0] if questions else admitted
+        for item in admitted:
+            if item.questions:
+                item.error, item.questions = item.error or Denied("declined: the user gave no answer"), ()
+        return admitted
 
     async def _ask(self, ask: AskPerson, questions: Sequence[Question], admitted: Sequence[Admitted]) -> Answers:
+        """Return the user's answers to the questions of calls that have not started."""
+        try:
+            return await self._ask_user(ask, questions)
+        except asyncio.CancelledError:
+            raise self._cancel_before_start(admitted) from None
+
+    async def _ask_user(self, ask: AskPerson, questions: Sequence[Question]) -> Answers:
         """Return the user's answers; if asking fails, every question is declined."""
         try:
-            return Answers(dict(await ask(questions)))
+            return check_answers(await await_if_needed(ask(questions)))
         except Unanswered:
             raise
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a failure to ask is not a yes
+        except (Exception, asyncio.CancelledError) as error:
             if is_cancelling():
-                raise self._cancel_before_start(admitted) from None
-            _log.exception("asking the user failed")
-            answers = Answers()
-            for question in questions:
-                answers.decline(question, f"asking the user failed ({type(error).__name__}: {error})")
-            return answers
+                raise
+            # the programmer's mistake explains itself, anything else needs its traceback
+            _log.error("asking the user failed: %s", error, exc_info=not isinstance(error, UsageError))
+            reason = f"asking the user failed ({type(error).__name__}: {error})"
+            return Answers({question.id: Decline(reason) for question in questions})
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
         began = BatchBegan(tuple(calls), tuple(item.digest for item in admitted), self.session_id, self.turn_id)
@@ -346,20 +349,6 @@ class TurnScope:
         return self._runtime.runner.finish_cancelled(item, started=started, observe=self._observe)
 
 
-def _add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Observe:
-    """Combine the executor's observers, which cannot raise, with the turn's own, which may."""
-
-    def observe(event: Event) -> None:
-        if executor_observe is not None:
-            executor_observe(event)
-        try:
-            turn_observe(event)
-        except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
-            _log.exception("an observer failed on %s", type(event).__name__)
-
-    return observe
-
-
 def _is_running_outside(name: str, parent: ToolContext | None) -> bool:
     """Whether a tool is already running further out in the same chain of calls."""
     while parent is not None:
@@ -367,7 +356,3 @@ def _is_running_outside(name: str, parent: ToolContext | None) -> bool:
             return True
         parent = parent.parent
     return False
-
-
-def _merge_answers(first: Answers | None, second: Answers) -> Answers:
-    return Answers({**dict(first or ()), **dict(second)})

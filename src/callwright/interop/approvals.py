@@ -1,7 +1,7 @@
 """The order of conflicting calls that a framework starts in parallel, and the approvals that are pending."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,6 +81,7 @@ def _find_conflicts(queue: Sequence[_QueuedCall], queued: _QueuedCall) -> list[_
 
 
 _MAX_PENDING = 4096
+_USED = compact({"ids": [], "used": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,28 @@ class ShownQuestions:
     ids: tuple[str, ...]
     arguments: Json = None
     """The arguments of the call, as the framework gave them."""
+    used: bool = False
+    """A call has used the answers."""
 
-    def answer_all(self, reply: Reply) -> Answers:
-        """Return answers with the same reply to every question."""
-        return Answers(dict.fromkeys(self.ids, reply))
+    def answer(self, questions: Sequence[Question], replies: Mapping[str, Reply]) -> Answers:
+        """Return the replies for the questions as they are asked now, perhaps by another process.
+
+        Args:
+            questions: The questions now; one that differs from what was shown stays unanswered.
+            replies: The replies by the ids that were shown.
+        """
+        answers: dict[str, Reply] = {}
+        left = [shown for shown in self.ids if shown in replies]
+        for question in questions:
+            same = next((shown for shown in left if question.matches(shown)), None)
+            if same is not None:
+                left.remove(same)
+                answers[question.id] = replies[same]
+        return Answers(answers)
+
+    def answer_all(self, questions: Sequence[Question], reply: Reply) -> Answers:
+        """Return the same reply to each of the questions that was shown."""
+        return self.answer(questions, dict.fromkeys(self.ids, reply))
 
 
 class PendingApprovals:
@@ -117,6 +136,18 @@ class PendingApprovals:
             return None
         record: Any = from_text(text)
         return ShownQuestions(tuple(record["ids"]), record["arguments"])
+
+    def take(self, session_id: str, key: str) -> ShownQuestions | None:
+        """Return the questions that were shown, to use their answers; a second caller finds them marked as used.
+
+        Executors and processes that share the mapping use an answer once if its `pop` is atomic, as that of a dict is.
+        """
+        text = self._kept.pop(_make_key(session_id, key), None)
+        if text is None:
+            return None
+        self._kept[_make_key(session_id, key)] = _USED
+        record: Any = from_text(text)
+        return ShownQuestions(tuple(record["ids"]), record.get("arguments"), record.get("used") is True)
 
     def drop(self, session_id: str, key: str) -> None:
         """Remove questions that have been answered."""

@@ -4,14 +4,14 @@ from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from callwright.core.calls import Answers, Failed, Outcome, Question, ToolCall
+from callwright.core.calls import Answers, Failed, Interrupted, Outcome, Question, Reply, ToolCall
 from callwright.core.content import Output, Part, Text
 from callwright.core.errors import Halted
 from callwright.core.json import Json, JsonObject, canonical, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
 from callwright.executor.turn import Turn
-from callwright.interop.approvals import CallOrder, PendingApprovals
+from callwright.interop.approvals import CallOrder, PendingApprovals, ShownQuestions
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.base import State
 from callwright.tool.schema_tool import Handler, SchemaTool
@@ -49,9 +49,19 @@ class Bridge:
         batch: Hashable,
         *,
         answers: Answers | None = None,
+        approval: tuple[ShownQuestions, Reply] | None = None,
         catalog: Catalog | None = None,
     ) -> Outcome:
         """Run a call after the calls of its batch that it conflicts with, and return its outcome.
+
+        Args:
+            call: The call.
+            session_id: The session it belongs to.
+            batch: Identifies the calls that were started together.
+            answers: Answers to questions of this executor.
+            approval: A reply to the questions that were shown, perhaps by another executor; it counts for the call's
+                present questions where they are the same.
+            catalog: The tools; by default those of the session.
 
         Raises:
             Halted: a hook ended the run. All other failures are outcomes.
@@ -60,7 +70,12 @@ class Bridge:
         turn = Turn(session_id, state=self.state(session_id), catalog=tools)
 
         async def perform() -> Outcome:
-            return (await self.executor.execute((call,), answers=answers, turn=turn))[0]
+            outcome = (await self.executor.execute((call,), answers=answers, turn=turn))[0]
+            if approval is None or not isinstance(outcome, Interrupted):
+                return outcome
+            shown, reply = approval
+            given = shown.answer_all(outcome.questions, reply)
+            return (await self.executor.execute((call,), answers=given, turn=turn))[0] if len(given) else outcome
 
         outcome = await self._order.run(batch, call, tools, perform)
         if isinstance(outcome, Failed) and isinstance(outcome.error, Halted):

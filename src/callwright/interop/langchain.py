@@ -79,8 +79,8 @@ class _LangChainCaller:
 
 
 def _find_edit(answers: Answers | None, questions: tuple[Question, ...]) -> JsonObject | None:
-    found = answers.find(questions[0].digest, questions[0].call_id) if answers and questions else None
-    return found[1].arguments if found and isinstance(found[1], Approve) else None
+    reply = None if answers is None or not questions else dict(answers).get(questions[0].id)
+    return reply.arguments if isinstance(reply, Approve) else None
 
 
 def _decline(outcome: Interrupted) -> Outcome:

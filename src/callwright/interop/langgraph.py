@@ -72,7 +72,7 @@ class GraphTask:
             answered.set_exception(stop)
             return
         shown = self._pending.find(self._session_id, key)
-        answered.set_result(None if shown is None else Answers(_decode_replies(shown.ids, reply)))
+        answered.set_result(None if shown is None else shown.answer(questions, _decode_replies(shown.ids, reply)))
 
     def forget(self) -> None:
         """Remove the saved questions; every call has its outcome."""

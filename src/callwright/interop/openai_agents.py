@@ -32,6 +32,7 @@ from callwright.interop.bridge import (
 from callwright.tool.base import Tool, ToolContext
 
 _ORIGIN = "openai-agents"
+_ALREADY_USED = Denied("the approval of this call was used already")
 _NOT_APPROVED = Denied(
     "this exact call has not been approved: it has changed since the approval, or it was approved for always, which a"
     " framework cannot grant; the user can allow it with a rule"
@@ -74,11 +75,14 @@ class _AgentsCaller:
 
     async def run(self, call: ToolCall, context: AgentsContext[Any]) -> Outcome:
         session = self._session(context.context)
-        shown = self._bridge.pending.find(session, call.id)
-        approved = shown is not None and context.is_tool_approved(context.tool_name, call.id) is True
-        answers = shown.answer_all(Approve()) if shown is not None and approved else None
-        outcome = await self._bridge.call(call, session, id(context.usage), answers=answers)
-        self._bridge.pending.drop(session, call.id)
+        approved = context.is_tool_approved(context.tool_name, call.id) is True
+        shown = self._bridge.pending.take(session, call.id) if approved else None
+        if shown is not None and shown.used:
+            return Failed(call, _ALREADY_USED)
+        approval = None if shown is None else (shown, Approve())
+        outcome = await self._bridge.call(call, session, id(context.usage), approval=approval)
+        if not approved:
+            self._bridge.pending.drop(session, call.id)
         return Failed(call, _NOT_APPROVED) if isinstance(outcome, Interrupted) else outcome
 
 

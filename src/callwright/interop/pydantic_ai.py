@@ -25,13 +25,13 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 from pydantic_core import SchemaValidator, core_schema
 
-from callwright.core.calls import Answers, Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
-from callwright.interop.approvals import plain_arguments
+from callwright.interop.approvals import ShownQuestions, plain_arguments
 from callwright.interop.bridge import (
     UNKNOWN_TOOL,
     Bridge,
@@ -95,24 +95,26 @@ class _ExecutorToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         session, call = ctx.conversation_id or "", ToolCall(ctx.tool_call_id or name, name, tool_args)
-        approved, answers = self._apply_approval(session, call) if ctx.tool_call_approved else (call, None)
+        shown = self._bridge.pending.take(session, call.id) if ctx.tool_call_approved else None
+        if shown is not None and shown.used:
+            return ToolDenied("the approval of this call was used already")
+        approved, approval = (call, None) if shown is None else _apply_approval(call, shown)
         catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
-        outcome = await self._bridge.call(approved, session, ctx.run_id, answers=answers, catalog=catalog)
+        outcome = await self._bridge.call(approved, session, ctx.run_id, approval=approval, catalog=catalog)
         if isinstance(outcome, Interrupted):
             self._bridge.pending.save(session, call.id, outcome.questions, plain_arguments(call))
             raise ApprovalRequired({"questions": [describe_question(question) for question in outcome.questions]})
-        self._bridge.pending.drop(session, call.id)
+        if shown is None:
+            self._bridge.pending.drop(session, call.id)
         return _encode_outcome(outcome)
 
-    def _apply_approval(self, session: str, call: ToolCall) -> tuple[ToolCall, Answers | None]:
-        """Return the call that was shown, with the approval of it or of the edited arguments."""
-        shown = self._bridge.pending.find(session, call.id)
-        if shown is None:
-            return call, None
-        edited = plain_arguments(call)
-        if edited == shown.arguments:
-            return call, shown.answer_all(Approve())
-        return ToolCall(call.id, call.name, compact(shown.arguments)), shown.answer_all(Approve(edited))
+
+def _apply_approval(call: ToolCall, shown: ShownQuestions) -> tuple[ToolCall, tuple[ShownQuestions, Approve]]:
+    """Return the call that was shown, with the approval of it or of the edited arguments."""
+    edited = plain_arguments(call)
+    if edited == shown.arguments:
+        return call, (shown, Approve())
+    return ToolCall(call.id, call.name, compact(shown.arguments)), (shown, Approve(edited))
 
 
 @dataclass(kw_only=True)

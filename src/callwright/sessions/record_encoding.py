@@ -9,6 +9,7 @@ from callwright.core import access as accesses, errors
 from callwright.core.access import Access
 from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.decisions import check_reply
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.repairs import Repair
@@ -339,14 +340,16 @@ def _decode_question(data: Data) -> Question:
     for name in ("call_id", "tool", "digest", "summary"):
         _take(data, name, str)
     _take(data, "arguments", dict)
-    return Question(**{**data, "accesses": touched})
+    approved: Any = tuple(_take_list(data, "approved")) if "approved" in data else ()
+    return Question(**{**data, "accesses": touched, "approved": approved})
 
 
 def _encode_reply(reply: Reply) -> Data:
-    by = {"by": reply.by} if reply.by else {}
-    if isinstance(reply, Decline):
-        return {"decline": reply.reason, **by}
-    return {"approve": reply.scope, "arguments": reply.arguments, **by}
+    checked = check_reply(reply)
+    by = {"by": checked.by} if checked.by else {}
+    if isinstance(checked, Decline):
+        return {"decline": checked.reason, **by}
+    return {"approve": checked.scope, "arguments": checked.arguments, **by}
 
 
 def _decode_reply(data: Data) -> Reply:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
+from callwright.core.decisions import Approve, Question
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, canonical
 from callwright.core.spec import ToolSpec
@@ -94,7 +95,7 @@ class Scope(Protocol):
 class ToolContext:
     """What a running tool can read and do. It does not expose the event loop or the executor."""
 
-    __slots__ = ("_scope", "attempt", "call", "confinement", "deadline", "parent")
+    __slots__ = ("_answered", "_scope", "attempt", "call", "confinement", "deadline", "parent")
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class ToolContext:
         deadline: float | None = None,
         parent: "ToolContext | None" = None,
         confinement: Confinement = Confinement.READ_ONLY,
+        answered: tuple[Question, Approve] | None = None,
     ) -> None:
         self.call = call
         self.attempt = attempt
@@ -114,6 +116,21 @@ class ToolContext:
         self.confinement = confinement
         """What the commands of this call may use, as the policies and the user allowed it."""
         self._scope = scope
+        self._answered = answered
+
+    @property
+    def answer(self) -> Approve | None:
+        """The approval of what this call asked while it ran before; None if it runs for the first time.
+
+        A tool asks by raising `ApprovalRequired` or `AuthRequired`. The call then runs again from its start, with the
+        same idempotency key. It does not run again after a no.
+        """
+        return None if self._answered is None else self._answered[1]
+
+    @property
+    def question(self) -> Question | None:
+        """The question that `answer` approves; its `reason` is the one the tool gave."""
+        return None if self._answered is None else self._answered[0]
 
     @property
     def depth(self) -> int:

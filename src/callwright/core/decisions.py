@@ -1,0 +1,271 @@
+"""Questions to the user, the replies to them, and the one place where a reply becomes a decision.
+
+Only a value of exactly the type `Approve` approves. `Decline` declines; everything else is a `UsageError`, which
+callers that cannot raise turn into a decline:
+
+    check_reply(value)      a reply from a program
+    check_answers(value)    replies by question id, as `execute`, `resume` and `ask` take them
+    parse_answer(text)      a reply that the user typed
+"""
+
+import secrets
+import time
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
+
+from callwright.core.access import Access
+from callwright.core.errors import UsageError, safe_repr
+from callwright.core.json import JsonObject, canonical, freeze
+
+QuestionKind: TypeAlias = Literal["approval", "auth"]
+GrantScope: TypeAlias = Literal["once", "session", "always"]
+_SCOPES: Final = frozenset(get_args(GrantScope))
+
+
+def digest_of(
+    tool: str, arguments: JsonObject, accesses: Iterable[Access], *, session_id: str = "", implementation: str = ""
+) -> str:
+    """Return a digest of exactly what would run; an approval is valid for this digest only.
+
+    Args:
+        tool: The tool's name.
+        arguments: The final arguments.
+        accesses: What the call would access.
+        session_id: The session the call belongs to.
+        implementation: Identifies the tool's spec and code, so that a replaced tool has another digest.
+    """
+    parts: list[Any] = [session_id, tool, arguments, list(map(repr, accesses))]
+    return sha256(canonical([*parts, implementation] if implementation else parts).encode()).hexdigest()
+
+
+def digest_running(digest: str, kind: QuestionKind, reason: str) -> str:
+    """Return the digest of what a tool asks while it runs: the call's own, and the question."""
+    return sha256(canonical([digest, kind, reason]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user must decide before a call may run, or go on."""
+
+    call_id: str
+    tool: str
+    arguments: JsonObject
+    digest: str
+    summary: str
+    """One line to show: `Allow bash: rm -rf target?`"""
+    reason: str = ""
+    """Why the user is asked."""
+    accesses: tuple[Access, ...] = ()
+    kind: QuestionKind = "approval"
+    url: str = ""
+    """Where to sign in, for kind `auth`."""
+    expires_at: int = 0
+    """Unix time after which an answer is ignored; 0 for never."""
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    running: bool = False
+    """Asked by the tool while it ran: with an approval, the call runs again and finds it in `context.answer`."""
+    approved: tuple[str, ...] = ()
+    """For a `running` question: the reasons for which the user had already approved this call."""
+
+    @property
+    def id(self) -> str:
+        """Unique, and bound to the digest: an answer to this id is valid for exactly this call, once."""
+        return f"{self.digest}.{self.call_id}.{self.expires_at:x}.{self.nonce}"
+
+    def matches(self, question_id: str, now: float | None = None) -> bool:
+        """Whether an unexpired id belongs to an earlier question about exactly the same call."""
+        about, _, tail = question_id.rpartition(".")[0].rpartition(".")
+        if about != f"{self.digest}.{self.call_id}":
+            return False
+        try:
+            expires_at = int(tail, 16)
+        except ValueError:
+            return False
+        return expires_at == 0 or (time.time() if now is None else now) < expires_at
+
+    def is_expired(self, now: float | None = None) -> bool:
+        """Whether an answer comes too late."""
+        return self.expires_at != 0 and (time.time() if now is None else now) >= self.expires_at
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """A yes. With `arguments`, the call runs with these instead, after hooks and policies have judged them again.
+
+    Raises:
+        UsageError: The scope is unknown, or the arguments are not a mapping.
+    """
+
+    arguments: JsonObject | None = None
+    scope: GrantScope = "once"
+    by: str = ""
+    """Who approved, for the record: a user's name, a hook; empty for the user who was asked."""
+
+    def __post_init__(self) -> None:
+        if type(self.scope) is not str or self.scope not in _SCOPES:
+            raise UsageError(f'Approve.scope must be "once", "session" or "always", got {safe_repr(self.scope)}')
+        if self.arguments is not None and not isinstance(cast(object, self.arguments), Mapping):
+            raise UsageError(f"Approve.arguments must be a mapping or None, got {safe_repr(self.arguments)}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A no; the model reads the reason.
+
+    Raises:
+        UsageError: The reason is not a text.
+    """
+
+    reason: str = ""
+    by: str = ""
+    """Who declined, for the record; empty for the user who was asked."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(object, self.reason), str):
+            raise UsageError(f"Decline.reason must be a text, got {safe_repr(self.reason)}")
+
+
+Reply: TypeAlias = Approve | Decline
+
+
+def check_reply(reply: object) -> Reply:
+    """Return a reply, copied so that it cannot change any more.
+
+    Args:
+        reply: Anything; only a value whose type is exactly `Approve` approves.
+
+    Raises:
+        UsageError: It is not an `Approve` or a `Decline`; the message says what to write.
+    """
+    if type(reply) is Approve:
+        checked = Approve(reply.arguments, reply.scope)  # again, because fields can be set behind a value's back
+        try:
+            arguments = None if checked.arguments is None else freeze(dict(checked.arguments))
+            return Approve(arguments, checked.scope, str(reply.by))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"Approve.arguments cannot be read: {safe_repr(error)}") from error
+    if type(reply) is Decline:
+        return Decline(str(reply.reason), str(reply.by))
+    _close(reply)
+    if reply is Approve or reply is Decline:
+        raise UsageError(f"expected a reply, got the class {reply.__name__}; write {reply.__name__}()")
+    raise UsageError(f"expected Approve() or Decline(reason) as the reply, got {safe_repr(reply)}")
+
+
+@final
+class Answers:
+    """The user's answers by question id. Each is valid once, for what was shown, until it expires.
+
+    Raises:
+        UsageError: A reply is not an `Approve` or a `Decline`.
+    """
+
+    def __init__(self, given: Mapping[str, Reply] | None = None) -> None:
+        self._given: dict[str, Reply] = {}
+        if given is None:
+            return
+        if not isinstance(cast(object, given), Mapping):
+            _close(given)
+            raise UsageError(f"expected a mapping of question ids to replies, got {safe_repr(given)}")
+        for question_id, reply in given.items():
+            if type(question_id) is not str:
+                raise UsageError(
+                    f"expected the id of a question, as in {{question.id: …}}, got {safe_repr(question_id)}"
+                )
+            self._given[question_id] = check_reply(reply)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __iter__(self) -> Iterator[tuple[str, Reply]]:
+        return iter(self._given.items())
+
+    @classmethod
+    def approving(cls, questions: Iterable[Question]) -> "Answers":
+        """Return answers that approve every question once."""
+        return cls({question.id: Approve() for question in questions})
+
+    def approve(
+        self, question: Question, *, arguments: JsonObject | None = None, scope: GrantScope = "once"
+    ) -> "Answers":
+        """Approve a question and return these answers, for chaining.
+
+        Args:
+            question: The question to answer.
+            arguments: Run the call with these arguments instead; they are judged again.
+            scope: How long the approval lasts: this call, the session, or always.
+        """
+        self._given[question.id] = Approve(arguments, scope)
+        return self
+
+    def decline(self, question: Question, reason: str = "") -> "Answers":
+        """Decline a question and return these answers, for chaining; the model reads the reason."""
+        self._given[question.id] = Decline(reason)
+        return self
+
+
+def check_answers(given: object) -> Answers:
+    """Return a checked copy of answers that a program passed or that `ask` returned.
+
+    Args:
+        given: `Answers`, or a dict of question ids to `Approve` and `Decline`.
+
+    Raises:
+        UsageError: It is anything else, or a reply in it is; the message says what to write.
+    """
+    if type(given) is Answers:
+        return Answers(dict(given))
+    if type(given) is dict:
+        return Answers(cast("dict[str, Reply]", given))
+    _close(given)
+    raise UsageError(
+        f"expected Answers, got {safe_repr(given)}; write Answers().approve(question) or Answers.approving(questions)"
+    )
+
+
+TYPED_ANSWERS: Final[Mapping[str, Reply]] = {
+    "y": Approve(),
+    "yes": Approve(),
+    "1": Approve(),
+    "s": Approve(scope="session"),
+    "2": Approve(scope="session"),
+    "a": Approve(scope="always"),
+    "3": Approve(scope="always"),
+    "n": Decline(),
+    "no": Decline(),
+    "5": Decline(),
+}
+"""The answers the user may type, each the whole text; 4 is for editing the arguments, which needs a dialog."""
+_NO: Final = ("n", "no", "5")
+
+
+def parse_answer(text: object, answers: Mapping[str, Reply] = TYPED_ANSWERS) -> Reply | None:
+    """Return the reply that a typed text stands for; None if it is not an answer: ask again, or decline.
+
+    Only a bare answer approves: `y`, not `y but only the first file`. A no may be followed by its reason.
+
+    Args:
+        text: What the user typed.
+        answers: The accepted answers in lower case, with what they stand for.
+    """
+    if not isinstance(text, str):
+        return None
+    typed = text.strip(" \t\r\n")
+    word = typed.lower()
+    # lower() maps some letters of other scripts to ASCII, and a look-alike is not an answer
+    if typed.isascii() and word in answers:
+        return answers[word]
+    first, _, rest = typed.partition(" ")
+    if first.lower().rstrip(",:;.") in _NO and first.isascii():
+        return Decline(rest.strip())
+    return None
+
+
+def _close(value: object) -> None:
+    """Close a coroutine that was passed in place of its result, so that Python does not warn about it as well."""
+    if isinstance(value, Coroutine):
+        value.close()

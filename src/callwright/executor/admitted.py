@@ -1,0 +1,153 @@
+"""A call on its way through the executor, with the facts about its tool."""
+
+from collections.abc import Sequence
+
+from callwright.core.access import Access, Ask, Confinement, UseTool
+from callwright.core.calls import ToolCall
+from callwright.core.content import Output
+from callwright.core.decisions import Approve, Question, digest_of
+from callwright.core.errors import ApprovalRequired, AuthRequired, Crashed, ToolError
+from callwright.core.json import FrozenDict, JsonObject
+from callwright.core.repairs import Repair
+from callwright.core.spec import Effect, ToolSpec
+from callwright.executor.repair import PathTool
+from callwright.hooks.base import PendingCall
+from callwright.tool.base import Invocation, SessionTool, State, Tool
+from callwright.tool.identity import fingerprint
+
+_NO_ARGUMENTS: JsonObject = FrozenDict()
+
+
+class ToolEntry:
+    """The facts about a tool that every call of it needs, read once per catalog."""
+
+    __slots__ = (
+        "_fingerprint",
+        "allowed_key",
+        "annotations",
+        "bind",
+        "bind_in",
+        "default_accesses",
+        "independent",
+        "limits",
+        "name",
+        "repair_paths",
+        "spec",
+        "tool",
+    )
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self._fingerprint = ""
+        self.spec = tool.spec
+        self.bind = tool.bind
+        self.bind_in = tool.bind_in if isinstance(tool, SessionTool) else None
+        self.repair_paths = tool.repair_paths if isinstance(tool, PathTool) else None
+        self.name = self.spec.name
+        self.annotations = self.spec.annotations
+        self.limits = self.spec.limits
+        self.independent = self.annotations.effect is Effect.READ and self.annotations.parallel is not False
+        """Conflicts with nothing, unless a call of it declares accesses."""
+        self.default_accesses: tuple[Access, ...] = (UseTool(self.name, self.annotations.effect),)
+        """Judged when a call declares no accesses."""
+        self.allowed_key: str | None = None
+        """The policies' cache key under which they last allowed every call without accesses."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the tool's spec and code."""
+        if not self._fingerprint:
+            self._fingerprint = fingerprint(self.tool)
+        return self._fingerprint
+
+
+class Admitted:
+    """A call during and after admission, with its result so far; policies see it as their subject."""
+
+    # Defaults on the class, not in __init__: most calls keep most of them, and every call makes one of these.
+    invocation: Invocation | None = None
+    accesses: Sequence[Access] = ()
+    asks: tuple[Ask, ...] = ()
+    hook_output: Output | None = None
+    """The output a hook gave in place of a run; policies still judge the call."""
+    error: ToolError | None = None
+    questions: tuple[Question, ...] = ()
+    used_answers: tuple[str, ...] = ()
+    """Ids of the questions whose answers were applied; they are used up when the call runs."""
+    approved: tuple[str, ...] = ()
+    """The reasons to ask that the user has approved for this call."""
+    answered: tuple[Question, Approve] | None = None
+    """The tool's own question, from when it ran before, with the approval."""
+    resumed: bool = False
+    """The tool has run before and asked a question, so the call may have had an effect."""
+    sign_in: AuthRequired | None = None
+    """The tool cannot bind the arguments before the user has signed in."""
+    shown: tuple[frozenset[Access], frozenset[str]] | None = None
+    """The accesses and reasons in the question whose answer changed the arguments."""
+    confinement: Confinement = Confinement.READ_ONLY
+    """What its commands may use: all that the decisions about them allow."""
+    state: State | None = None
+    """The session's state, for a tool that binds by it."""
+    finished: bool = False
+    """Its outcome was counted and reported."""
+    lasting_grant: tuple[Question, Approve] | None = None
+    """An approval for the session or permanently, remembered when the call runs."""
+    repairs: tuple[Repair, ...] = ()
+    """What was changed before the call was judged."""
+    _digest: str = ""
+
+    def __init__(self, call: ToolCall, entry: ToolEntry | None, session_id: str) -> None:
+        self.call = call
+        self.entry = entry
+        """None if there is no such tool."""
+        self.name = call.name if entry is None else entry.name
+        """The tool's own name, which may differ from the alias the model used."""
+        self.session_id = session_id
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self.require_entry().spec
+
+    @property
+    def arguments(self) -> JsonObject:
+        return _NO_ARGUMENTS if self.invocation is None else self.invocation.arguments
+
+    @property
+    def digest(self) -> str:
+        """Identifies what would run, also for another version of the tool: for the record of a start."""
+        if not self._digest:
+            self._digest = digest_of(self.name, self.arguments, self.accesses, session_id=self.session_id)
+        return self._digest
+
+    @property
+    def approval_digest(self) -> str:
+        """Identifies exactly what would run, the tool's code included: an answer is for this only."""
+        implementation = "" if self.entry is None else self.entry.fingerprint
+        return digest_of(
+            self.name, self.arguments, self.accesses, session_id=self.session_id, implementation=implementation
+        )
+
+    def require_entry(self) -> ToolEntry:
+        """Return the tool's entry; raise `LookupError` if there is no such tool."""
+        if self.entry is None:
+            raise LookupError(f"{self.call.name} is not a tool")
+        return self.entry
+
+    def bind(self, entry: ToolEntry, arguments: JsonObject | str | bytes) -> None:
+        """Bind arguments; a tool may require approval here, together with the invocation that would run."""
+        self._digest = ""
+        try:
+            if entry.bind_in is None:
+                self.invocation = entry.bind(arguments)
+            else:
+                self.invocation = entry.bind_in(arguments, self.state or State(), self.session_id)
+        except ApprovalRequired as error:
+            if not isinstance(error.invocation, Invocation):
+                raise Crashed(f"{self.name} raised ApprovalRequired in bind without an invocation to run") from error
+            self.invocation = error.invocation
+            self.asks = (*self.asks, Ask(error.reason, source=f"tool {self.name}"))
+
+
+def make_pending_call(admitted: Admitted, turn_id: str = "") -> PendingCall:
+    """Return what hooks see of a call."""
+    return PendingCall(admitted.call, admitted.spec, admitted.arguments, admitted.session_id, turn_id)

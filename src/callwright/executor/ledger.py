@@ -1,0 +1,92 @@
+"""The questions an executor has asked, and the answers of one turn: each answer counts for one call, once."""
+
+import threading
+from collections.abc import Iterable
+from itertools import islice
+
+from callwright.core.decisions import Answers, Question, Reply, digest_running
+from callwright.executor.admitted import Admitted
+from callwright.tool.identity import is_same_tool
+
+_MAX_QUESTIONS = 10_000
+
+
+class Ledger:
+    """The questions that were asked and not used yet. Executors that share a ledger accept each other's answers.
+
+    Thread-safe. The oldest questions are dropped when there are too many; their answers lead to a new question.
+    """
+
+    def __init__(self) -> None:
+        self._questions: dict[str, tuple[Question, object]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, question: Question, tool: object) -> None:
+        """Add a question about a call of a tool."""
+        with self._lock:
+            self._questions[question.id] = (question, tool)
+            if len(self._questions) > _MAX_QUESTIONS:
+                for question_id in list(islice(self._questions, len(self._questions) - _MAX_QUESTIONS)):
+                    del self._questions[question_id]
+
+    def find(self, question_id: str) -> tuple[Question, object] | None:
+        """Return an unused question with the tool it is about."""
+        return self._questions.get(question_id)
+
+    def take(self, question_id: str) -> bool:
+        """Use a question up; False if another call has done so, or it was never asked."""
+        with self._lock:
+            return self._questions.pop(question_id, None) is not None
+
+
+class TurnAnswers:
+    """The answers of one turn, found by what they are for.
+
+    Args:
+        answers: The replies by question id.
+        ledger: The questions this executor has asked.
+        on_record: Questions that the caller has on record and vouches for, by id: from before a restart, for example.
+    """
+
+    def __init__(self, answers: Answers, ledger: Ledger, on_record: Iterable[Question] = ()) -> None:
+        self._answers = answers
+        self._ledger = ledger
+        self._on_record = {question.id: question for question in on_record}
+        self._claims: dict[str, Admitted] = {}
+
+    def merge(self, more: Answers) -> None:
+        """Add answers; a later answer to the same question replaces the earlier one."""
+        self._answers = Answers({**dict(self._answers), **dict(more)})
+
+    def begin_pass(self) -> None:
+        """Forget which call uses which answer, before the calls are admitted once more."""
+        self._claims = {}
+
+    def claim(self, admitted: Admitted, *, running: bool = False) -> tuple[Question, Reply] | None:
+        """Return the last answer given for exactly this call and not claimed by another one; None if there is none."""
+        for question_id, reply in reversed(list(self._answers)):
+            question = self._find(question_id, admitted)
+            if question is None or question.running is not running or question.call_id != admitted.call.id:
+                continue
+            if question_id in admitted.used_answers or self._claims.get(question_id, admitted) is not admitted:
+                continue
+            digest = admitted.approval_digest
+            if question.digest == (digest_running(digest, question.kind, question.reason) if running else digest):
+                self._claims[question_id] = admitted
+                return question, reply
+        return None
+
+    def take(self, question_id: str) -> bool:
+        """Use an answer up; False if another call has done so meanwhile."""
+        return self._ledger.take(question_id) or self._on_record.pop(question_id, None) is not None
+
+    def _find(self, question_id: str, admitted: Admitted) -> Question | None:
+        """Return the question an answer is for: one that was asked, is not used or expired, and about this tool."""
+        kept = self._ledger.find(question_id)
+        if kept is None:
+            question = self._on_record.get(question_id)
+        else:
+            question, tool = kept
+            if admitted.entry is None or not is_same_tool(tool, admitted.entry.tool):
+                return None
+        return None if question is None or question.is_expired() else question

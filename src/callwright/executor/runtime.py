@@ -1,0 +1,79 @@
+"""The parts of an executor that its turns share, and the limits of a turn."""
+
+import logging
+import secrets
+from dataclasses import dataclass, field
+
+from callwright.core.errors import UsageError
+from callwright.core.events import Event
+from callwright.executor.admit import Gate
+from callwright.executor.deadlines import LoopLocal
+from callwright.executor.ledger import Ledger
+from callwright.executor.perform import Observe, Runner
+from callwright.registry.catalog import Catalog, Toolset
+from callwright.tool.base import State
+
+_log = logging.getLogger("callwright")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """The limits of one turn; the defaults suit one agent on one machine.
+
+    Raises:
+        UsageError: `width`, `depth` or `turn_chars` is below 1.
+    """
+
+    width: int = 16
+    """How many calls of a turn run at the same time."""
+    depth: int = 8
+    """How deep tools may call other tools."""
+    turn_chars: int = 200_000
+    """The length of all outputs of a turn together."""
+    question_seconds: float | None = 3600.0
+    """How long a question may be answered; None for no limit."""
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
+            raise UsageError(f"width, depth and turn_chars must be at least 1, got {self!r}")
+
+
+@dataclass(slots=True, eq=False)
+class Runtime:
+    """The parts of an executor that its turns use."""
+
+    registry: Toolset
+    gate: Gate
+    runner: Runner
+    state: State
+    observe: Observe | None
+    limits: TurnLimits
+    ledger: Ledger = field(default_factory=Ledger)
+    loops: LoopLocal = field(default_factory=LoopLocal)
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
+    _changes: int = -1
+    _catalog: Catalog | None = None
+
+    def catalog(self) -> Catalog:
+        """Return the registry's current tools."""
+        catalog, changes = self._catalog, self.registry.changes
+        if catalog is None or changes != self._changes:
+            catalog = self.registry.snapshot()
+            # the count from before the snapshot: a change made meanwhile by another thread must not be lost
+            self._changes, self._catalog = changes, catalog
+        return catalog
+
+
+def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Observe:
+    """Combine the executor's observers, which cannot raise, with the turn's own, which may."""
+
+    def observe(event: Event) -> None:
+        if executor_observe is not None:
+            executor_observe(event)
+        try:
+            turn_observe(event)
+        except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
+            _log.exception("an observer failed on %s", type(event).__name__)
+
+    return observe

@@ -1,0 +1,346 @@
+"""Only an `Approve` approves: every other reply, through every way in, runs nothing."""
+
+import asyncio
+import inspect
+import itertools
+import logging
+import random
+from collections import UserDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import ANY
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from callwright import (
+    Allow,
+    Answers,
+    Approve,
+    Decline,
+    Deny,
+    Executor,
+    Failed,
+    Interrupted,
+    Question,
+    Registry,
+    ToolCall,
+    Turn,
+    UsageError,
+    tool,
+)
+from callwright.agent import Agent, Paused
+from callwright.core.decisions import check_answers, check_reply, parse_answer
+from callwright.sessions import MemoryStore, SqliteStore
+from callwright.testing import ScriptedProvider
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    ran.clear()
+
+
+@tool
+async def wipe() -> str:
+    """Wipe everything."""
+    ran.append("wipe")
+    return "wiped"
+
+
+class LaterApprove(Approve):  # type: ignore[misc] - final for type checkers, and a subclass must not pass at run time
+    """A subclass, which could override anything."""
+
+
+@dataclass(frozen=True)
+class ApproveLookalike:
+    """Has the fields of an approval."""
+
+    arguments: None = None
+    scope: str = "once"
+
+
+class EqualToAll:
+    """Compares equal to anything, and claims to be an approval."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash(Approve())
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override] - isinstance believes it
+        return Approve
+
+    scope = "once"
+    arguments = None
+    reason = ""
+
+
+class Unprintable:
+    """Cannot be shown in a message."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+class TextSubclass(str):
+    """Is a text, of a type of its own."""
+
+
+def with_scope(scope: object) -> Approve:
+    """Return an approval whose scope was changed behind its back."""
+    approve = Approve()
+    object.__setattr__(approve, "scope", scope)
+    return approve
+
+
+def with_arguments(arguments: object) -> Approve:
+    approve = Approve()
+    object.__setattr__(approve, "arguments", arguments)
+    return approve
+
+
+async def approve_later() -> Approve:
+    return Approve()
+
+
+def approve_soon() -> Approve:
+    return Approve()
+
+
+def hand_made() -> list[Callable[[], object]]:
+    """Return makers, because a coroutine can be made and closed only once."""
+    values: list[object] = [
+        *(True, False, None, 0, 1, 1.0, "", "y", "yes", "approve", "Approve()", b"yes", "always", ...),
+        *({}, {"approve": "once"}, {"type": "approve"}, [], [Approve()], (Approve(),), {Approve()}),
+        *(Approve, Decline, Allow, Allow(), Deny("no"), Answers, Answers(), type, object()),
+        *(LaterApprove(), ApproveLookalike(), EqualToAll(), ANY, Unprintable(), TextSubclass("yes")),
+        *(with_scope("forever"), with_scope(EqualToAll()), with_scope(None), with_scope(TextSubclass("once"))),
+        *(with_arguments(5), with_arguments("all"), with_arguments([("a", 1)]), with_arguments(False)),
+        *(UsageError("x"), approve_soon, iter([Approve()]), Exception(Approve()), Failed, asyncio.CancelledError),
+    ]
+    return [*((lambda value=value: value) for value in values), approve_later]
+
+
+_HAND_MADE = hand_made()
+_REPLIES = 2_500
+"""For each way in; generated here, because drawing as many from hypothesis takes a minute."""
+
+
+def make_replies(seed: int) -> Iterator[object]:
+    """Yield replies that are not an approval: hand-made ones, and random values of every plain type."""
+    source = random.Random(seed)
+    for _ in range(_REPLIES):
+        yield source.choice(_HAND_MADE)() if source.random() < 0.5 else make_value(source, 0)
+
+
+def make_value(source: random.Random, depth: int) -> object:
+    match source.randrange(9 if depth < 3 else 6):
+        case 0:
+            return source.choice([True, False, None])
+        case 1:
+            return source.randrange(-(2**70), 2**70)
+        case 2:
+            return source.uniform(-1e300, 1e300)
+        case 3 | 4:
+            return "".join(source.choices("yesno aApprv.123\n\u200b\u0000", k=source.randrange(12)))
+        case 5:
+            return source.randbytes(source.randrange(8))
+        case 6:
+            return [Approve(), *(make_value(source, depth + 1) for _ in range(source.randrange(3)))]
+        case 7:
+            return tuple(make_value(source, depth + 1) for _ in range(source.randrange(3)))
+        case _:
+            return {str(make_value(source, 3)): make_value(source, depth + 1) for _ in range(source.randrange(1, 3))}
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - pytest calls it
+    logging.disable()  # thousands of refused replies would each be logged
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def smuggle(question: Question, reply: object) -> Answers:
+    """Return answers that contain a reply which their constructor would not accept."""
+    answers = Answers()
+    cast(Any, answers)._given[question.id] = reply
+    return answers
+
+
+class MoreAnswers(Answers):  # type: ignore[misc] - final for type checkers, and a subclass must not pass at run time
+    """Approves whatever is asked."""
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter([("any", Approve())])
+
+
+def in_user_dict(question: Question, reply: object) -> object:
+    return UserDict({question.id: close(reply)})
+
+
+def in_list(question: Question, reply: object) -> object:
+    return [(question.id, close(reply))]
+
+
+def close(reply: object) -> object:
+    if inspect.iscoroutine(reply):  # only a reply itself is closed, not one deep inside of something
+        reply.close()
+    return reply
+
+
+def in_dict(question: Question, reply: object) -> object:
+    return {question.id: reply}
+
+
+def bare(question: Question, reply: object) -> object:
+    return reply
+
+
+WRAPPINGS: Sequence[Callable[[Question, object], object]] = (in_dict, smuggle, bare, in_list, in_user_dict)
+"""The ways in which a caller may try to pass a reply."""
+CALL = ToolCall("1", "wipe")
+
+
+async def test_execute_runs_nothing_without_approve() -> None:
+    executor = Executor(Registry(wipe))
+    (asked,) = await executor.execute([CALL])
+    assert isinstance(asked, Interrupted)
+    for reply, wrap in zip(make_replies(1), itertools.cycle(WRAPPINGS), strict=False):
+        try:
+            (outcome,) = await executor.execute([CALL], answers=cast(Any, wrap(asked.questions[0], reply)))
+        except UsageError:
+            continue
+        assert isinstance(outcome, Interrupted)  # None and empty answers are the same as no answer
+    assert not ran
+
+
+async def test_ask_runs_nothing_without_approve() -> None:
+    executor = Executor(Registry(wipe))
+    for reply, wrap in zip(make_replies(2), itertools.cycle(WRAPPINGS), strict=False):
+
+        async def ask(questions: Sequence[Question], reply: object = reply, wrap: Any = wrap) -> Answers:
+            return wrap(questions[0], reply)
+
+        (outcome,) = await executor.execute([CALL], turn=Turn(ask=ask))
+        assert isinstance(outcome, Failed) and outcome.error.code == "denied"
+    assert not ran
+
+
+async def test_agent_ask_runs_nothing_without_approve() -> None:
+    for reply, wrap in zip(make_replies(3), itertools.cycle(WRAPPINGS), strict=False):
+
+        def ask(questions: Sequence[Question], reply: object = reply, wrap: Any = wrap) -> Any:
+            return wrap(questions[0], reply)
+
+        await Agent(ScriptedProvider(CALL, "done"), [wipe], ask=ask).run("go")
+    assert not ran
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_resume_runs_nothing_without_approve(store: str, tmp_path: Path) -> None:
+    sessions = MemoryStore() if store == "memory" else SqliteStore(tmp_path / "sessions.db")
+    agent = Agent(ScriptedProvider(CALL, "done"), [wipe], sessions=sessions)
+    paused = await agent.run("go", session="s")
+    assert isinstance(paused, Paused)
+    for reply, wrap in zip(make_replies(4), itertools.cycle(WRAPPINGS), strict=False):
+        given = wrap(paused.questions[0], reply)
+        if given in (None, {}) and store == "sqlite":  # the same as no answer, and slow
+            continue
+        try:
+            result = await agent.resume("s", cast(Any, given))
+        except UsageError:
+            continue
+        assert isinstance(result, Paused)
+    assert not ran
+    assert not isinstance(await agent.resume("s", Answers.approving(paused.questions)), Paused)
+    assert ran == ["wipe"]
+    if isinstance(sessions, SqliteStore):
+        await sessions.close()
+
+
+_ANYTHING: Any = cast(Any, st.from_type(type)).flatmap(st.from_type)
+
+
+@given(_ANYTHING.filter(lambda value: type(value) not in (Approve, Decline)))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType] - of any type
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+def test_reply_of_any_type_is_a_usage_error(reply: object) -> None:
+    with pytest.raises(UsageError):
+        check_reply(reply)
+
+
+def test_replies_are_copied_so_that_they_cannot_change() -> None:
+    arguments: dict[str, Any] = {"path": "a"}
+    reply = check_reply(Approve(arguments))
+    arguments["path"] = "/etc"
+    assert isinstance(reply, Approve) and reply.arguments == {"path": "a"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        (lambda: Answers(cast(Any, {"q": True})), "expected Approve() or Decline(reason) as the reply, got True"),
+        (lambda: Answers(cast(Any, {"q": Approve})), "got the class Approve; write Approve()"),
+        (lambda: Answers(cast(Any, {5: Approve()})), "expected the id of a question"),
+        (lambda: check_answers(True), "write Answers().approve(question)"),
+        (lambda: check_answers(MoreAnswers()), "expected Answers"),
+        (lambda: Approve(scope=cast(Any, "forever")), '"once", "session" or "always"'),
+        (lambda: Approve(cast(Any, "path")), "must be a mapping"),
+        (lambda: Decline(cast(Any, 5)), "must be a text"),
+    ],
+    ids=range(8),
+)
+def test_mistakes_are_usage_errors_that_say_what_to_write(wrong: Callable[[], object], advice: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wrong()
+    assert advice in str(caught.value)
+
+
+async def test_plain_dict_of_replies_is_accepted() -> None:
+    executor = Executor(Registry(wipe))
+    (outcome,) = await executor.execute([CALL])
+    assert isinstance(outcome, Interrupted)
+    await executor.execute([CALL], answers=cast(Any, {outcome.questions[0].id: Approve()}))
+    assert ran == ["wipe"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "reply"),
+    [
+        ("y", Approve()),
+        (" YES \n", Approve()),
+        ("1", Approve()),
+        ("s", Approve(scope="session")),
+        ("A", Approve(scope="always")),
+        ("n", Decline()),
+        ("no", Decline()),
+        ("n use the other file", Decline("use the other file")),
+        ("no, not the second file", Decline("not the second file")),
+    ],
+)
+def test_bare_answers_are_understood(typed: str, reply: object) -> None:
+    assert parse_answer(typed) == reply
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", " ", "y not?", "yes but not the second file", "s top", "a quick question first", "2 questions first"),
+        *("yy", "y.", "y!", "y\ny", "\u017f", "\uff59", "y\u200b", "\u00a0y", "always", "ok", "sure", "4", "e", "11"),
+    ],
+)
+def test_anything_else_is_not_an_answer(typed: str) -> None:
+    assert parse_answer(typed) is None
+
+
+@pytest.mark.parametrize("typed", [True, None, 1, b"y", ["y"], EqualToAll()], ids=range(6))
+def test_only_text_is_parsed(typed: object) -> None:
+    assert parse_answer(typed) is None
