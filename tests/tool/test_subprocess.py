@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from callwright import Crashed, Denied, ToolContext, UsageError, tool
+from callwright import Crashed, Denied, Image, Output, Text, ToolContext, UsageError, tool
+from callwright.core.content import File
 from callwright.tool.function import FunctionTool
 
 SOURCE = """
 import os, subprocess, sys, time
 from pydantic import BaseModel
-from callwright import tool, Denied
+from callwright import tool, Denied, Output, Text, Image
+from callwright.core.content import File
 from callwright.tool.threads import Threads
 
 class Point(BaseModel):
@@ -92,6 +94,32 @@ def strange() -> str:
     raise StrangeDenied("no", "really")
 
 @tool(isolation="process")
+def parts() -> object:
+    "Give content."
+    return Output((Text("a"), Image(b"\\x00\\xff", "image/gif"), File(b"x", "text/plain", "n")), {"n": 1})
+
+@tool(isolation="process")
+def forge(path: str) -> str:
+    "Answer with a pickle in place of the worker."
+    import multiprocessing.connection, pickle
+    class Evil:
+        def __reduce__(self):
+            return (open, (path, "w"))
+    for number in range(3, 64):
+        try:
+            multiprocessing.connection.Connection(number).send_bytes(pickle.dumps((True, Evil())))
+        except (OSError, ValueError):
+            pass
+    return "done"
+
+@tool(isolation="process")
+def inherited() -> list[int]:
+    "List the descriptors a program gets."
+    fds = "import fcntl\\nfor n in range(64):\\n  try: fcntl.fcntl(n, 1); print(n)\\n  except OSError: pass"
+    done = subprocess.run([sys.executable, "-c", fds], close_fds=False, capture_output=True, text=True)
+    return [int(n) for n in done.stdout.split()]
+
+@tool(isolation="process")
 def big(size: int) -> str:
     "Give much."
     return "x" * size
@@ -152,13 +180,53 @@ async def test_tool_error_keeps_its_class_and_message(tools: Any, context: ToolC
     assert caught.value.message == "not today"
 
 
+async def test_an_error_of_the_tools_own_arrives_as_its_base(tools: Any, context: ToolContext) -> None:
+    with pytest.raises(Denied) as caught:
+        await tools.strange.bind({}).run(context)
+    assert type(caught.value) is Denied and caught.value.message == "no"
+
+
+async def test_content_parts_come_back(tools: Any, context: ToolContext) -> None:
+    result: Any = await tools.parts.bind({}).run(context)
+    assert result == Output((Text("a"), Image(b"\x00\xff", "image/gif"), File(b"x", "text/plain", "n")), {"n": 1})
+
+
+async def test_forged_pickle_does_not_run_in_our_process(tools: Any, context: ToolContext, tmp_path: Path) -> None:
+    with pytest.raises(Crashed, match="cannot be read"):
+        await tools.forge.bind({"path": str(tmp_path / "evil")}).run(context)
+    assert not (tmp_path / "evil").exists()
+
+
+async def test_programs_of_a_tool_do_not_get_the_answer_pipe(tools: Any, context: ToolContext) -> None:
+    assert await tools.inherited.bind({}).run(context) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["pickle", "json", "socket", "base64", "callwright", "pydantic_core"])
+def test_modules_of_the_working_folder_are_not_imported(tools: Any, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(f"open({str(folder / 'evil')!r}, 'w').close()\nraise SystemExit(9)\n")
+    script = (
+        "import asyncio, importlib, os, sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        f"tools = importlib.import_module({tools.__name__!r})\n"
+        "import multiprocessing.connection, multiprocessing.spawn, callwright.tool.subprocess\n"
+        f"os.chdir({str(folder)!r})\nsys.path.insert(0, '')\nsys.path.insert(0, {str(folder)!r})\n"
+        "print(asyncio.run(tools.work.bind({'a': 1}).run(None))['sum'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60
+    )
+    assert done.stdout.strip() == "3", done.stderr
+    assert not (folder / "evil").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
         ("fail", {}, "KeyError: 'gone'"),
         ("leave", {"code": 7}, r"ended without an answer \(exit code 7\)"),
         ("odd", {}, "the value cannot be sent between processes"),
-        ("strange", {}, r"the error cannot be sent between processes: .*\(denied: no\)"),
     ],
 )
 async def test_other_failures_are_crashes_with_a_reason(

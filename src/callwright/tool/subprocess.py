@@ -5,30 +5,67 @@
 
 The worker forks: the child calls the function, the parent monitors it with the code of the command supervisor
 (`callwright.system.supervisor_process`). When we close the control socket or die, everything the tool started ends.
+
+The answer comes back as JSON: the tool may have been taken over by what it worked on, and a pickle could run anything
+in our process. The worker starts isolated (`-I`) with our module path without the working folder, whose files could
+otherwise replace modules of the standard library.
 """
 
 import asyncio
 import importlib
+import json
 import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe, spawn
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
-from callwright.core.errors import Crashed, ToolError, UsageError
+from pydantic_core import to_json
+
+from callwright.core.content import File, Image, Output, Part, Text
+from callwright.core.errors import (
+    ApprovalRequired,
+    AuthRequired,
+    CallwrightError,
+    Cancelled,
+    Crashed,
+    Denied,
+    Halted,
+    InvalidArguments,
+    TimedOut,
+    ToolError,
+    ToolFailed,
+    Transient,
+    UnknownTool,
+    Unsafe,
+    UsageError,
+)
+from callwright.tool.render import render
 from callwright.tool.threads import threads
 
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10.0
-_WORKER = "from callwright.tool.subprocess import serve; serve(*map(int, __import__('sys').argv[1:]))"
+_ANSWER_BYTES = 1 << 28
+_WORKER = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[3]);"
+    "from callwright.tool.subprocess import serve; serve(int(sys.argv[1]), int(sys.argv[2]))"
+)
+_ERRORS = {
+    kind.__name__: kind
+    for kind in (
+        *(ToolError, UnknownTool, InvalidArguments, Unsafe, Denied, Halted, ToolFailed, Transient, TimedOut),
+        *(Cancelled, Crashed, ApprovalRequired, AuthRequired),
+    )
+}
 
 
 def check_importable(function: Callable[..., Any]) -> None:
@@ -81,7 +118,7 @@ class _Worker:
         """Start the process, wait for its answer and return the value, or raise what the function raised."""
         ours, theirs = Pipe()
         with ours, theirs:
-            process = self._start(theirs.fileno())
+            process = self._start(theirs.fileno(), _module_path(self._task[0]))
             theirs.close()
             try:
                 if self._killed:  # while it was being started
@@ -91,10 +128,10 @@ class _Worker:
                 self.kill()
                 _wait_for_end(process)
 
-    def _start(self, pipe: int) -> "subprocess.Popen[bytes]":
+    def _start(self, pipe: int, module_path: Sequence[str]) -> "subprocess.Popen[bytes]":
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-c", _WORKER, str(pipe), str(theirs.fileno())]
+            command = [sys.executable, "-I", "-c", _WORKER, str(pipe), str(theirs.fileno()), json.dumps(module_path)]
             try:
                 return subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, pass_fds=[pipe, theirs.fileno()], start_new_session=True
@@ -128,18 +165,28 @@ def _exchange(pipe: Connection, process: "subprocess.Popen[bytes]", task: tuple[
         while not pipe.poll(_POLL_SECONDS):  # a child of the worker may hold the pipe open after the worker died
             if process.poll() is not None and not pipe.poll():
                 raise EOFError
-        done, value = cast("tuple[bool, object]", pickle.loads(pipe.recv_bytes()))
+        answer = pipe.recv_bytes(_ANSWER_BYTES)
     except (EOFError, OSError):
         process.wait()
         raise Crashed(f"the tool's process ended without an answer (exit code {process.returncode})") from None
-    if done:
-        return value
-    raise cast(BaseException, value)
+    return _unpack(answer)
+
+
+def _module_path(module: str) -> list[str]:
+    """Return our module path without the working folder.
+
+    A tool that is defined there still finds its neighbours: the folder then comes last, where it replaces nothing.
+    """
+    folder = Path.cwd().resolve()
+    kept = [place for place in sys.path if Path(place).is_absolute() and Path(place).resolve() != folder]
+    defined = getattr(sys.modules.get(module), "__file__", None)
+    is_local = defined is not None and folder in Path(defined).resolve().parents
+    return [*kept, str(folder)] if is_local else kept
 
 
 def _prepare_data(module: str) -> dict[str, Any]:
     """Return what the worker needs to import the same modules: the paths, and the main script if it is needed."""
-    data = spawn.get_preparation_data("callwright-tool")
+    data = spawn.get_preparation_data("callwright-tool") | {"sys_path": _module_path(module)}
     wanted = {"name", "sys_path", "sys_argv", "dir", "orig_dir"}
     if module == "__main__":
         wanted |= {"init_main_from_name", "init_main_from_path"}
@@ -151,6 +198,8 @@ def serve(pipe: int, control: int) -> None:
     # imported here, because it loads ctypes, which only the worker needs
     from callwright.system.supervisor_process import supervise_call
 
+    for descriptor in (pipe, control):  # what the tool starts must not be able to answer in its place
+        os.set_inheritable(descriptor, False)
     supervise_call(lambda: _answer(pipe), socket.socket(fileno=control))
 
 
@@ -158,14 +207,14 @@ def _answer(descriptor: int) -> None:
     with Connection(descriptor) as pipe:
         try:
             spawn.prepare(pipe.recv())
-            answer: tuple[bool, object] = (True, _call(*pipe.recv()))
-        except ToolError as error:
-            answer = (False, error)
+            answer = _pack(_call(*pipe.recv()))
+        except (ToolError, ApprovalRequired, AuthRequired) as error:
+            answer = _pack_error(error)
         except BaseException as error:  # noqa: BLE001 - any failure must reach our process
-            answer = (False, Crashed(f"{type(error).__name__}: {error}"))
+            answer = _pack_error(Crashed(f"{type(error).__name__}: {error}"))
         with suppress(OSError, ValueError):
             sys.stdout.flush()  # before the answer: once our process has it, this one may be ended at any moment
-        pipe.send_bytes(_pack(answer))
+        pipe.send_bytes(answer)
 
 
 def _call(module: str, name: str, arguments: tuple[Any, ...], named_arguments: dict[str, Any]) -> object:
@@ -174,12 +223,72 @@ def _call(module: str, name: str, arguments: tuple[Any, ...], named_arguments: d
     return function(*arguments, **named_arguments)
 
 
-def _pack(answer: tuple[bool, object]) -> bytes:
+def _pack(value: object) -> bytes:
+    if value is None or type(value) is str:
+        return to_json({"value": value})
     try:
-        packed = pickle.dumps(answer)
-        pickle.loads(packed)  # an exception may be pickled and yet not be restored
-    except Exception as error:  # noqa: BLE001 - an answer that cannot be sent is reported, not lost
-        kind = "value" if answer[0] else "error"
-        detail = "" if answer[0] else f" ({answer[1]})"
-        return pickle.dumps((False, Crashed(f"the {kind} cannot be sent between processes: {error}{detail}")))
-    return packed
+        output = render(value)
+        plain = isinstance(output.content, str) and output.structured is not None and not isinstance(value, Output)
+        fields = {"value": output.structured} if plain else {"output": _pack_output(output)}
+        return to_json(fields, inf_nan_mode="constants")
+    except Exception as error:  # noqa: BLE001 - a value that cannot be sent is reported, not lost
+        return _pack_error(Crashed(f"the value cannot be sent between processes: {error}"))
+
+
+def _pack_output(output: Output) -> dict[str, Any]:
+    content = output.content
+    if isinstance(content, str):
+        return {"content": content, "structured": output.structured}
+    return {"content": [_pack_part(part) for part in content], "structured": output.structured}
+
+
+def _pack_part(part: Part) -> dict[str, str]:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    packed = {"data": b64encode(part.data).decode("ascii"), "media_type": part.media_type}
+    return packed | ({"name": part.name} if isinstance(part, File) else {})
+
+
+def _pack_error(error: CallwrightError) -> bytes:
+    """Pack an error as the nearest class of ours, with its message and its plain fields."""
+    name = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
+    plain = {key: value for key, value in vars(error).items() if isinstance(value, (str, int, float, bool, type(None)))}
+    message = str(plain.get("message") or plain.get("reason") or error)
+    return json.dumps({"error": name, "message": message, "fields": plain}).encode()
+
+
+def _unpack(answer: bytes) -> object:
+    """Read an answer; raises the error in it. Only plain data and our own classes can come out."""
+    try:
+        fields = cast("dict[str, Any]", json.loads(answer))
+        if "error" not in fields:
+            return _unpack_output(fields["output"]) if "output" in fields else fields["value"]
+        error = _unpack_error(fields)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        raise Crashed(f"the tool's process sent an answer that cannot be read: {fault}") from None
+    raise error
+
+
+def _unpack_output(fields: dict[str, Any]) -> Output:
+    content = fields["content"]
+    if not isinstance(content, str):
+        content = tuple(_unpack_part(part) for part in cast("list[dict[str, str]]", content))
+    return Output(content, fields["structured"])
+
+
+def _unpack_part(fields: dict[str, str]) -> Part:
+    if "text" in fields:
+        return Text(fields["text"])
+    data = b64decode(fields["data"], validate=True)
+    if "name" in fields:
+        return File(data, fields["media_type"], fields["name"])
+    return Image(data, fields["media_type"])
+
+
+def _unpack_error(fields: dict[str, Any]) -> CallwrightError:
+    kind, message = _ERRORS[fields["error"]], str(fields["message"])
+    error = cast("CallwrightError", kind.__new__(kind, message))
+    known = {key: value for key, value in fields["fields"].items() if isinstance(key, str) and key.isidentifier()}
+    Exception.__init__(error, message)
+    vars(error).update(known)
+    return error
