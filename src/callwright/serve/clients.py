@@ -1,11 +1,11 @@
 """MCP clients of the gateway: the caller of a tool, what tools may request of it, and notices of list changes."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 import anyio
@@ -15,12 +15,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY
+from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import ToolFailed
 from callwright.core.json import Json
+from callwright.serve.access import CLIENT_ID, CLIENT_RETURNED
 
 Context = ServerRequestContext[Any, Any]
 # in rising order, because positions are compared
@@ -56,7 +57,12 @@ class Caller(Protocol):
 
     @property
     def key(self) -> str:
-        """Identifies the client: its session, or without sessions a hash of its name, machine and credentials."""
+        """Identifies the client by an id that the server issued: its session, or without sessions its cookie."""
+        ...
+
+    @property
+    def known(self) -> bool:
+        """Whether the client sent an id back, so that its state is worth keeping."""
         ...
 
     @property
@@ -109,9 +115,14 @@ class ContextCaller:
         self._context = context
         self.modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         headers: Mapping[str, str] = getattr(context.request, "headers", {})
-        self.key = headers.get("mcp-session-id", "")
-        if self.modern and headers and not self.key:  # over pipes there are no headers, and only one client
-            self.key = _sessionless_key(context, headers)
+        self.known = True
+        if self.modern and headers:  # over pipes there are no headers, and only one client
+            scope: Mapping[str, Any] = getattr(context.request, "scope", {})
+            # without the cookie of `ClientIds` it is a new client: a header it chose itself proves nothing
+            self.key = str(scope.get(CLIENT_ID) or secrets.token_hex(16))
+            self.known = scope.get(CLIENT_RETURNED) is True
+        else:
+            self.key = headers.get("mcp-session-id", "")  # the SDK has checked that it issued this id
         self.wants_progress = bool(context.meta)
 
     @property
@@ -156,17 +167,6 @@ def requested_log_level(meta: Mapping[str, Any], *, modern: bool) -> str | None:
     """Return the log level of a request; since 2026-07-28 a request without one gets no log messages."""
     level: object = meta.get(LOG_LEVEL_META_KEY) if modern else LOG_LEVELS[0]
     return level if isinstance(level, str) and level in LOG_LEVELS else None
-
-
-def _sessionless_key(context: Context, headers: Mapping[str, str]) -> str:
-    """Tell clients without sessions apart, so that tools one has searched for are not in another's list.
-
-    By machine, name and credentials: two clients with all three in common share a list, which only makes it longer.
-    """
-    address = getattr(context.request, "client", None)
-    known = (context.meta or {}).get(CLIENT_INFO_META_KEY)
-    identity = repr((address[0] if address else "", known, headers.get("authorization"), headers.get("user-agent")))
-    return sha256(identity.encode()).hexdigest()[:32]
 
 
 _CALLING: ContextVar["CallingClient | None"] = ContextVar("calling_client", default=None)

@@ -26,6 +26,7 @@ class PipeCaller:
     """A client at the other end of a pipe, during one of its calls."""
 
     key = ""
+    known = True
     reachable = True
 
     def __init__(

@@ -148,7 +148,8 @@ def _words(skill: Skill, given: Mapping[str, str]) -> str:
     return shlex.join(given.get(name, "") for name in skill.arguments) if given else ""
 
 
-_MAX_CLIENTS = 1024
+_MAX_CLIENTS = 2048
+_MAX_NEW_CLIENTS = 128
 Found = TypeVar("Found")
 
 
@@ -207,6 +208,7 @@ class Gateway:
         self._suspended = SuspendedCalls()
         self._list_changes = ListChangeNotifier()
         self._states: dict[str, State] = {}
+        self._new_states: dict[str, State] = {}
         self._levels: dict[str, types.LoggingLevel] = {}
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
         # Random, so that idempotency keys do not repeat after a restart.
@@ -235,20 +237,22 @@ class Gateway:
             finally:
                 await self._suspended.stop()
 
-    def _catalog(self, key: str) -> tuple[Catalog, State]:
-        state = self._states.get(key)
-        if state is None:
-            while len(self._states) >= _MAX_CLIENTS:
-                del self._states[next(iter(self._states))]
-            # a copy per client: tools that one has searched for must not appear in another's list
-            state = self._states[key] = self._executor.state.copy()
+    def _catalog(self, caller: Caller) -> tuple[Catalog, State]:
+        # a copy per client: tools that one has searched for must not appear in another's list
+        state = self._states.pop(caller.key, None) or self._new_states.pop(caller.key, None)
+        state = state or self._executor.state.copy()
+        # clients that never return their id, however many, do not displace those that do
+        states, most = (self._states, _MAX_CLIENTS) if caller.known else (self._new_states, _MAX_NEW_CLIENTS)
+        while len(states) >= most:
+            del states[next(iter(states))]
+        states[caller.key] = state  # at the end: the least recently used is dropped first
         return session_catalog(self._tools, state), state
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         caller = ContextCaller(context)
         if not caller.modern:
             self._list_changes.remember(caller.key, context.session)
-        catalog, _ = self._catalog(caller.key)
+        catalog, _ = self._catalog(caller)
         if self._listed is None or self._listed[0] is not catalog:  # a catalog is frozen, so its list is too
             self._listed = (catalog, [_describe_tool(catalog, name) for name in _names(catalog)])
         return types.ListToolsResult(tools=self._listed[1])
@@ -274,7 +278,7 @@ class Gateway:
     ) -> types.GetPromptResult | types.InputRequiredResult:
         assert self._skills is not None
         caller, skill = ContextCaller(context), find_prompt(self._skills, params.name)
-        catalog, state = self._catalog(caller.key)
+        catalog, state = self._catalog(caller)
         expansion = ExpansionContext(cwd=self._skills.cwd, session=caller.key)
         given = params.arguments or {}
 
@@ -296,7 +300,7 @@ class Gateway:
 
     async def call(self, caller: Caller, call: CallRequest) -> dict[str, Any] | types.InputRequiredResult:
         """Run a call for a client, or resume a suspended one."""
-        catalog, state = self._catalog(caller.key)
+        catalog, state = self._catalog(caller)
         outcome = await self._run_call(caller, call, catalog, self._make_run(caller, call, catalog, state))
         if isinstance(outcome, types.InputRequiredResult):
             return outcome
@@ -321,7 +325,8 @@ class Gateway:
         self, caller: Caller, call: CallRequest, catalog: Catalog, run: Callable[[Asker], Awaitable[Found]]
     ) -> Found | types.InputRequiredResult:
         """Run a call in a task of its own, which can wait until the client resumes it with answers."""
-        about = (caller.key, call.name, call.arguments)
+        # not by client: the token, which cannot be guessed, belongs to it, and a client may not return its id
+        about = (call.name, call.arguments)
         suspendable: SuspendableCall[Found] = self._resume(call, about, catalog) or SuspendableCall(about, run)
         while not await suspendable.step():
             if suspendable.requests or askable(caller, suspendable.questions, catalog):

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from callwright.core.errors import UsageError
+from callwright.serve.access import ClientIds, HostGuard, TimedProtocol
 from callwright.serve.gateway import Gateway
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -38,12 +40,18 @@ class HttpOptions:
     names: tuple[str, ...] = ()
     """Further host names of this server, such as `tools.example.com`; others are rejected (DNS rebinding)."""
     path: str = "/mcp"
+    max_sessions: int = 256
+    """Sessions at the same time; a client beyond that gets an error. Idle sessions end after half an hour."""
+    max_connections: int = 1024
+    """Connections and requests at the same time; beyond that the answer is 503."""
 
     def __post_init__(self) -> None:
         if not self.token and not is_loopback(self.host):
             raise UsageError(
                 f"serving on {self.host} without a token accepts every client; set a token or use a loopback host"
             )
+        if self.max_sessions < 1 or self.max_connections < 1:
+            raise UsageError("max_sessions and max_connections must be at least 1")
         if not self.path.startswith("/"):
             raise UsageError(f"the path must begin with '/', not {self.path!r}")
 
@@ -73,7 +81,14 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> None:
 async def listen(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple[str, "asyncio.Task[None]"], None]:
     """Serve while this is open; yields the URL and the serving task."""
     listener = _bind_socket(options)
-    config = uvicorn.Config(app_of(gateway, options), log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        app_of(gateway, options),
+        log_level="warning",
+        lifespan="on",
+        timeout_graceful_shutdown=2,
+        http=cast("Any", TimedProtocol),
+        limit_concurrency=options.max_connections,
+    )
     server = _SignalFreeServer(config)
     async with gateway.running():
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -117,14 +132,25 @@ def _bind_socket(options: HttpOptions) -> socket.socket:
 
 def app_of(gateway: Gateway, options: HttpOptions) -> ASGIApp:
     """Return the ASGI application, for other servers; keep `gateway.running()` open around it."""
-    names = [f"{name}:*" for name in _LOOPBACK_NAMES if is_loopback(options.host)]
+    loopback = [name for name in _LOOPBACK_NAMES if is_loopback(options.host)]
+    names = [shown for name in loopback for shown in (name, f"{name}:*")]
     names += [shown for name in (options.host, *options.names) for shown in (name, f"{name}:*")]
-    pages = [f"http://{name}:*" for name in _LOOPBACK_NAMES if is_loopback(options.host)]
+    pages = [shown for name in loopback for shown in (f"http://{name}", f"http://{name}:*")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[*pages, *options.origins])
     app = gateway.server.streamable_http_app(
-        streamable_http_path=options.path, transport_security=security, host=options.host
+        streamable_http_path=options.path,
+        transport_security=security,
+        host=options.host,
+        max_sessions=options.max_sessions,
     )
-    return _BearerAuth(app, options.token) if options.token else app
+    # the SDK compares with wildcards, which accept localhost:80@evil.example
+    guarded = HostGuard(
+        ClientIds(app),
+        names=(*loopback, options.host, f"[{options.host}]", *options.names),
+        page_names=loopback,
+        origins=options.origins,
+    )
+    return _BearerAuth(guarded, options.token) if options.token else guarded
 
 
 class _BearerAuth:

@@ -1,0 +1,144 @@
+"""What a request passes before the gateway sees it: exact Host and Origin, an id for its client, a time-out."""
+
+import asyncio
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+CLIENT_ID = "callwright.client"
+"""Where the scope of a request holds the id of its client."""
+CLIENT_RETURNED = "callwright.client_returned"
+"""Whether the client sent the id back, so that it will be known again."""
+_COOKIE = "callwright-client"
+_HEADER_SECONDS = 10.0
+_PORT = r"(?::[0-9]{1,5})?"
+
+
+class HostGuard:
+    """Rejects requests for other host names (DNS rebinding) and from other web pages, compared as a whole.
+
+    Args:
+        app: What it protects.
+        names: Host names of this server, with any port.
+        page_names: Host names whose pages may call over plain http, with any port.
+        origins: Further origins, exactly as browsers send them.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, names: Iterable[str], page_names: Iterable[str], origins: Iterable[str]
+    ) -> None:
+        self._app = app
+        self._host = _any_of(names, "")
+        self._page = _any_of(page_names, "http://")
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (refusal := self._check(scope)) is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> JSONResponse | None:
+        hosts, origins = (_header_values(scope, name) for name in (b"host", b"origin"))
+        if len(hosts) != 1 or not self._host.fullmatch(hosts[0]):
+            return JSONResponse({"error": "this server does not have the host name of the request"}, 421)
+        if len(origins) > 1 or any(not self._page.fullmatch(one) and one not in self._origins for one in origins):
+            return JSONResponse({"error": "web pages of this origin may not call this server"}, 403)
+        return None
+
+
+def _any_of(names: Iterable[str], prefix: str) -> re.Pattern[str]:
+    choices = "|".join(re.escape(name) for name in names) or r"(?!)"
+    return re.compile(f"{re.escape(prefix)}(?:{choices}){_PORT}", re.IGNORECASE)
+
+
+def _header_values(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+
+
+class ClientIds:
+    """Gives every client an id that only this server can issue, as a cookie.
+
+    The protocol of 2026-07-28 has no sessions, and a client's own name proves nothing. A client that does not return
+    the cookie counts as a new one with every request, and so never sees the state of another.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._key = secrets.token_bytes(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        known = self._read(scope)
+        issued = known or secrets.token_urlsafe(18)
+        credentials = b"\0".join(value.encode("latin-1") for value in _header_values(scope, b"authorization"))
+        identity = sha256(issued.encode() + b"\0" + credentials).hexdigest()[:32]
+        scope = {**scope, CLIENT_ID: identity, CLIENT_RETURNED: bool(known)}
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start" and not known:
+                cookie = f"{_COOKIE}={issued}.{self._sign(issued)}; HttpOnly; SameSite=Strict; Path=/"
+                message = {**message, "headers": [*message.get("headers", ()), (b"set-cookie", cookie.encode())]}
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
+
+    def _read(self, scope: Scope) -> str:
+        try:
+            cookies = SimpleCookie("; ".join(_header_values(scope, b"cookie")))
+        except CookieError:
+            return ""
+        issued, _, signature = cookies[_COOKIE].value.partition(".") if _COOKIE in cookies else ("", "", "")
+        valid = issued and hmac.compare_digest(signature.encode(), self._sign(issued).encode())
+        return issued if valid else ""
+
+    def _sign(self, issued: str) -> str:
+        return hmac.new(self._key, issued.encode(), sha256).hexdigest()
+
+
+class TimedProtocol(H11Protocol):
+    """The HTTP protocol of the server; closes connections whose request headers do not arrive in time."""
+
+    header_seconds = _HEADER_SECONDS
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn declares it
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_request():
+            self._stop_waiting()
+        elif self._waiting is None:  # the beginning of another request on the same connection
+            self._wait_for_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_headers(self) -> None:
+        self._waiting = asyncio.get_running_loop().call_later(self.header_seconds, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _give_up(self) -> None:
+        self._waiting = None
+        if not self._in_request():
+            self.transport.close()
+
+    def _in_request(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request, whatever uvicorn declares
+        return cycle is not None and not cycle.response_complete  # type: ignore[unnecessary-comparison] - as above

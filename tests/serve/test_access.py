@@ -1,0 +1,130 @@
+"""Access to the gateway: exact host names and origins, clients kept apart, limits on headers and sessions."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from tests.serve.test_http import ACCEPT, HELLO
+
+from callwright import Executor, Registry, ToolContext, tool
+from callwright.policy import AllowEverything
+from callwright.serve import Gateway, HttpOptions
+from callwright.serve.access import TimedProtocol
+from callwright.serve.http import listen
+
+if TYPE_CHECKING:
+    from tests.serve.conftest import Desk
+
+
+async def status(desk: "Desk", **headers: str) -> int:
+    async with httpx2.AsyncClient() as client:
+        given = {**ACCEPT, "Authorization": "Bearer sesame", **headers}
+        return (await client.post(desk.url, json=HELLO, headers=given)).status_code
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost:80@evil.example", "localhost:80.evil.example", "localhost.evil.example", "localhost:evil"),
+        *("127.0.0.1:80:80", "127.0.0.1.evil.example", "evil.example#localhost", "localhost/", "localhost:", "[::1]x"),
+        *("evil.example:localhost", "localhost,evil.example", "xlocalhost", "127.0.0.1:123456", "localhost:8*"),
+    ],
+)
+async def test_only_whole_host_names_are_accepted(desk: "Desk", host: str) -> None:
+    assert await status(desk, Host=host) == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8808", "127.0.0.1:1", "[::1]:80"])
+async def test_names_of_this_machine_are_accepted(desk: "Desk", host: str) -> None:
+    assert await status(desk, Host=host) == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("http://localhost:3000.evil.example", "http://localhost:3000@evil.example", "http://localhost.evil.example"),
+        *("https://evil.example", "null", "http://evil.example:3000", "http://localhost:3000/x", "file://localhost"),
+    ],
+)
+async def test_only_whole_origins_are_accepted(desk: "Desk", origin: str) -> None:
+    assert await status(desk, Origin=origin) == 403
+    assert await status(desk, Origin="http://localhost:3000") == 200
+
+
+async def test_slow_headers_are_cut_off(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedProtocol, "header_seconds", 0.2)
+    place = urlsplit(desk.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n")
+
+    async def trickle() -> None:
+        for _ in range(100):
+            writer.write(b"X: y\r\n")
+            await asyncio.sleep(0.05)
+
+    trickling = asyncio.ensure_future(trickle())
+    try:
+        assert await asyncio.wait_for(reader.read(), 10) == b""  # closed without an answer
+    finally:
+        trickling.cancel()
+        writer.close()
+
+
+async def test_sessions_are_capped_with_an_error() -> None:
+    registry = Registry()
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    options = HttpOptions(port=0, token="", max_sessions=2)
+    async with listen(gateway, options) as (url, _), httpx2.AsyncClient() as client:
+        answers = [await client.post(url, json=HELLO, headers=ACCEPT) for _ in range(3)]
+    assert [answer.status_code for answer in answers[:2]] == [200, 200]
+    assert answers[2].status_code >= 400 and "session" in answers[2].text.lower()
+
+
+class Notes:
+    """The state of one client."""
+
+    text = ""
+
+
+@tool
+async def swap(text: str, context: ToolContext) -> str:
+    """Return the client's last text and keep another."""
+    notes = context.state.get(Notes)
+    last, notes.text = notes.text, text
+    return f"<{last}>"
+
+
+def modern_call(text: str, name: str = "same") -> dict[str, Any]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "swap", "arguments": {"text": text}, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+async def test_clients_without_sessions_do_not_share_state() -> None:
+    registry = Registry(swap)
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    headers = {**ACCEPT, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "swap"}
+    async with listen(gateway, HttpOptions(port=0, token="")) as (url, _):
+
+        async def say(client: httpx2.AsyncClient, text: str, **more: str) -> str:
+            answer = await client.post(url, json=modern_call(text), headers={**headers, **more})
+            assert answer.status_code == 200, answer.text
+            return answer.text
+
+        async with httpx2.AsyncClient() as one, httpx2.AsyncClient() as other:
+            assert "<>" in await say(one, "mine")
+            assert "<mine>" in await say(one, "mine")  # the cookie came back
+            assert "<>" in await say(other, "x")  # the same name, machine and credentials
+            stolen = {"Mcp-Session-Id": "mine", "Cookie": "callwright-client=guess.0"}
+            other.cookies.clear()
+            assert "<>" in await say(other, "x", **stolen)
+            for number in range(300):  # clients that never return their id displace no other
+                other.cookies.clear()
+                await say(other, str(number))
+            assert "<mine>" in await say(one, "mine")
