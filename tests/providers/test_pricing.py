@@ -76,7 +76,7 @@ def test_short_requests_stay_at_base_price() -> None:
     for _ in range(3):
         spending.add(Usage(100_000))
     assert spending.cost == pytest.approx(0.3 * 1.25)
-    spending.add(Usage(400_000), whole_run=True)
+    spending.add_inner(Usage(400_000), 0.4 * 1.25)  # several short requests of a sub-agent, priced by themselves
     assert spending.cost == pytest.approx(0.7 * 1.25)
     spending.add(Usage(400_000))
     assert spending.cost == pytest.approx(0.7 * 1.25 + 0.4 * 2.5)
