@@ -92,12 +92,12 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
         width: The columns of the screen.
     """
     room = max(width - 4, 20)
-    heading = "Sign in" if question.kind == "auth" else f"Allow {_mark_blanks(question.tool)}?"
-    rows = [*([f"open {_mark_blanks(question.url)}"] if question.url else []), *_argument_rows(question)]
-    rows += [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs(question.accesses)]
+    heading = "Sign in" if question.kind == "auth" else f"Allow {mark_text(question.tool)}?"
+    rows = [*([f"open {mark_text(question.url)}"] if question.url else []), *_argument_rows(question)]
+    rows += [f"{verb} {mark_text(target)}" for verb, target in _access_pairs(question.accesses)]
     reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
-    warnings = [palette.paint(row, "yellow") for row in _wrap_all(_look_alikes(question), room)]
-    deciding = [palette.paint(row, "bold") for row in _wrap_all(_deciding_texts(question), room)]
+    warnings = [palette.paint(row, "yellow") for row in wrap_rows(_look_alikes(question), room)]
+    deciding = [palette.paint(row, "bold") for row in wrap_rows(_deciding_texts(question), room)]
     first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)]
     return DialogText(
         [first],
@@ -118,11 +118,11 @@ def trust_text(project: str, requests: Sequence[str], palette: Palette, width: i
     """
     room = max(width - 4, 20)
     conflicts = [request for request in requests if " (REPLACES " in request or " (looks like your own " in request]
-    first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(f"{_mark_blanks(project)} requests:", room)]
+    first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(f"{mark_text(project)} requests:", room)]
     return DialogText(
         [first],
-        _indent([*more, *_wrap_all(map(_mark_blanks, requests), room)]),
-        _indent(palette.paint(row, "yellow") for row in _wrap_all(map(_mark_blanks, conflicts), room)),
+        _indent([*more, *wrap_rows(map(mark_text, requests), room)]),
+        _indent(palette.paint(row, "yellow") for row in wrap_rows(map(mark_text, conflicts), room)),
         ["  y trust this folder · n continue without these · q leave"],
     )
 
@@ -132,7 +132,7 @@ def _indent(rows: Iterable[str]) -> list[str]:
 
 
 def _reason_text(question: Question) -> str:
-    return f"because {_mark_blanks(question.reason)}" if question.reason else ""
+    return f"because {mark_text(question.reason)}" if question.reason else ""
 
 
 def _argument_rows(question: Question) -> list[str]:
@@ -153,22 +153,22 @@ def _argument_rows(question: Question) -> list[str]:
 
 def _command_rows(line: str) -> list[str]:
     first, *more = line.split("\n")
-    rows = [f"$ {_mark_blanks(first)}", *(f"│ {_mark_blanks(each)}" for each in more)]
+    rows = [f"$ {mark_text(first)}", *(f"│ {mark_text(each)}" for each in more)]
     return [*(f"{row}⏎" for row in rows[:-1]), rows[-1]]
 
 
 def _value_rows(name: str, value: object) -> list[str]:
     # quoted, so that no value can look like two arguments
-    label = name if name.isascii() and name.isidentifier() else _mark_blanks(json.dumps(name, ensure_ascii=False))
+    label = name if name.isascii() and name.isidentifier() else mark_text(json.dumps(name, ensure_ascii=False))
     mark = {"content": "+", "new_string": "+", "old_string": "-"}.get(name)
     if isinstance(value, str) and mark is not None:
-        return [f"{label}:", *(f"{mark} {line}" for line in map(_mark_blanks, value.removesuffix("\n").split("\n")))]
+        return [f"{label}:", *(f"{mark} {line}" for line in map(mark_text, value.removesuffix("\n").split("\n")))]
     if isinstance(value, str) and "\n" in value:
-        return [f"{label}:", *(f"│ {_mark_blanks(line)}" for line in value.split("\n"))]
-    return [f"{label}: {_mark_blanks(json.dumps(thaw(cast('Any', value)), ensure_ascii=False, default=str))}"]
+        return [f"{label}:", *(f"│ {mark_text(line)}" for line in value.split("\n"))]
+    return [f"{label}: {mark_text(json.dumps(thaw(cast('Any', value)), ensure_ascii=False, default=str))}"]
 
 
-def _mark_blanks(text: str) -> str:
+def mark_text(text: str) -> str:
     """Show a text in one row: hidden characters and line breaks escaped, tabs as `⇥`, long runs of blanks counted."""
     return "⏎".join(_BLANKS.sub(_count_blanks, visible_line(line.translate(_MARKS))) for line in text.split("\n"))
 
@@ -184,7 +184,8 @@ def _wrap(text: str, room: int) -> list[str]:
     return [first, *(f"↪ {row}" for row in wrap_columns(rest, room - 2))] if rows[1:] else [first] if first else []
 
 
-def _wrap_all(texts: Iterable[str], room: int) -> Iterator[str]:
+def wrap_rows(texts: Iterable[str], room: int) -> Iterator[str]:
+    """Break texts into rows anywhere; a row that continues the one above starts with `↪`."""
     for text in texts:
         yield from _wrap(text, room)
 
@@ -226,9 +227,9 @@ def _deciding_texts(question: Question) -> list[str]:
         if isinstance(access, RunCommand):
             found += [row for line in _deciding_commands(access) for row in _command_rows(line)]
         elif not isinstance(access, (ReadPath, ReadResource)):
-            found += [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs([access])]
+            found += [f"{verb} {mark_text(target)}" for verb, target in _access_pairs([access])]
     if not found:
-        found = [f"{verb} {_mark_blanks(target)}" for verb, target in _access_pairs(question.accesses)]
+        found = [f"{verb} {mark_text(target)}" for verb, target in _access_pairs(question.accesses)]
     return list(dict.fromkeys(found)) or _argument_rows(question)
 
 
@@ -241,7 +242,7 @@ def _deciding_commands(access: RunCommand) -> list[str]:
     found = [command.text for command in plan.commands if command.verdict is not Verdict.READ_ONLY]
     if plan.problem or not found:
         return [access.line]
-    lines = [line for line in access.line.split("\n") if len(_mark_blanks(line)) <= _LINE_CHARS]
+    lines = [line for line in access.line.split("\n") if len(mark_text(line)) <= _LINE_CHARS]
     # the whole line around a part, such as `eval` around its argument
     return [line for text in found for line in [each for each in lines if text in each] or [text]]
 
@@ -254,7 +255,7 @@ def _look_alikes(question: Question) -> Iterator[str]:
         foreign = [character for character in word if _alphabet(character) not in ("", "LATIN")]
         if foreign and any(_alphabet(character) == "LATIN" for character in word):
             named = ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '')}" for character in foreign[:3])
-            yield f"! {_mark_blanks(word)} mixes alphabets: {named}"
+            yield f"! {mark_text(word)} mixes alphabets: {named}"
 
 
 def _alphabet(character: str) -> str:
@@ -283,7 +284,7 @@ def _choices(question: Question, palette: Palette, room: int) -> list[str]:
     if question.kind == "auth":
         return ["  y done · n no"]
     rules = propose(question.accesses).rules
-    always = f"a always, as: {', '.join(map(_mark_blanks, rules))}" if rules else "a always: not offered for this call"
+    always = f"a always, as: {', '.join(map(mark_text, rules))}" if rules else "a always: not offered for this call"
     return [
         "  y once · s for this session",
         *(f"  {row}" for line in wrap_line(always, room) for row in wrap_columns(line, room)),

@@ -88,9 +88,9 @@ async def ask_person(
 def _accept(params: types.ElicitRequestParams, given: Mapping[str, Any]) -> types.ElicitResult:
     if isinstance(params, types.ElicitRequestURLParams):
         return types.ElicitResult(action="accept")
-    properties = cast("Mapping[str, Mapping[str, Any]]", params.requested_schema.get("properties", {}))
-    defaults = {name: field["default"] for name, field in properties.items() if "default" in field}
-    content = {**defaults, **given}
-    if any(name not in content for name in params.requested_schema.get("required", ())):
+    # the server's defaults are not filled in: only the user decides about `grant_admin`
+    if (params.requested_schema.get("properties") and not given) or any(
+        name not in given for name in params.requested_schema.get("required", ())
+    ):
         return types.ElicitResult(action="decline")  # accepting a form without filling it in is not an answer
-    return types.ElicitResult(action="accept", content=content)
+    return types.ElicitResult(action="accept", content=dict(given))

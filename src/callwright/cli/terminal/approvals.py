@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from callwright.app.conversation import Conversation
 from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
+from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
 from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
 from callwright.core.errors import Unanswered
+from callwright.hooks.shell.compat import elicitation_server
 
 _INTERRUPTED = "interrupted by the user"
 _READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
@@ -49,6 +52,9 @@ class Approvals:
         if self.interrupted():
             return Decline(_INTERRUPTED)
         terminal = self._terminal
+        server = self._asking_server(question)
+        if server:
+            return await self._fill_in(server, question)
         view = DialogView(partial(dialog_text, question, terminal.palette))
         hint = f"{count}{'done?' if question.kind == 'auth' else 'allow?'}"
         settled = False
@@ -69,6 +75,58 @@ class Approvals:
             if isinstance(choice, (Approve, Decline)):
                 return self._conclude(view, choice)
             view.note = choice
+
+    def _asking_server(self, question: Question) -> str:
+        """Return the MCP server whose question this is; empty if it is not a server's."""
+        tool = self._conversation().app.executor.registry.snapshot().get(question.tool)
+        return elicitation_server(tool.spec) if tool is not None else ""
+
+    async def _fill_in(self, server: str, question: Question) -> Reply:
+        """Show a server's form and ask for its fields one by one."""
+        palette, arguments = self._terminal.palette, question.arguments
+        reply = await self._confirm(DialogView(partial(form_text, server, arguments, palette)), f"{server}?")
+        if isinstance(reply, Decline) or arguments.get("url"):
+            return reply if isinstance(reply, Decline) else Approve({**arguments, "answer": {}})
+        content: dict[str, Any] = {}
+        fields = fields_of(arguments)
+        for place, field in enumerate(fields, 1):
+            view = DialogView(partial(field_text, server, field, f"{place} of {len(fields)}", palette))
+            value = await self._ask_field(field, view)
+            if isinstance(value, Decline):
+                return value
+            if value is not None:
+                content[field.name] = value
+        reply = await self._confirm(DialogView(partial(sending_text, server, content, palette)), "send?")
+        return reply if isinstance(reply, Decline) else Approve({**arguments, "answer": content})
+
+    async def _confirm(self, view: DialogView, hint: str) -> Reply:
+        """Ask for a bare yes or no; every other text declines."""
+        settled = False
+        while True:
+            text = await self._terminal.ask(visible_line(hint), view=view, settled=settled)
+            settled = True
+            if text is None or self.interrupted():
+                self._terminal.on_interrupt()
+                return self._conclude(view, Decline(_INTERRUPTED))
+            answer = text.strip().lower()
+            if answer in ("n", "no"):
+                return self._conclude(view, Decline())
+            if answer in ("y", "yes") and view.read:
+                return self._conclude(view, Approve())
+            if " " in answer:
+                return self._conclude(view, Decline(text.strip()))
+            view.note = "y or n, please" if view.read else _READ_FIRST
+
+    async def _ask_field(self, field: Field, view: DialogView) -> object:
+        while True:
+            text = await self._terminal.ask(visible_line(field.name), view=view)
+            if text is None or self.interrupted():
+                self._terminal.on_interrupt()
+                return Decline(_INTERRUPTED)
+            try:
+                return field.parse(text)
+            except InvalidValue as error:
+                view.note = str(error)
 
     def _conclude(self, view: DialogView, reply: Reply) -> Reply:
         """Leave the question and the answer on the screen."""
