@@ -1,13 +1,14 @@
 """Statistics of tool calls, cheap enough to be always on."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
 from callwright.core.content import Output
 from callwright.core.json import Json
 from callwright.core.messages import tokens_for
+from callwright.core.repairs import Repair
 
 _KEPT_DURATIONS = 1024
 
@@ -155,8 +156,14 @@ class Stats:
             case Interrupted():
                 tally.note("interrupted", 0, 0.0, chars_in, 0)
                 return
-        for repair in outcome.repairs:
-            tally.repairs[repair.kind] = tally.repairs.get(repair.kind, 0) + 1
+        if outcome.repairs:
+            self.count_repairs(name, outcome.repairs)
+
+    def count_repairs(self, name: str, repairs: Iterable[Repair]) -> None:
+        """Count repairs of a tool's calls."""
+        counts = self.tally(name).repairs
+        for repair in repairs:
+            counts[repair.kind] = counts.get(repair.kind, 0) + 1
 
     def __getitem__(self, name: str) -> ToolStats:
         return (self._tallies.get(name) or Tally()).figures(name)

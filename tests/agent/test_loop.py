@@ -352,7 +352,7 @@ async def test_state_is_shared_within_one_session_only() -> None:
 
 
 async def test_resume_of_finished_session_returns_its_answer() -> None:
-    agent = Agent(ScriptedProvider(AssistantMessage(())))
+    agent = Agent(ScriptedProvider("done"))
     assert isinstance(await agent.run("go", session="s"), Done)
     assert isinstance(await agent.resume("s", Answers()), Done)
     assert not isinstance(await agent.resume("s"), Paused)

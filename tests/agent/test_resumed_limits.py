@@ -6,6 +6,7 @@ import pytest
 
 from callwright import Answers, Executor, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Paused, Prices, Requests, Result, RunLimits, Stopped
+from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.providers.base import ModelRequest
 from callwright.testing.fakes import FakeClock, Line, ScriptedProvider
@@ -95,7 +96,7 @@ async def test_resumed_session_is_not_compacted_again_and_again(tmp_path: Path) 
         if "Summarise" in str(request.messages[-1]):
             summaries += 1
             return "short"
-        return AssistantMessage((), "end", Usage(50_000, 10))
+        return AssistantMessage((Text("done"),), "end", Usage(50_000, 10))
 
     for _ in range(4):
         async with SqliteStore(tmp_path / "s.db") as store:

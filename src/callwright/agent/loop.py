@@ -11,6 +11,7 @@ from typing import Any
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
+from callwright.agent.text_replies import TextReplies, fill_empty
 from callwright.agent.tool_calls import CallContext, make_calls
 from callwright.agent.transcript import OpenTurn, Transcript
 from callwright.core._fast import make_constructor
@@ -90,6 +91,7 @@ class Loop:
             dependencies.executor, dependencies.state, dependencies.ask, dependencies.durable
         )
         self._repairs_left = _MAX_REPAIRS
+        self._text_replies = TextReplies(dependencies.provider)
         self._compact_above = 0.0 if dependencies.compaction is None else float(dependencies.compaction.at_tokens)
         self._retried_smaller = False
         self._due: Compaction | None = None
@@ -111,10 +113,12 @@ class Loop:
             reply = await self._reply(transcript, catalog)
             if not isinstance(reply, AssistantMessage):
                 return reply
+            if not reply.calls and self._schema is None:
+                reply = self._text_replies.read_calls(reply, catalog)
             if calls := reply.calls:
                 ended = await self._call(transcript, transcript.open_turn(reply, calls), catalog)
             else:
-                ended = await self._conclude(transcript, reply)
+                ended = await self._conclude(transcript, reply, catalog)
         return ended
 
     async def _reply(self, transcript: Transcript, catalog: Catalog) -> AssistantMessage | Stopped:
@@ -148,9 +152,9 @@ class Loop:
             return None
         return transcript.stop("repeated", repetition)
 
-    async def _conclude(self, transcript: Transcript, reply: AssistantMessage) -> Result | None:
+    async def _conclude(self, transcript: Transcript, reply: AssistantMessage, catalog: Catalog) -> Result | None:
         """Turn a message without calls into the result, unless it was cut, refused, unfinished or does not match."""
-        await transcript.add_reply(reply)
+        await transcript.add_reply(fill_empty(reply) if reply.stop == "end" else reply)
         spent = transcript.spending
         transcript.emit_event(TurnEnded(spent.usage, spent.turns, spent.known_cost))
         if reply.stop == "paused":  # the provider interrupted a long server-side turn and expects to be asked again
@@ -164,11 +168,19 @@ class Loop:
         if reply.stop == "other":  # not known to be finished, so it does not count as the answer
             return transcript.stop("provider", "the model stopped for an unknown reason; its answer may be incomplete")
         if self._schema is None:
-            return transcript.finish(reply.text)
+            problem = self._text_replies.find_problem(reply, catalog)
+            return transcript.finish(reply.text) if problem is None else await self._ask_again(transcript, problem)
         try:
             return transcript.finish(reply.text, self._schema.read(reply.text))
         except InvalidArguments as error:
             return await self._repair(transcript, self._schema.describe_error(error))
+
+    async def _ask_again(self, transcript: Transcript, problem: str) -> Result | None:
+        """Ask once more for an answer; a second message that is none ends the run."""
+        if not self._text_replies.may_ask():
+            return transcript.stop("empty", f"the model gave no answer, also when asked again: {problem}")
+        await transcript.add_user_message(UserMessage(problem), prompt=False)
+        return None
 
     async def _repair(self, transcript: Transcript, problem: str) -> Result | None:
         if self._repairs_left == 0:

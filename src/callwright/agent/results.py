@@ -9,7 +9,18 @@ from callwright.core.messages import Usage
 from callwright.providers.base import CallDelta, ProviderError, TextDelta, ThinkingDelta
 
 StopKind: TypeAlias = Literal[
-    "turns", "tokens", "money", "seconds", "repeated", "halted", "cancelled", "provider", "refusal", "length", "output"
+    "turns",
+    "tokens",
+    "money",
+    "seconds",
+    "repeated",
+    "halted",
+    "cancelled",
+    "provider",
+    "refusal",
+    "length",
+    "output",
+    "empty",
 ]
 
 

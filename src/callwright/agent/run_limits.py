@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from callwright.agent.results import StopKind
@@ -138,6 +138,22 @@ class Spending:
             return "seconds", f"the limit of {limits.seconds:g} s is reached"
         return None
 
+    def warn_repetition(self, outcomes: Sequence[Completed | Failed]) -> Sequence[Completed | Failed]:
+        """Change the message of a call that fails the same way for the third time: the model reads what to change."""
+        limit = self.limits.same_failures
+        if limit is None or limit <= _WARNED_FAILURES or not self._counts:
+            return outcomes
+        return [self._warn(outcome, limit) if isinstance(outcome, Failed) else outcome for outcome in outcomes]
+
+    def _warn(self, outcome: Failed, limit: int) -> Failed:
+        key, text = _repetition_key(outcome)
+        before, count = self._counts.get(key, ("", 0))
+        if text != before or count + 1 < _WARNED_FAILURES:
+            return outcome
+        advice = _ADVICE.get(outcome.error.code, "change the arguments, use another tool, or say what is missing")
+        warning = f"{_WARNING} {count + 1} times in a row with this error, and the run ends at {limit}: {advice}"
+        return replace(outcome, error=outcome.error.with_message(f"{outcome.error.message}{warning}"))
+
     def find_repetition(self, outcomes: Sequence[Completed | Failed]) -> str | None:
         """Count a turn's outcomes; describe a call that was repeated too often with the same outcome.
 
@@ -147,7 +163,7 @@ class Spending:
         seen: dict[tuple[str, str], tuple[str, int]] = {}
         repetition: str | None = None
         for outcome in outcomes:
-            key, text = (outcome.call.name, _arguments_text(outcome.call)), outcome.text
+            key, text = _repetition_key(outcome)
             before, count = self._counts.get(key, ("", 0))
             count = count + 1 if text == before else 1
             seen[key] = (text, count)
@@ -159,6 +175,21 @@ class Spending:
                 )
         self._counts = seen  # only calls of this turn: "in a row" means in consecutive turns
         return repetition
+
+
+_WARNED_FAILURES = 3
+_WARNING = "\nThe same call has now failed"
+_ADVICE = {
+    "not_found": "call a tool that exists, or do without",
+    "invalid_input": "send other arguments: compare each field with the tool's schema",
+    "denied": "do not repeat it; go on without, or ask the user",
+    "tool_failed": "look at the present state first (read the file, list the folder), then send something else",
+}
+
+
+def _repetition_key(outcome: Completed | Failed) -> tuple[tuple[str, str], str]:
+    """Return what makes outcomes the same: tool, arguments and text, without a warning about the repetition."""
+    return (outcome.call.name, _arguments_text(outcome.call)), outcome.text.partition(_WARNING)[0]
 
 
 def _arguments_text(call: ToolCall) -> str:

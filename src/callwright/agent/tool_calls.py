@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callwright.agent.results import AgentEvent, Paused
+from callwright.agent.text_replies import note_text_calls
 from callwright.agent.transcript import Ending, OpenTurn, Transcript
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
@@ -63,7 +64,8 @@ async def make_calls(
     if any(isinstance(outcome, Interrupted) for outcome in outcomes):
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
-    endings = _merge_outcomes(turn, settled, outcomes)
+    endings = note_text_calls(_merge_outcomes(turn, settled, outcomes), context.executor.stats)
+    endings = transcript.spending.warn_repetition(endings)
     await transcript.close_turn(turn, endings)
     return endings
 

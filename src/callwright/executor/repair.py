@@ -156,9 +156,13 @@ def describe_offer(name: str, arguments: JsonObject, repairs: Sequence[Repair]) 
     return f"send {name} with {compact(arguments)} ({'; '.join(repair.note for repair in repairs)})"
 
 
-def tell_repairs(outcome: Outcome, repairs: tuple[Repair, ...]) -> Outcome:
-    """Put the repairs of a call into its outcome, with a note for the model."""
-    note = f"[the call was repaired: {'; '.join(repair.note for repair in repairs)}; write it that way next time]"
+Ending = TypeVar("Ending", bound=Outcome)
+
+
+def tell_repairs(outcome: Ending, repairs: tuple[Repair, ...], *, told: tuple[Repair, ...] = ()) -> Ending:
+    """Put the repairs of a call into its outcome, with a note for the model about those that it was not told yet."""
+    notes = "; ".join(repair.note for repair in repairs if repair not in told)
+    note = f"[the call was repaired: {notes}; write it that way next time]"
     match outcome:
         case Completed(output=output):
             return replace(outcome, output=_add_note(output, note), repairs=repairs)

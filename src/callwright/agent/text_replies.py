@@ -1,0 +1,90 @@
+"""Final messages that are no answer: calls written as text, and messages that say nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from secrets import token_hex
+
+from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.content import Text
+from callwright.core.messages import AssistantMessage, Thinking
+from callwright.core.repairs import Repair
+from callwright.executor.repair import tell_repairs
+from callwright.providers.base import Provider
+from callwright.registry.catalog import Catalog
+from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
+from callwright.stats import Stats
+
+_PREFIX = "text_"
+_NOTE = Repair("text", "it was written as text; use the tool-calling format, not the text of the message")
+_SWITCH_AFTER = 2
+"""How many messages with calls as text make a session change to schema mode."""
+_EMPTY = (
+    "your message had no text and no call. If the task is done, say what you did in a few words; if not, go on with "
+    "the next call"
+)
+_PROSE = (
+    "your message has a call of {name} among other text, so nothing ran. Make the call with the tool-calling format "
+    "and nothing else in the message, or answer in words without it"
+)
+
+
+class TextReplies:
+    """What one run makes of messages without calls."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._seen = 0
+        self._asked = False
+
+    def read_calls(self, reply: AssistantMessage, catalog: Catalog) -> AssistantMessage:
+        """Return a message that is nothing but calls written as text with these calls; any other as it is."""
+        text = reply.text
+        if not catalog.tools or reply.stop not in ("end", "calls") or not _may_hold_call(text):
+            return reply
+        found = read_text_calls(text, catalog.spellings)
+        if not found:
+            return reply
+        self._seen += 1
+        if self._seen >= _SWITCH_AFTER and (switch := getattr(self._provider, "use_schema", None)) is not None:
+            switch()
+        thoughts = tuple(part for part in reply.parts if isinstance(part, Thinking))
+        calls = tuple(ToolCall(f"{_PREFIX}{token_hex(8)}", call.name, call.arguments) for call in found)
+        return replace(reply, parts=(*thoughts, *calls), stop="calls")
+
+    def find_problem(self, reply: AssistantMessage, catalog: Catalog) -> str | None:
+        """Return what to tell the model about a message that is no answer; None for an answer."""
+        if not reply.text.strip():
+            return _EMPTY
+        if not catalog.tools or not _may_hold_call(reply.text):
+            return None
+        name = find_call_in_prose(reply.text, catalog.spellings)
+        return None if name is None else _PROSE.format(name=name)
+
+    def may_ask(self) -> bool:
+        """Whether the model may be asked again: once in a run."""
+        asked, self._asked = self._asked, True
+        return not asked
+
+
+def fill_empty(reply: AssistantMessage) -> AssistantMessage:
+    """Return a message that every provider accepts in a history, also if the model said nothing."""
+    return reply if reply.text.strip() else replace(reply, parts=(*reply.parts, Text("(no text)")))
+
+
+def note_text_calls(outcomes: Sequence[Completed | Failed], stats: Stats) -> Sequence[Completed | Failed]:
+    """Tell the model about calls that it wrote as text, and count them."""
+    if not any(outcome.call.id.startswith(_PREFIX) for outcome in outcomes):
+        return outcomes
+    return [_note(outcome, stats) for outcome in outcomes]
+
+
+def _note(outcome: Completed | Failed, stats: Stats) -> Completed | Failed:
+    if not outcome.call.id.startswith(_PREFIX):
+        return outcome
+    stats.count_repairs(outcome.call.name, (_NOTE,))
+    return tell_repairs(outcome, (*outcome.repairs, _NOTE), told=outcome.repairs)
+
+
+def _may_hold_call(text: str) -> bool:
+    """Tell quickly whether a text can hold a call: almost all answers cannot."""
+    return "{" in text or "<" in text or "(" in text

@@ -1,0 +1,101 @@
+"""Messages without calls that are no answer: calls written as text, calls in prose, empty messages, repetition."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright import Agent, Executor, Registry, ToolCall, tool
+from callwright.agent.results import Done, Paused, Stopped
+from callwright.agent.run_limits import RunLimits
+from callwright.core.content import Text
+from callwright.core.errors import ToolFailed
+from callwright.core.messages import AssistantMessage, ToolMessage
+from callwright.policy import AllowEverything, ByMode
+from callwright.providers.base import ModelRequest
+from callwright.testing import ScriptedProvider
+from callwright.toolbox import coding_tools
+
+
+def say(text: str) -> AssistantMessage:
+    return AssistantMessage((Text(text),) if text else ())
+
+
+def agent_for(folder: Path, *lines: AssistantMessage) -> tuple[Agent, ScriptedProvider]:
+    provider = ScriptedProvider(*lines)
+    registry = Registry(*coding_tools(folder))
+    return Agent(provider, executor=Executor(registry, policies=AllowEverything())), provider
+
+
+async def test_call_written_as_text_runs(tmp_path: Path):
+    (tmp_path / "a.py").write_text("x = 42\n")
+    agent, provider = agent_for(
+        tmp_path, say('<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}}\n</tool_call>'), say("x is 42")
+    )
+    result = await agent.run("what is x?")
+    assert isinstance(result, Done)
+    message = provider.requests[1].messages[-1]
+    assert isinstance(message, ToolMessage)
+    assert "x = 42" in message.outcomes[0].text
+    assert "written as text" in message.outcomes[0].text
+    assert agent.executor.stats["read"].repairs == {"text": 1}
+
+
+async def test_call_written_as_text_asks_like_any_other(tmp_path: Path):
+    provider = ScriptedProvider(say('{"name": "bash", "arguments": {"command": "touch made"}}'))
+    agent = Agent(provider, executor=Executor(Registry(*coding_tools(tmp_path)), policies=ByMode("default")))
+    result = await agent.run("go")
+    assert isinstance(result, Paused)
+    assert not (tmp_path / "made").exists()
+
+
+async def test_call_in_prose_is_asked_about_once_and_never_runs(tmp_path: Path):
+    prose = say('I will do it:\n\n```json\n{"name": "bash", "arguments": {"command": "touch made"}}\n```\n')
+    agent, provider = agent_for(tmp_path, prose, prose)
+    result = await agent.run("go")
+    assert isinstance(result, Stopped)
+    assert result.kind == "empty"
+    assert "a call of bash among other text" in str(provider.requests[1].messages[-1])
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+async def test_empty_message_is_no_success(tmp_path: Path, text: str):
+    agent, _ = agent_for(tmp_path, say(text), say(text))
+    result = await agent.run("go")
+    assert isinstance(result, Stopped)
+    assert result.kind == "empty"
+    agent, provider = agent_for(tmp_path, say(text), say("done"))
+    assert isinstance(await agent.run("go"), Done)
+    assert "no text and no call" in str(provider.requests[1].messages[-1])
+
+
+async def test_answer_with_braces_is_an_answer(tmp_path: Path):
+    agent, _ = agent_for(tmp_path, say('{"name": "Ada", "age": 36}'))
+    assert isinstance(await agent.run("go"), Done)
+
+
+async def test_third_failure_of_the_same_call_is_told_what_to_change():
+    @tool
+    async def stuck() -> str:
+        """Fail."""
+        raise ToolFailed("no such thing")
+
+    seen: list[str] = []
+
+    def reply(request: ModelRequest) -> ToolCall:
+        last = request.messages[-1]
+        if isinstance(last, ToolMessage):
+            seen.append(last.outcomes[0].text)
+        return ToolCall(f"c{len(seen)}", "stuck", {})
+
+    agent = Agent(
+        ScriptedProvider.answering(reply),
+        executor=Executor(Registry(stuck), policies=AllowEverything()),
+        limits=RunLimits(same_failures=5),
+    )
+    result = await agent.run("go")
+    assert isinstance(result, Stopped)
+    assert (result.kind, len(seen)) == ("repeated", 4)
+    assert seen[:2] == ["no such thing", "no such thing"]
+    assert "failed 3 times in a row" in seen[2]
+    assert "look at the present state first" in seen[2]
