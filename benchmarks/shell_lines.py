@@ -1,12 +1,17 @@
 """Time to analyse and judge shell lines: ordinary, very long and hostile ones."""
 
+import asyncio
+import statistics
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.measure import table
-from callwright.policy import judge_command
+from callwright.executor import Executor
+from callwright.policy import ByMode, judge_command
+from callwright.registry import Registry
 from callwright.shell.analyzer import analyze, analyze_uncached
+from callwright.toolbox import Bash
 
 TYPICAL = (
     "git status",
@@ -39,6 +44,36 @@ def best(work: object, repeats: int) -> float:
     return found
 
 
+async def _time_commands(bash: Bash, count: int) -> float:
+    """Return the median seconds of running `true`."""
+    executor = Executor(Registry(bash), ByMode("default"))
+    await executor.run("bash", {"command": "true"})
+    took: list[float] = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await executor.run("bash", {"command": "true"})
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def measure_wall(place: Path) -> list[tuple[str, str, str, bool]]:
+    """Return what the wall adds to a command, in a workspace of 300 folders."""
+    for number in range(300):
+        (place / f"folder{number}").mkdir()
+        (place / f"folder{number}" / "file").touch()
+    (place / ".env").touch()
+    walled = Bash(place)
+    if not walled.sandbox.complete:
+        return [("the wall of a command", "no complete sandbox on this machine", "<= 10 ms", False)]
+    with_wall = asyncio.run(_time_commands(walled, 60)) * 1e3
+    without = asyncio.run(_time_commands(Bash(place, sandbox="off"), 60)) * 1e3
+    added = with_wall - without
+    return [
+        ("a command without a wall (wall-clock)", f"{without:.1f} ms", "-", True),
+        (f"added by the wall, {walled.sandbox.kind} (wall-clock)", f"{added:.1f} ms", "<= 10 ms", added <= 10),
+    ]
+
+
 def main() -> None:
     """Print the table."""
     rows: list[tuple[str, str, str, bool]] = []
@@ -59,4 +94,6 @@ def main() -> None:
         for name, line in HOSTILE.items():
             hostile = best(lambda line=line: analyze_uncached(line, str(place)), 3) * 1e3
             rows.append((f"hostile: {name}", f"{hostile:.0f} ms", "<= 50 ms", hostile <= 50))
+    with TemporaryDirectory() as folder:
+        rows += measure_wall(Path(folder).resolve())
     table("shell lines (CPU time)", rows)

@@ -5,20 +5,32 @@ import gc
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from callwright.core.access import RunCommand, WritePath
-from callwright.core.calls import Completed, Failed, Outcome, ToolCall
+from callwright.core.access import Confinement, RunCommand, WritePath
+from callwright.core.calls import (
+    Answers,
+    Approve,
+    Completed,
+    Decline,
+    Failed,
+    Interrupted,
+    Outcome,
+    Question,
+    ToolCall,
+)
 from callwright.core.errors import InvalidArguments, TimedOut, ToolFailed
 from callwright.core.events import CallProgressed, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
 from callwright.executor import Executor, Turn
-from callwright.policy import AllowEverything
+from callwright.policy import AllowEverything, ByMode
 from callwright.registry import Registry
+from callwright.shell import analyze
 from callwright.system.output_capture import OutputLimits, output_folder
 from callwright.system.process import Command, Running
 from callwright.system.sandbox import bubblewrap
@@ -26,6 +38,7 @@ from callwright.tool.base import State
 from callwright.toolbox.bash.bash_tool import Bash, CommandFailed
 from callwright.toolbox.bash.command_environment import command_environment
 from callwright.toolbox.bash.jobs import BashKill, BashOutput, ShellSession
+from callwright.toolbox.bash.wall_stops import describe_stop, is_harmless_without_wall
 
 
 class Shell:
@@ -415,6 +428,121 @@ async def test_sandboxed_timeout_leaves_no_process(tmp_path: Path):
     failure(await shell("trap '' TERM; setsid sleep 4242.7 & sleep 4242.7", timeout_seconds=0.2))
     assert left_of("4242.7") == ""
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "confinement", "expected"),
+    [
+        ("touch: cannot touch '/x/y': Read-only file system", Confinement.READ_ONLY, "it tried to write to /x/y"),
+        ("bash: line 1: out.txt: Read-only file system", Confinement.READ_ONLY, "it tried to write to out.txt"),
+        ("OSError: [Errno 30] Read-only file system: '/x/y'", Confinement.WORKSPACE, "it tried to write to /x/y"),
+        ("Error: EROFS: read-only file system, open '/x'", Confinement.READ_ONLY, "it tried to write to /x"),
+        ("curl: (6) Could not resolve host: a.example", Confinement.WORKSPACE, "it tried to reach a.example"),
+        ("npm ERR! getaddrinfo EAI_AGAIN registry.npmjs.org", Confinement.READ_ONLY, "reach registry.npmjs.org"),
+        ("curl: (6) Could not resolve host: a.example", Confinement.RULE, ""),
+        ("error: unable to unlink 'AGENTS.md': Device or resource busy", Confinement.WORKSPACE, "AGENTS.md"),
+        ("touch: cannot touch '/x': Read-only file system", Confinement.UNCONFINED, ""),
+        ("AssertionError: 1 != 2", Confinement.READ_ONLY, ""),
+    ],
+)
+def test_stop_by_the_sandbox_is_recognized(text: str, confinement: Confinement, expected: str, tmp_path: Path):
+    found = describe_stop(text, confinement, str(tmp_path))
+    assert found.startswith(expected) if expected.startswith("it") or not expected else expected in found
+    assert bool(found) is bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "harmless"),
+    [
+        ("ls -la", True),
+        ("git status && git diff | head", True),
+        ("grep -r x . | sort | uniq -c", True),
+        ("find . -name x", False),
+        ("awk 1 file", False),
+        ("pytest", False),
+        ("git config -l", False),
+    ],
+)
+def test_short_list_runs_without_a_wall(line: str, harmless: bool, tmp_path: Path):
+    assert is_harmless_without_wall(analyze(line, tmp_path)) is harmless
+
+
+async def test_line_is_not_run_unasked_without_a_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bash = Bash(tmp_path)
+    monkeypatch.setattr(bash, "sandbox", replace(bash.sandbox, kind="none", gaps=("bubblewrap is not installed",)))
+    executor = Executor(Registry(bash), ByMode("auto", sandboxed=True))
+    assert isinstance(await executor.run("bash", {"command": "pwd"}), Completed)
+    stopped = await executor.run("bash", {"command": "touch here"})
+    assert not isinstance(stopped, Completed)
+    assert "cannot be confined" in stopped.text or isinstance(stopped, Interrupted)
+    assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.parametrize("reply", [Approve(), Decline(), None])
+async def test_stopped_line_is_asked_about_and_runs_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: Approve | Decline | None
+):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # visible behind the wall, and read-only there
+    (tmp_path / "home").mkdir()
+    asked: list[Question] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(questions)
+        return Answers({question.id: reply for question in questions if reply is not None})
+
+    executor = Executor(Registry(Bash(workspace)), AllowEverything())
+    call = ToolCall("1", "bash", {"command": "echo x >> inside; bash -c 'echo x > $HOME/new'"})
+    (outcome,) = await executor.execute([call], turn=Turn(ask=ask))
+    assert [question.reason.partition(" (")[0] for question in asked] == [
+        f"the sandbox stopped it: it tried to write to {tmp_path}/home/new"
+    ]
+    assert isinstance(outcome, Completed) is isinstance(reply, Approve)
+    assert (tmp_path / "home" / "new").exists() is isinstance(reply, Approve)
+
+
+async def test_stopped_line_fails_where_the_mode_never_asks(tmp_path: Path):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    policy = ByMode("dontAsk", auto_allow="walled")
+    executor = Executor(Registry(Bash(tmp_path)), policy)
+    outcome = failure(await executor.run("bash", {"command": "python3 -c \"open('new', 'w')\""}))
+    assert "it tried to write to new" in outcome.text and "never asks" in outcome.text
+    assert names_in(tmp_path) == []
+
+
+async def test_wall_that_fails_to_start_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    shell = Shell(Bash(tmp_path))
+
+    def broken(*, network: bool) -> list[str]:
+        return ["--ro-bind", "/", "/", "--bind", "/nowhere", "/x" if network else "/y"]
+
+    monkeypatch.setattr(bubblewrap, "_base_options", broken)
+    assert "nothing was run" in failure(await shell("touch here")).text
+    assert names_in(tmp_path) == []
+
+
+async def test_credentials_are_left_out_of_the_environment(tmp_path: Path):
+    environment = {"PATH": os.environ["PATH"], "API_KEY": "hunter2", "GH_TOKEN": "hunter3", "EDITOR": "vi"}
+    shell = Shell(Bash(tmp_path, environment=environment, pass_environment=("GH_*",)))
+    output = await shell.says("env")
+    assert "hunter2" not in output and "GH_TOKEN=hunter3" in output and "EDITOR=vi" in output
+
+
+async def test_committed_secret_is_not_shown_in_a_diff(tmp_path: Path, shell: Shell):
+    if bubblewrap.find_problem():
+        pytest.skip(bubblewrap.find_problem())
+    (tmp_path / ".env").write_text("SECRET=hunter2\n")
+    (tmp_path / ".env.example").write_text("SECRET=\n")
+    line = "git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -qm x"
+    await Shell(Bash(tmp_path, sandbox="off")).says(line)
+    output = await shell.says("git show; git log -p")
+    assert "hunter2" not in output and "+SECRET=\n" in output
 
 
 def test_aliases_of_other_products_work():

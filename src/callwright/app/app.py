@@ -168,6 +168,7 @@ def assemble(
         context.loaded,
         [
             *settings.problems,
+            *context.sandbox_problems(),
             *map(str, context.loaded.problems),
             *hook_problems,
             *skill_service.problems,

@@ -16,7 +16,7 @@ from callwright.policy.modes import AutoAllow, ModeSwitch
 from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.system.paths import Workspace
-from callwright.system.sandbox.sandbox import SandboxMode, check_mode
+from callwright.system.sandbox.sandbox import INSTALL, SandboxMode, check_mode
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
 
@@ -155,6 +155,15 @@ class WorkspaceContext:
         """Whether a sandbox without gaps holds every command; with gaps, commands are still asked about."""
         # Landlock leaves gaps (chmod, sockets), so a command there is still judged by its line
         return self.bash.sandbox.complete
+
+    def sandbox_problems(self) -> list[str]:
+        """Return what the user must know about the sandbox: that there is none, or what it does not cover."""
+        sandbox = self.bash.sandbox
+        if sandbox.mode == "off" or sandbox.complete:
+            return []
+        if not sandbox.confines:
+            return [f"no sandbox: only a short list of programs runs unasked ({'; '.join(sandbox.gaps)})"]
+        return [f"incomplete sandbox: {sandbox.describe()}; {INSTALL}"]
 
     def folder(self) -> str:
         """Return the folder the next command would run in."""

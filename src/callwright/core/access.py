@@ -99,6 +99,17 @@ class Confinement(Flag):
     APPROVED = NETWORK | WORKSPACE | NAMED
     """What a user allows who has seen the line."""
 
+    def describe(self) -> str:
+        """Describe the wall of a command in a few words."""
+        if Confinement.UNCONFINED in self:
+            return "no wall"
+        files = (
+            "workspace writable but for protected paths" if Confinement.WORKSPACE in self else "everything read-only"
+        )
+        opened = "; paths that the line names opened" if Confinement.NAMED in self else ""
+        network = "network" if Confinement.NETWORK in self else "no network"
+        return f"{files}{opened}; {network}; secrets masked"
+
 
 @dataclass(frozen=True, slots=True)
 class Allow:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from callwright.clip import clip_turn
+from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_answers, check_reply
 from callwright.core.errors import Cancelled, Denied, Halted, ToolError, ToolFailed, Unanswered, UsageError
@@ -113,6 +114,9 @@ class TurnScope:
 
     async def ask_running(self, admitted: Admitted, raised: Interruption) -> tuple[Question, Approve] | Interrupted:
         """Ask what a running tool wants to know, or interrupt the call if the user cannot be asked now."""
+        settled = self._runtime.gate.policies.settle(Ask(raised.reason, f"tool {admitted.name}", firm=True))
+        if isinstance(settled, Deny):  # a mode that never asks
+            raise Denied(settled.reason)
         question = self._runtime.gate.make_running_question(admitted, raised)
         self._raise_questions((question,))
         self._runtime.ledger.add(question, admitted.require_entry().tool)

@@ -218,7 +218,7 @@ class Policies:
 
     def _decide_one(self, access: Access, subject: Subject) -> Decision:
         if self._only_mode is not None:  # the usual case of a library: one mode, nothing else
-            return self._settle(_strictest((self._only_mode.judge(access, subject),)) or _UNDECIDED)
+            return self.settle(_strictest((self._only_mode.judge(access, subject),)) or _UNDECIDED)
         guards, rules, modes = self._tiers
         guard = _strictest(policy.judge(access, subject) for policy in guards)
         rule = _strictest(policy.judge(access, subject) for policy in rules)
@@ -227,13 +227,14 @@ class Policies:
             if isinstance(decision, Deny):
                 return decision
         if isinstance(guard, Ask):  # before the rules: an allow rule must not lift a guard
-            return self._settle(guard)
+            return self.settle(guard)
         if isinstance(rule, Allow) and isinstance(access, (WritePath, DeletePath)):
             # the rule is about this path: the sandbox opens it for the line that names it
             return Allow(rule.reason, rule.source, rule.confinement | Confinement.NAMED)
-        return self._settle(rule or mode or guard or _UNDECIDED)
+        return self.settle(rule or mode or guard or _UNDECIDED)
 
-    def _settle(self, decision: Decision) -> Decision:
+    def settle(self, decision: Decision) -> Decision:
+        """Let the mode answer an ask in the user's place: a mode that never asks denies it."""
         for policy in self._tiers[Tier.MODE]:
             if isinstance(decision, Ask):
                 decision = policy.settle(decision)

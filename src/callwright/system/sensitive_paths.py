@@ -132,6 +132,15 @@ HOME_SECRETS = tuple(
 )
 """Patterns below a home folder; single files such as `.netrc` are found by `is_secret`."""
 
+GIT_ATTRIBUTES = "".join(
+    f"{line}\n"
+    for line in (
+        *(f"{name} -diff" for name in (*_SECRET_FILES, ".env", ".env.*") if "/" not in name),
+        *(f".env.*{kind} !diff" for kind in ("example", "sample", "template", "dist", "defaults", "schema", "test")),
+    )
+)
+"""Attributes with which git shows that a committed secret differs, but not its content."""
+
 _TEMPLATE = r"\.env\..*(?:example|sample|template|dist|defaults|schema|test)\Z"
 
 

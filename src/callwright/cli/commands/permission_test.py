@@ -11,6 +11,7 @@ from callwright.core.access import (
     Access,
     Allow,
     Ask,
+    Confinement,
     Decision,
     DeletePath,
     DeleteResource,
@@ -34,6 +35,7 @@ from callwright.policy.rules.loading import concerns
 from callwright.policy.shell_line import PartOfLine, make_printable
 from callwright.policy.tool_names import is_known
 from callwright.tool.base import Tool
+from callwright.toolbox import Bash
 
 _NAMES = {Allow: "allow", Ask: "ask", Deny: "deny"}
 _STRICTNESS = {Allow: 0, Ask: 1, Deny: 2}
@@ -52,6 +54,7 @@ class PermissionReport:
         lines += [f"  unknown  {report['unknown']}"] if report["unknown"] else []
         lines += [f"  because  {report['reason']}"] if report["reason"] else []
         lines += [f"  decided  {report['source']}"]
+        lines += [f"  wall     {report['wall']}"] if report.get("wall") else []
         for part in report.get("parts", ()):
             what = (
                 f"{make_printable(part['runs'])} ({part['verdict']})"
@@ -88,7 +91,7 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     parts = [part for each, found in decisions for part in _parts(policies, each, subject, found)]
     if isinstance(access, RunCommand):
         plan = next(policies.parts(access, subject))[1].plan
-        report |= {"verdict": str(plan.verdict), "understood": plan.proven}
+        report |= {"verdict": str(plan.verdict), "understood": plan.proven, "wall": _describe_wall(app, decision)}
     if len(parts) > 1 or isinstance(access, RunCommand):
         report["parts"] = parts
     report["unknown"] = _describe_unknown_tool(app, tool)
@@ -97,6 +100,18 @@ def judge_call(app: App, tool: str, argument: str, withheld: Iterable[Rule]) -> 
     pending = PendingCall(ToolCall("judged", subject.spec.name), subject.spec, subject.arguments)
     report["hooks"] = [str(hook) for hook in app.hooks.hooks_for("PreToolUse", {}, pending)]
     return PermissionReport(report)
+
+
+def _describe_wall(app: App, decision: Decision) -> str:
+    """Describe the wall that a shell line would get; empty if it would not run."""
+    bash = app.registry.snapshot().get("bash")
+    if isinstance(decision, Deny) or not isinstance(bash, Bash):
+        return ""
+    if not bash.sandbox.confines:
+        return f"none: {bash.sandbox.describe()}"
+    if isinstance(decision, Allow):
+        return decision.confinement.describe()
+    return f"if approved: {Confinement.APPROVED.describe()}"
 
 
 def _describe_unknown_tool(app: App, name: str) -> str:

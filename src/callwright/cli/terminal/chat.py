@@ -11,6 +11,7 @@ from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
+from callwright.app.run_context import SandboxOptions
 from callwright.app.trust import Trust, TrustReview
 from callwright.cli.approval_dialog import trust_text
 from callwright.cli.attachments import Attachments
@@ -287,6 +288,7 @@ class TerminalChat:
         """Update the status line: mode, model, tokens, cost, folder."""
         app = self.app
         parts = [f"{app.switch.mode} mode", app.agent.provider.model]
+        parts += ["sandbox off"] if SandboxOptions.of(app.settings).mode == "off" else []
         parts += self.usage.status_parts(app.agent.compaction.at_tokens if app.agent.compaction is not None else 0)
         parts.append("esc interrupts" if self.terminal.busy else f"{self.locations.cwd.name} · /help · shift-tab mode")
         self.terminal.status = " · ".join(parts)

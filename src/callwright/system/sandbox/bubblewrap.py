@@ -9,7 +9,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from callwright.system.sandbox.wall import Wall, is_below, mask_file, shown_of_ours
+from callwright.system.sandbox.wall import (
+    GIT_ATTRIBUTES_PLACE,
+    Wall,
+    git_attributes_file,
+    is_below,
+    mask_file,
+    shown_of_ours,
+)
 
 _PROBE_SECONDS = 10.0
 # sockets of services under /run would be a way out; name resolution must stay visible
@@ -52,6 +59,7 @@ def wrap_command(argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     options = [*_base_options(network=wall.network), *_bind_resolvers()]
     options += ["--bind", str(temporary), "/tmp", "--bind", str(lasting), "/var/tmp"]
+    options += ["--ro-bind", git_attributes_file(), GIT_ATTRIBUTES_PLACE]
     for path in wall.visible:
         options += ["--ro-bind-try", path, path]
     for path in sorted(wall.writable):

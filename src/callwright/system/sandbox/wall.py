@@ -13,12 +13,21 @@ from functools import lru_cache
 from pathlib import Path
 
 from callwright.system.output_capture import output_folder
-from callwright.system.sensitive_paths import HOME_SECRETS, SYSTEM_SECRETS, comparable, is_secret, own_home
+from callwright.system.sensitive_paths import (
+    GIT_ATTRIBUTES,
+    HOME_SECRETS,
+    SYSTEM_SECRETS,
+    comparable,
+    is_secret,
+    own_home,
+)
 
 _NOTE = b"# masked: this file may hold secrets; ask the user to approve a command that names it\n"
 _LARGEST_MASK = 1 << 16
 _CACHE_SECONDS = 5.0
 _TEMPORARY = ("/tmp", "/var/tmp")
+GIT_ATTRIBUTES_PLACE = "/run/callwright-git-attributes"
+"""Where a command in bubblewrap finds `git_attributes_file`."""
 _SHOWN_OF_OURS = ("skills", "commands", "agents")
 
 
@@ -180,6 +189,15 @@ def mask_file(path: str) -> str:
         _mask_file.cache_clear()
         mask = _mask_file(path, stat.st_size, stat.st_mtime_ns, folder)
     return mask
+
+
+def git_attributes_file() -> str:
+    """Return the path of a file with attributes that keep git from printing committed secrets."""
+    file = output_folder() / "masks" / "git-attributes"
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.write_text(GIT_ATTRIBUTES)
+    return str(file)
 
 
 @dataclass(slots=True)

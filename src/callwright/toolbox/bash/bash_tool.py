@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from callwright.core.access import Access, Confinement, DeletePath, Reach, ReadPath, RunCommand, WritePath
 from callwright.core.content import Output
-from callwright.core.errors import TimedOut, ToolFailed
+from callwright.core.errors import ApprovalRequired, TimedOut, ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Annotations, Effect, Limits
 from callwright.shell.plan import ShellPlan, Verdict
@@ -31,12 +30,14 @@ from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
 from callwright.toolbox.bash.command_environment import command_environment, walled_environment
 from callwright.toolbox.bash.jobs import ShellSession
+from callwright.toolbox.bash.progress import Progress
+from callwright.toolbox.bash.wall_stops import describe_stop, is_harmless_without_wall
 
 _MAX_SECONDS = 600.0
+_OUTSIDE = "; run it from the start, outside the sandbox?"
+_SHOWN_CHARS = 300
 _PIECE_CHARS = 30_000  # at most four bytes each
 _MAX_LINE_BYTES = 1_500_000
-_REPORTS_PER_SECOND = 20
-_REPORT_CHARS = 4_000
 _TOUCHES = (ReadPath, WritePath, DeletePath, Reach)
 # eval, so that the line is parsed on its own and bash counts its lines from one in messages
 _SCRIPT = 'IFS=; _line="$*"; unset IFS; set --; eval "$_line"'
@@ -202,8 +203,22 @@ class Bash(TypedTool[BashArguments]):
         return session
 
     def confinement(self, context: ToolContext) -> Confinement:
-        """Return what a call may use: what allowed it, and more after the user's answer to a question of its own."""
+        """Return what a call may use: what allowed it, and everything after a yes to the question of this tool."""
+        question = context.question
+        if context.answer is not None and question is not None and question.reason.endswith(_OUTSIDE):
+            return Confinement.UNCONFINED
         return context.confinement | self._always
+
+    def require_wall(self, plan: ShellPlan, confinement: Confinement) -> None:
+        """Ask before a line runs that only the mode allowed, on a machine where nothing can confine it.
+
+        Raises:
+            ApprovalRequired: The user must decide.
+        """
+        if self.sandbox.confines or self.sandbox.mode == "off" or Confinement.UNCONFINED in confinement:
+            return
+        if Confinement.RULE not in confinement and not is_harmless_without_wall(plan):
+            raise ApprovalRequired(f"commands cannot be confined on this machine ({self.sandbox.gaps[0]}){_OUTSIDE}")
 
     def command(self, call: "BashCall", confinement: Confinement, scratch: Path, held: ExitStack) -> _WalledCommand:
         """Build the command of a line; its wall lasts until `held` is closed.
@@ -283,15 +298,17 @@ class BashCall(TypedInvocation[BashArguments]):
         """Run the line to its end, or start it in the background."""
         session = self.bash.session(context, self)
         confinement = self.bash.confinement(context)
+        self.bash.require_wall(self._plan(), confinement)
         if self.given.background:
             return self._start(session, confinement)
-        progress = _Progress(context.report)
+        progress = Progress(context.report)
         with ExitStack() as held:
             walled = self.bash.command(self, confinement, session.scratch, held)
             seconds = self.given.timeout_seconds
             ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()  # the rate limit may have held back the last lines
         self._check_wall_stood(ended)
+        self._ask_to_leave_wall(ended, confinement)
         return self._build_output(ended, self._move(session, ended) + _describe_removed(walled.confined))
 
     def _check_wall_stood(self, ended: CommandResult) -> None:
@@ -300,6 +317,15 @@ class BashCall(TypedInvocation[BashArguments]):
         text = ended.output.text
         if failed and text.startswith(("bwrap: ", "cannot run bash in the sandbox", "sandbox-exec: ")):
             raise ToolFailed(f"nothing was run: the sandbox failed to start: {text.strip()[:500]}")
+
+    def _ask_to_leave_wall(self, ended: CommandResult, confinement: Confinement) -> None:
+        """Ask whether to run the line again without the wall that stopped it."""
+        if not ended.exit_code or ended.reason != "exited" or not self.bash.sandbox.confines:
+            return
+        stop = describe_stop(ended.output.text, confinement, str(self.folder))
+        if stop:
+            last = " ".join(ended.output.text.split())[-_SHOWN_CHARS:]
+            raise ApprovalRequired(f"the sandbox stopped it: {stop} (exit code {ended.exit_code}: {last}){_OUTSIDE}")
 
     def _start(self, session: ShellSession, confinement: Confinement) -> Output:
         session.check_room()
@@ -361,28 +387,3 @@ def _describe_removed(confined: Confined) -> str:
         return ""
     paths = ", ".join(confined.removed)
     return f"[moved away, because it configures other programs and it was not approved: {paths}]\n"
-
-
-class _Progress:
-    """Reports output as it comes, at a bounded rate, so that reporting never costs more than the command."""
-
-    def __init__(self, report: Callable[[object], None]) -> None:
-        self._report = report
-        self._pending = ""
-        self._second = 0
-        self._reports = 0
-
-    def __call__(self, text: str) -> None:
-        self._pending = (self._pending + text)[-_REPORT_CHARS:]  # an observer needs the latest output only
-        second = int(time.monotonic())
-        if second != self._second:
-            self._second, self._reports = second, 0
-        if self._reports < _REPORTS_PER_SECOND:
-            self._reports += 1
-            self.flush()
-
-    def flush(self) -> None:
-        """Report pending output."""
-        if self._pending:
-            self._report(self._pending)
-            self._pending = ""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from callwright.core.access import Confinement
 from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, git_environment
+from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE
 
 # with these bash could run something else than the line that the policies judged
 _DROPPED = frozenset(
@@ -80,8 +81,8 @@ _READ_ONLY_CACHES = {
 """Caches that programs keep in the workspace too, for commands that cannot write there."""
 
 
-_WALLED_GIT = {"core.checkStat": "minimal", "core.trustctime": "false"}
-"""Git compares size and time of a file only: then it takes a masked secret for unchanged."""
+_WALLED_GIT = {"core.checkStat": "minimal", "core.trustctime": "false", "core.attributesFile": GIT_ATTRIBUTES_PLACE}
+"""Git compares size and time of a file, so it takes a masked secret for unchanged, and shows no secret in a diff."""
 
 
 def walled_environment(base: Mapping[str, str], temporary: str, confinement: Confinement) -> dict[str, str]:

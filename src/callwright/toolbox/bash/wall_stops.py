@@ -1,0 +1,77 @@
+"""Recognizes that the sandbox stopped a command, and says what the command tried."""
+
+import os
+import re
+from collections.abc import Sequence
+
+from callwright.core.access import Confinement
+from callwright.shell.plan import ShellPlan, Verdict
+
+_SEARCHED_CHARS = 20_000
+_WRITE_STOPS = (
+    re.compile(r"Read-only file system: ['\"](?P<path>[^'\"\n]{1,300})"),  # Python
+    re.compile(r"EROFS: [^'\n]{0,80}'(?P<path>[^'\n]{1,300})"),  # node
+    re.compile(r"[‘'\"`](?P<path>[^‘'\"`\n]{1,300})[’'\"`]: (?:Read-only file system|Device or resource busy)"),
+    re.compile(r"(?P<path>[^\s:'\"]{1,300}): (?:Read-only file system|Device or resource busy)"),
+    re.compile(r"(?P<path>[^\s:'\"]{1,300})['\"]?: Invalid cross-device link"),
+    re.compile(r"(?P<path>)Read-only file system|EROFS"),
+)
+_NETWORK = re.compile(
+    r"(?:Could not resolve host:?|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|Failed to connect to|Could not resolve hostname"
+    r"|failed to lookup address information|Network is unreachable|Temporary failure in name resolution|ENETUNREACH"
+    r"|Name or service not known)[ :]*(?P<host>[\w.-]{1,200})?"
+)
+_SERVICE = re.compile(
+    r"Cannot connect to the Docker daemon|Permission denied \(publickey|Could not open a connection to your"
+)
+# what may run unasked where no sandbox can be used: programs without options that run others or write
+_HARMLESS = frozenset(
+    "ls cat head tail wc grep egrep fgrep rg pwd echo printf cd true false : test [ [[ which type whoami id date uname"
+    " stat file du df sort uniq cut tr basename dirname realpath readlink diff cmp nl tac sleep".split()
+)
+_HARMLESS_GIT = frozenset("status log diff show branch rev-parse ls-files blame remote describe tag".split())
+
+
+def describe_stop(text: str, confinement: Confinement, cwd: str) -> str:
+    """Return what a failed command tried and the sandbox stopped; empty if the sandbox was not the reason.
+
+    Args:
+        text: The command's output.
+        confinement: What it was allowed to use.
+        cwd: The folder it ran in.
+    """
+    searched = text[-_SEARCHED_CHARS:]
+    if Confinement.UNCONFINED in confinement:
+        return ""
+    if Confinement.NETWORK not in confinement and (found := _NETWORK.search(searched)):
+        host = found["host"]
+        return f"it tried to reach {host} over the network" if host else "it tried to use the network"
+    for pattern in _WRITE_STOPS:
+        for found in pattern.finditer(searched):
+            path = found["path"] or ""
+            if _would_be_writable(path, cwd):
+                return f"it tried to write to {path}" if path else "it tried to write where it may not"
+    if _SERVICE.search(searched):
+        return "it tried to use a service or a key that the sandbox hides"
+    return ""
+
+
+def _would_be_writable(path: str, cwd: str) -> bool:
+    """Whether a path can be written without the sandbox; then the sandbox was the reason."""
+    place = os.path.join(cwd, path)  # noqa: PTH118 - text from an error message
+    while place and not os.path.lexists(place):
+        place = os.path.dirname(place)  # noqa: PTH120 - as above
+    return os.access(place, os.W_OK)
+
+
+def is_harmless_without_wall(plan: ShellPlan) -> bool:
+    """Whether a line may run unasked where nothing confines it."""
+    if not plan.proven or plan.verdict is not Verdict.READ_ONLY:
+        return False
+    return all(_is_harmless(command.words) for command in plan.commands if command.words)
+
+
+def _is_harmless(words: Sequence[str]) -> bool:
+    if words[0] == "git":
+        return len(words) > 1 and words[1] in _HARMLESS_GIT
+    return words[0] in _HARMLESS
