@@ -158,7 +158,7 @@ async def test_parts_of_the_model_are_told_and_returned(
 async def test_signature_alone_returns_and_empty_text_does_not(
     server: Loopback, gemini: GoogleGemini, request_for: Requests
 ) -> None:
-    call: dict[str, object] = {"functionCall": {"name": "look", "args": {}, "id": "a"}}
+    call: Chunk = {"functionCall": {"name": "look", "args": {}, "id": "a"}}
     server.reply(LoopbackReply([_chunk({"text": ""}, call, {"thoughtSignature": "ZW5k"})]))
     message = await asked(gemini, request_for(UserMessage("hi")))
     await asked(gemini, request_for(UserMessage("hi"), message))

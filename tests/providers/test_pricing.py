@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping
 
 import pytest
 
@@ -10,6 +12,7 @@ from callwright.agent.run_limits import Spending
 from callwright.app.models import choose_model
 from callwright.app.settings import Settings
 from callwright.core.messages import Usage
+from callwright.providers import pricing
 from callwright.providers.pricing import Prices, cost_of, prices_for
 
 _PRICED = """
@@ -107,3 +110,18 @@ def test_default_models_have_prices(key: str) -> None:
     chosen = choose_model(Settings(()), environment={key: "x"})
     assert chosen is not None
     assert prices_for(chosen.name) is not None
+
+
+async def test_first_look_up_does_not_block_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    real = pricing._price_list  # pyright: ignore[reportPrivateUsage] - where the import happens
+
+    def note(vendor: str) -> Mapping[str, Prices]:
+        threads.append(threading.get_ident())
+        return real(vendor)
+
+    monkeypatch.setattr(pricing, "_price_list", note)
+    monkeypatch.setattr(pricing, "_loaded", set[str]())
+    assert await pricing.find_prices("claude-sonnet-5-5") == prices_for("claude-sonnet-5-5")
+    assert threads[0] != threading.get_ident()
+    assert await pricing.find_prices("some-local-model") is None

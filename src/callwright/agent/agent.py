@@ -26,7 +26,7 @@ from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn import AskPerson
 from callwright.providers.base import Provider, vendor_of
-from callwright.providers.pricing import prices_for
+from callwright.providers.pricing import find_prices, prices_for
 from callwright.providers.resolve import provider_for
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
@@ -250,6 +250,9 @@ class Agent:
                 self._states.pop(named.session_id, None)
 
     async def _perform(self, request: RunRequest) -> Result:
+        observed = self.executor.observe is not None
+        if self.limits.prices is None and (observed or request.lineage is not None):
+            await find_prices(self.provider.model)  # loaded now: the end of a run must neither wait nor block the loop
         hold = await self.sessions.hold(request.session_id)
         spending = Spending(self.limits)
         watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)

@@ -13,7 +13,7 @@ from callwright.core.events import Event
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnd, RunEnded
 from callwright.providers.base import ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
-from callwright.providers.pricing import Prices, prices_for
+from callwright.providers.pricing import Prices, find_prices, prices_for
 from callwright.providers.streaming import TappedProvider
 
 Observe = Callable[[Event], None]
@@ -65,7 +65,7 @@ async def ask_model_observed(
     except BaseException as error:
         observe(RequestEnded(began, None, error, _describe_failure(error, transcript), timing.elapsed(), timing.first))
         raise
-    cost = _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
+    cost = await _compute_cost(transcript.spending.limits.prices, message.model or provider.model, message.usage)
     observe(RequestEnded(began, message, None, "", timing.elapsed(), timing.first, cost))
     return message
 
@@ -100,6 +100,7 @@ def _describe_failure(error: BaseException, transcript: Transcript) -> str:
     return type(error).__name__ if stopped is None else stopped[0]
 
 
-def _compute_cost(agreed: Prices | None, model: str, usage: Usage) -> float | None:
-    prices = agreed or prices_for(model)  # prices of the run limits come first: a contract may differ from the list
+async def _compute_cost(agreed: Prices | None, model: str, usage: Usage) -> float | None:
+    # prices of the run limits come first: a contract may differ from the list
+    prices = agreed or await find_prices(model)
     return None if prices is None else prices.request_cost(usage)

@@ -1,13 +1,14 @@
 """Limits of one run, and the counters that are compared with them."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from callwright.agent.results import StopKind
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.errors import UsageError
+from callwright.core.json import FrozenDict
 from callwright.core.messages import Usage
 from callwright.providers.pricing import Prices
 
@@ -28,6 +29,7 @@ class RunLimits:
         same_failures: how often in a row the same call, with the same arguments, may fail.
         same_calls: how often in a row the same call may have the same outcome; high, as polling is legitimate.
         prices: prices per million tokens, for `money` and for the cost in results.
+        other_prices: those of other models that may answer, such as of a `Fallback`, by model name.
 
     Raises:
         UsageError: `turns` is below 1, or `money` is given without `prices`.
@@ -40,6 +42,7 @@ class RunLimits:
     same_failures: int | None = 5
     same_calls: int | None = 50
     prices: Prices | None = None
+    other_prices: Mapping[str, Prices] = field(default_factory=FrozenDict)
 
     def __post_init__(self) -> None:
         if self.turns < 1:
@@ -75,9 +78,9 @@ class Spending:
         """The tokens of the run's requests so far."""
         return Usage(*self._fields)
 
-    def add(self, usage: Usage) -> None:
-        """Add the usage of one request."""
-        if (prices := self.limits.prices) is not None:
+    def add(self, usage: Usage, model: str = "") -> None:
+        """Add the usage of one request, at the price of the model that answered."""
+        if (prices := self.limits.other_prices.get(model) or self.limits.prices) is not None:
             self.cost += prices.request_cost(usage)
         self._add_tokens(usage)
 

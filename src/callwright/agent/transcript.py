@@ -414,7 +414,7 @@ class Transcript:
 
     def _count_turn(self, message: AssistantMessage) -> None:
         self.spending.turns += 1
-        self.spending.add(message.usage)
+        self.spending.add(message.usage, message.model)
         self._last = message
 
     def _add(self, message: Message) -> None:

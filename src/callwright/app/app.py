@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from callwright.agent import Requests
 from callwright.app.hook_transcripts import TranscriptFiles
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers, prepare_servers
@@ -14,7 +15,14 @@ from callwright.app.models import Models
 from callwright.app.observability import Observability, open_observability
 from callwright.app.permissions import Conditions, HookAllows, ProjectGrants, condition_fault
 from callwright.app.prompts import system_prompt
-from callwright.app.run_context import RunOptions, WorkspaceContext, agent_tools, run_limits, workspace_context
+from callwright.app.run_context import (
+    RunOptions,
+    WorkspaceContext,
+    agent_tools,
+    compaction_for,
+    run_limits,
+    workspace_context,
+)
 from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.app.skills.grants import ActiveSkills
@@ -154,6 +162,8 @@ def assemble(
         sessions=store,
         system=options.system or system_prompt(locations, settings, skill_service.skills, more=options.more_system),
         limits=run_limits(settings, options, provider.model),
+        requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
+        compaction=compaction_for(options.context),
     )
     agent.use_skills(skill_service)
     return App(

@@ -1,74 +1,22 @@
-"""Chooses and opens models: configured names, API keys, local servers, model files, and models for skills."""
+"""Chooses and opens models: configured names and options, API keys, local servers, and models for skills."""
 
 import json
 import os
 import socket
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeAlias
 
+from callwright.app.local_models import CONTEXT_TOKENS, local_provider
 from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.providers.base import ModelEvent, ModelRequest, Provider
 from callwright.providers.clients import close_provider
+from callwright.providers.options import ModelOptions, WithOptions
 from callwright.providers.resolve import provider_for
-
-_CONTEXT_TOKENS = 16_384
-_running_servers: list[object] = []
-"""Keeps servers alive: one that is garbage collected stops, and unloads its model."""
-
-
-def local_provider(file: str) -> Provider:
-    """Load a GGUF file in this process and return a provider for it.
-
-    Raises:
-        UsageError: The file or the package `xllamacpp` is missing, or the model cannot be loaded.
-    """
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
-    if find_spec("xllamacpp") is None:
-        raise UsageError("a local model needs the package xllamacpp: pip install 'callwright[local,openai]'")
-    return provider_for(f"{_start_server(path)}/v1#{path.stem}")
-
-
-def _start_server(path: Path) -> str:
-    """Start llama.cpp's server on loopback and return its address."""
-    import xllamacpp  # type: ignore[import-not-found, unused-ignore] - optional
-
-    library: Any = xllamacpp
-    parameters = library.CommonParams()
-    parameters.model.path = str(path)
-    parameters.n_ctx, parameters.n_parallel, parameters.warmup, parameters.verbosity = _CONTEXT_TOKENS, 1, False, -1
-    try:
-        with _silence_stderr():
-            server = library.Server(parameters)
-    except Exception as error:
-        raise UsageError(f"--model local:{path}: cannot load the model: {error}") from error
-    _running_servers.append(server)
-    return str(server.listening_address)
-
-
-@contextmanager
-def _silence_stderr() -> Generator[None, None, None]:
-    """Discard what the library prints to stderr while it loads: it writes to the descriptor, not to `sys.stderr`."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(null, 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(null)
-
 
 _KEYS = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
@@ -125,19 +73,77 @@ def choose_model(
     return local_server()
 
 
-def open_model(choice: ModelChoice) -> Provider:
-    """Open the provider of a chosen model: a named one, a model file, or one behind a configured base URL."""
+_OPTION_KEYS = {
+    "temperature": "temperature",
+    "maxTokens": "max_tokens",
+    "effort": "effort",
+    "stop": "stop",
+    "context": "context",
+    "threads": "threads",
+}
+_NO_OPTIONS = ModelOptions()
+
+
+def model_options(settings: Settings, asked: ModelOptions = _NO_OPTIONS) -> ModelOptions:
+    """Return the options of the model: those of the command line, else those of the settings.
+
+    Raises:
+        UsageError: A value in the settings is not valid; the message names its file and line.
+    """
+    found: dict[str, Any] = {}
+    for key, name in _OPTION_KEYS.items():
+        value = settings.last("modelOptions", key)
+        if value is not None:
+            found[name] = tuple(value) if key == "stop" else value
+    try:
+        return ModelOptions(**found).merge(asked)
+    except UsageError as error:
+        raise UsageError(f"{settings.place('modelOptions')}: modelOptions: {error}") from None
+
+
+def fallback_names(settings: Settings, asked: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the models to ask when the chosen one cannot answer."""
+    found = settings.last("fallbackModel") or ()
+    return tuple(asked) or ((found,) if isinstance(found, str) else tuple(found))
+
+
+def open_model(choice: ModelChoice, options: ModelOptions = _NO_OPTIONS) -> Provider:
+    """Open the provider of a chosen model: a named one, a model file, or one behind a configured base URL.
+
+    Raises:
+        UsageError: The name is malformed, a package or key is missing, or the API has no such option.
+    """
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
-        return local_provider(rest)
+        return local_provider(rest, options)
     # a script is a file and has no address
     if not choice.base_url or kind == "script":
-        return provider_for(choice.name)
+        return provider_for(choice.name, options=options)
     if kind == "anthropic":
         from callwright.providers.anthropic import AnthropicMessages
 
-        return AnthropicMessages(rest, base_url=choice.base_url)
-    return provider_for(f"{choice.base_url}#{rest or choice.name}")
+        return WithOptions(AnthropicMessages(rest, base_url=choice.base_url), options)
+    return provider_for(f"{choice.base_url}#{rest or choice.name}", options=options)
+
+
+def open_with_fallbacks(
+    choice: ModelChoice, others: Sequence[str], options: ModelOptions, report: Callable[[str], None]
+) -> Provider:
+    """Open the chosen model, with the models that answer in its place; raises `UsageError` as `open_model` does.
+
+    The others are at their vendors' addresses: `baseUrl` is that of the chosen model.
+    """
+    first = open_model(choice, options)
+    if not others:
+        return first
+    from callwright.providers.fallback import Fallback
+
+    return Fallback(first, *(open_model(ModelChoice(name, "a fallback"), options) for name in others), report=report)
+
+
+def context_tokens(choice: ModelChoice, options: ModelOptions) -> int | None:
+    """Return how many tokens the model can take in, where that is known."""
+    return options.context or (CONTEXT_TOKENS if choice.name.startswith("local:") else None)
 
 
 def local_server(servers: Iterable[tuple[str, int]] = _SERVERS) -> ModelChoice | None:

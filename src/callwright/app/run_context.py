@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from callwright.agent import RunLimits
+from callwright.agent import Compaction, RunLimits
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
@@ -103,6 +103,12 @@ class RunOptions:
     """MCP configuration: each entry is a file name or JSON."""
     turns: int | None = None
     usd: float | None = None
+    max_tokens: int | None = None
+    """The most tokens of one answer."""
+    context: int | None = None
+    """How many tokens the model can take in; None if unknown."""
+    fallbacks: tuple[str, ...] = ()
+    """Models that may answer in place of the chosen one."""
     system: str = ""
     """Replaces the built-in system prompt."""
     more_system: str = ""
@@ -120,12 +126,13 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
         UsageError: A limit in money is set, but the price of the model is unknown.
     """
     limits = settings.merged("limits")
-    prices = prices_in(settings, model)
+    prices = {name: prices_in(settings, name) for name in (model, *options.fallbacks)}
     money = options.usd if options.usd is not None else limits.get("usd")
-    if money is not None and prices is None:
+    unknown = next((name for name, found in prices.items() if found is None), None)
+    if money is not None and unknown is not None:
         raise UsageError(
-            f"a limit in USD needs the price of {model}, which is unknown: add"
-            f' "prices": {{"{model}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
+            f"a limit in USD needs the price of {unknown}, which is unknown: add"
+            f' "prices": {{"{unknown}": {{"input": …, "output": …}}}} to the settings, in USD per million tokens'
         )
     return RunLimits(
         # 0 turns would be a run that cannot begin, so it means the default
@@ -133,8 +140,16 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
         tokens=limits.get("tokens"),
         seconds=limits.get("seconds"),
         money=money,
-        prices=prices,
+        prices=prices[model],
+        other_prices={name: found for name, found in prices.items() if found is not None and name != model},
     )
+
+
+def compaction_for(context: int | None) -> Compaction:
+    """Return when a conversation is shortened: in time for the model's context, where its size is known."""
+    if context is None:
+        return Compaction()
+    return Compaction(at_tokens=max(2, context * 3 // 4), keep_tokens=max(1, context // 6))
 
 
 @dataclass(frozen=True, slots=True)

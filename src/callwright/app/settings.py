@@ -17,6 +17,10 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
+_REQUESTING_KEYS = (
+    "model fallbackModel modelOptions baseUrl "
+    "instructions sandbox autoAllow limits prices log telemetry disableAllHooks"
+).split()
 _State: TypeAlias = tuple[int, int, int] | None
 
 
@@ -204,7 +208,7 @@ def requested_by(layer: SettingsLayer, user_servers: Sequence[str] = ()) -> Iter
     for name, entry in layer.section("mcpServers").items():
         yield f"MCP server {name}{_describe_conflict(name, user_servers)}: {_describe_server(entry)}"
     yield from (f"environment variable {name}={value}" for name, value in layer.section("env").items())
-    for key in "model baseUrl instructions sandbox autoAllow limits prices log telemetry disableAllHooks".split():
+    for key in _REQUESTING_KEYS:
         if key in layer.content:
             yield f"{key} {layer.content[key]}"
 

@@ -75,6 +75,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that assembles tools: model, permissions, folders, servers, settings."""
     group = parser.add_argument_group("agent")
     group.add_argument("--model", default="", help="provider:name, local:FILE or script:FILE")
+    _add_model_options(group)
     group.add_argument("--permission-mode", default="", metavar="MODE", help="plan, default, auto, dontAsk or bypass")
     many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     group.add_argument(
@@ -95,6 +96,22 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--append-system-prompt", default="", metavar="TEXT", help="appended to the system prompt")
     group.add_argument("--log", default="", metavar="FILE", help="write one JSON line per event; - for stderr")
     group.add_argument("--trust", action="store_true", help="trust this folder's files for this run")
+
+
+def _add_model_options(group: "argparse._ArgumentGroup") -> None:  # pyright: ignore[reportPrivateUsage] - argparse names no other
+    group.add_argument(
+        "--fallback-model",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="asked when the model is overloaded, out of reach or too small; may be repeated",
+    )
+    group.add_argument("--temperature", type=float, metavar="N", help="how varied answers are, from 0 to 2")
+    group.add_argument("--max-tokens", type=int, metavar="N", help="the most tokens of one answer")
+    group.add_argument("--effort", metavar="LEVEL", help="how much the model thinks: low, medium, high, …")
+    group.add_argument("--context", type=int, metavar="N", help="how many tokens the model can take in")
+    group.add_argument("--threads", type=int, metavar="N", help="threads of a model file; default: physical cores")
+    group.add_argument("--stop", action="append", default=[], metavar="TEXT", help="a text that ends an answer")
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,10 +7,22 @@ import argparse
 import os
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from callwright.app.app import App, assemble
 from callwright.app.locations import Locations
-from callwright.app.models import NO_MODEL, ModelChoice, Models, choose_model, open_model
+from callwright.app.models import (
+    NO_MODEL,
+    ModelChoice,
+    Models,
+    choose_model,
+    context_tokens,
+    fallback_names,
+    model_options,
+    open_model,
+    open_with_fallbacks,
+)
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
@@ -18,6 +30,7 @@ from callwright.cli.options import split_rules
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.providers.base import Provider
+from callwright.providers.options import ModelOptions
 from callwright.sessions.base import SessionStore
 
 _MOST_SESSIONS = 10_000
@@ -79,10 +92,37 @@ def start(
     choice = choose_model(settings, asked=options.model)
     if choice is None:
         raise UsageError(NO_MODEL)
-    models = Models(open_model(choice), lambda name: open_model(ModelChoice(name, "asked for", choice.base_url)))
-    return assemble(
-        wrap(models.main), settings, locations, run_options(options), report=report, observe=observe, models=models
+    given = model_options(settings, asked_options(options))
+    others = fallback_names(settings, options.fallback_model)
+    own = open_with_fallbacks(choice, others, given, report)
+    models = Models(
+        own,
+        lambda name: open_model(ModelChoice(name, "asked for", choice.base_url), given),
     )
+    asked = replace(
+        run_options(options),
+        max_tokens=given.max_tokens,
+        context=context_tokens(choice, given),
+        fallbacks=tuple(each.model for each in getattr(own, "providers", ())[1:]),
+    )
+    return assemble(wrap(models.main), settings, locations, asked, report=report, observe=observe, models=models)
+
+
+def asked_options(options: argparse.Namespace) -> ModelOptions:
+    """Return the model options of a command line.
+
+    Raises:
+        UsageError: A value is not valid; the message names the option.
+    """
+    found: dict[str, Any] = {"stop": tuple(options.stop)} if options.stop else {}
+    for name in ("temperature", "max_tokens", "effort", "context", "threads"):
+        if getattr(options, name) is not None:
+            found[name] = getattr(options, name)
+    try:
+        return ModelOptions(**found)
+    except UsageError as error:
+        name, _, rest = str(error).partition(" ")
+        raise UsageError(f"--{name.replace('_', '-')} {rest}") from None
 
 
 async def resolve_session(options: argparse.Namespace, app: App) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.json import compact, thaw
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import (
     AssistantMessage,
     AssistantPart,
@@ -35,6 +36,7 @@ from callwright.providers.encoding import (
 )
 from callwright.providers.errors import broken_stream, context_is_full, status_failure
 from callwright.providers.media import base64_text, fit_media
+from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.schemas.anthropic_output import anthropic_output_schema
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -262,6 +264,7 @@ class AnthropicDraft:
 
 _LATE_TOOL_MODELS = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(?:4-[5-9]|[5-9])")
 """Models that accept more tools in the middle of a conversation."""
+_VERSION = re.compile(r"claude-(?:fable|mythos|opus|sonnet|haiku)-(\d{1,2})(?!\d)(?:-(\d{1,2})(?!\d))?")
 _ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 """Asks for a schema that the API cannot enforce."""
 _UNJOINED = 4
@@ -316,6 +319,14 @@ class AnthropicMessages:
         tools = self._encoder.encode(request)
         return read_stream(AnthropicDraft(tools), self._open(request, tools), key="ANTHROPIC_API_KEY")
 
+    def wire_options(self, options: ModelOptions) -> JsonObject:
+        """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
+        if options.temperature is not None and _has_no_temperature(self.model):
+            raise UsageError(f"{self.model} has no temperature: use effort")
+        effort = limit_effort(options, ("low", "medium", "high", "xhigh", "max"), self.model)
+        found = set_fields(temperature=options.temperature, stop_sequences=options.stop)
+        return {**found, **({"output_config": {"effort": effort}} if effort else {})}
+
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
@@ -366,6 +377,12 @@ class AnthropicMessages:
         for place in users[-2:]:
             last[place] = mark_cache_end(last[place])
         return list_pieces(joined, *last)
+
+
+def _has_no_temperature(model: str) -> bool:
+    """Return whether a model is of 4.7 or later, which reject the field; the SDK no longer has it."""
+    found = _VERSION.search(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
 
 
 def _is_unstreamed(events: "AsyncStream[object]") -> bool:

@@ -73,7 +73,7 @@ class ProviderError(CallwrightError):
 
     def __init__(self, message: str, *, fault: ProviderFault, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.fault = fault
+        self.fault: ProviderFault = fault
         self.retry_after = retry_after
 
 

@@ -11,12 +11,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from callwright.core.json import compact
+from callwright.core.json import JsonObject, compact
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, require
 from callwright.providers.encoding import encode_history, list_pieces, to_bytes
 from callwright.providers.gemini_messages import PROVIDER, GoogleDraft, encode, is_older
+from callwright.providers.options import ModelOptions, limit_effort, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -97,6 +98,8 @@ async def _note_response(response: Any) -> None:
 _THOUGHTLESS = re.compile(r"gemini-(?:1|2\.0)|gemma")
 """Models without thinking, which reject a request for it."""
 _SHAPE = "generationConfig"
+_BUDGETS = {"none": 0, "minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576}
+"""Tokens of thinking, for models that have no levels of effort."""
 _ANSWER_AS = "\n\nWhen you give the final answer, write only JSON that matches this schema, without other text:\n"
 
 
@@ -144,6 +147,17 @@ class GoogleGemini:
         """
         tools = self._encoder.encode(request)
         return read_stream(GoogleDraft(tools), self._open(request, tools), key="GEMINI_API_KEY")
+
+    def wire_options(self, options: ModelOptions) -> JsonObject:
+        """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
+        shape = set_fields(temperature=options.temperature, stopSequences=options.stop)
+        if options.effort is not None and self._older:
+            effort = limit_effort(options, tuple(_BUDGETS), self.model) or ""
+            shape["thinkingConfig"] = {"thinkingBudget": _BUDGETS[effort]}
+        elif options.effort is not None:
+            effort = limit_effort(options, ("minimal", "low", "medium", "high"), self.model)
+            shape["thinkingConfig"] = {"thinkingLevel": effort}
+        return {_SHAPE: shape} if shape else {}
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""

@@ -1,5 +1,6 @@
 """Model prices in US dollars, from the offline data of `genai-prices`: a guide for budgets, not a bill."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _VENDORS = (
 """Vendors by the names of their models. A local model has no price, even if a vendor sells one of the same name."""
 _OTHER_MEDIA = re.compile(r"-(?:audio|embedding|image|live|realtime|transcribe|tts)")
 """Models that charge for audio and images by other units than `Usage` counts."""
+_loaded: set[str] = set()
+"""Vendors whose price list was read."""
 _KINDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 
@@ -63,13 +66,31 @@ def prices_for(model: str) -> Prices | None:
     Returns:
         The prices, or None where they are not known or the package `genai-prices` is not installed.
     """
-    name = model.rpartition(":")[2].rpartition("/")[2]
-    vendor = next((vendor for vendor, names in _VENDORS if names.match(name)), None)
+    vendor = _vendor_of(model)
     if vendor is None:  # scripted and local models must not cost the import, which takes 0.3 s
         return None
     known = _price_list(vendor)
+    _loaded.add(vendor)
+    name = _bare_name(model)
     stem, _, ending = name.partition("-20")
     return known.get(name) or known.get(stem if ending[:2].isdigit() else name.removesuffix("-latest"))
+
+
+def _bare_name(model: str) -> str:
+    return model.rpartition(":")[2].rpartition("/")[2]
+
+
+def _vendor_of(model: str) -> str | None:
+    name = _bare_name(model)
+    return next((vendor for vendor, names in _VENDORS if names.match(name)), None)
+
+
+async def find_prices(model: str) -> Prices | None:
+    """Find the prices of a model in a thread if their list must be loaded first, which takes a third of a second."""
+    vendor = _vendor_of(model)
+    if vendor is None or vendor in _loaded:
+        return prices_for(model)
+    return await asyncio.to_thread(prices_for, model)
 
 
 def cost_of(model: str, usage: Usage) -> float | None:

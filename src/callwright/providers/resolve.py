@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from os import environ
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from callwright.core.errors import UsageError, describe_exception
 from callwright.providers.base import Provider
+
+if TYPE_CHECKING:
+    from callwright.providers.options import ModelOptions
 
 ToolMode: TypeAlias = Literal["auto", "native", "schema"]
 """How tools are called: by what the server supports, by the API's tool calling, or by one JSON action."""
@@ -24,6 +27,7 @@ def provider_for(
     *,
     api_key: str | None = None,
     tool_mode: ToolMode = "auto",
+    options: "ModelOptions | None" = None,
     environment: Mapping[str, str] = environ,
 ) -> Provider:
     """Create the provider for a model name.
@@ -32,13 +36,14 @@ def provider_for(
         model: A vendor and a name, an address and a name, or a script file.
         api_key: Used instead of the vendor's environment variable.
         tool_mode: How tools are called; `auto` asks the server.
+        options: Temperature, effort and other options of every request.
         environment: Where the keys are looked up.
 
     Raises:
         UsageError: The name is malformed, a package is not installed or a key is not set; the message says which.
     """
     if model.startswith(("http://", "https://")):
-        return _provider_at_url(model, api_key, tool_mode)
+        return _provider_at_url(model, api_key, tool_mode, options)
     vendor, _, name = model.partition(":")
     if vendor == "script" and name:
         return _load_script(name)
@@ -47,6 +52,7 @@ def provider_for(
     provider = _vendor_provider(vendor, name, api_key)  # first: a missing package is reported before a missing key
     if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
         raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]} or pass api_key=")
+    provider = _with_options(provider, options)
     return _with_schema_actions(provider) if tool_mode == "schema" else provider
 
 
@@ -77,7 +83,13 @@ def _load_script(file: str) -> Provider:
         raise UsageError(f"the model 'script:{file}' cannot be read: {describe_exception(error)}") from None
 
 
-def _provider_at_url(model: str, api_key: str | None, tool_mode: ToolMode) -> Provider:
+def _with_options(provider: Provider, options: "ModelOptions | None") -> Provider:
+    from callwright.providers.options import ModelOptions, WithOptions
+
+    return provider if options is None or options == ModelOptions() else WithOptions(provider, options)
+
+
+def _provider_at_url(model: str, api_key: str | None, tool_mode: ToolMode, options: "ModelOptions | None") -> Provider:
     from callwright.providers.json_actions import AdaptiveTools
     from callwright.providers.openai.chat import OpenAIChat
 
@@ -85,9 +97,10 @@ def _provider_at_url(model: str, api_key: str | None, tool_mode: ToolMode) -> Pr
     if not name:
         raise UsageError(f"the address {model!r} names no model: write {url}#NAME")
     chat = OpenAIChat(name, api_key=api_key, base_url=url)
+    provider = _with_options(chat, options)
     if tool_mode == "schema":
-        return _with_schema_actions(chat)
-    return AdaptiveTools(chat, chat.calls_tools) if tool_mode == "auto" else chat
+        return _with_schema_actions(provider)
+    return AdaptiveTools(provider, chat.calls_tools) if tool_mode == "auto" else provider
 
 
 def _with_schema_actions(provider: Provider) -> Provider:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import File, Image, Part, Text
-from callwright.core.json import compact, thaw
+from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import AssistantMessage, Message, Thinking, ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
@@ -29,6 +29,7 @@ from callwright.providers.encoding import (
 from callwright.providers.media import data_url, fit_media
 from callwright.providers.openai.chat_stream import PROVIDER, ChatDraft
 from callwright.providers.openai.client import answer_format, open_stream, openai_clients
+from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.probe import fetch_json
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
@@ -226,6 +227,10 @@ class OpenAIChat:
                     raise
             else:
                 return
+
+    def wire_options(self, options: ModelOptions) -> JsonObject:
+        """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
+        return set_fields(temperature=options.temperature, reasoning_effort=options.effort, stop=options.stop)
 
     async def calls_tools(self) -> bool | None:
         """Ask a llama.cpp server whether its model was trained to call tools; None for other servers."""

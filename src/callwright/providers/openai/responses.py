@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Image, Part, Text
-from callwright.core.json import compact, thaw
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject, compact, thaw
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Stop, Thinking, ToolMessage
 from callwright.core.spec import ToolSpec
 from callwright.providers.base import CallDelta, ModelEvent, ModelRequest, TextDelta, ThinkingDelta
@@ -30,6 +31,7 @@ from callwright.providers.openai.client import (
     openai_clients,
     openai_usage,
 )
+from callwright.providers.options import ModelOptions, set_fields
 from callwright.providers.streaming import read_stream
 from callwright.providers.tool_encoding import (
     EncodedTools,
@@ -263,6 +265,13 @@ class OpenAIResponses:
         tools = self._encoder.encode(request)
         sent = open_stream(self._clients, "/responses", lambda: self._body(request, tools))
         return read_stream(ResponsesDraft(tools), sent, key="OPENAI_API_KEY")
+
+    def wire_options(self, options: ModelOptions) -> JsonObject:
+        """Return the fields of a request for these options; raises `UsageError` for one that the API does not have."""
+        if options.stop:
+            raise UsageError(f"{self.model}: the Responses API has no stop texts; use openai-chat:{self.model}")
+        found = set_fields(temperature=options.temperature)
+        return {**found, **({"reasoning": {"effort": options.effort}} if options.effort else {})}
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
