@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         check_tool as check_tool,
         check_toolset as check_toolset,
     )
+    from callwright.testing.conversations import check_requests as check_requests
     from callwright.testing.fakes import (
         BrokenOff as BrokenOff,
         FakeClock as FakeClock,
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     )
     from callwright.testing.loopback import Loopback as Loopback
     from callwright.testing.providers import check_provider as check_provider
+    from callwright.testing.requests import (
+        anthropic_faults as anthropic_faults,
+        google_faults as google_faults,
+        openai_chat_faults as openai_chat_faults,
+        openai_responses_faults as openai_responses_faults,
+    )
     from callwright.testing.stores import check_store as check_store
 
 __getattr__ = lazy_exports(
@@ -28,9 +35,11 @@ __getattr__ = lazy_exports(
     {
         "cassettes": "Recording Replay",
         "checks": "check_skill check_tool check_toolset",
+        "conversations": "check_requests",
         "fakes": "BrokenOff FakeClock Flaky Gauge Recorder ScriptedHook ScriptedProvider",
         "loopback": "Loopback",
         "providers": "check_provider",
+        "requests": "anthropic_faults google_faults openai_chat_faults openai_responses_faults",
         "stores": "check_store",
     },
 )

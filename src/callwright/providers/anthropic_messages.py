@@ -1,0 +1,230 @@
+"""Claude's messages: encoding of a conversation as content blocks, reading of the event stream."""
+
+import json
+from typing import Any
+
+from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.content import File, Image, Part, Text
+from callwright.core.json import thaw
+from callwright.core.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Message,
+    Stop,
+    Thinking,
+    ToolMessage,
+    Usage,
+    find_revealed,
+)
+from callwright.providers.base import CallDelta, ModelEvent, TextDelta, ThinkingDelta
+from callwright.providers.encoding import parse_object, to_bytes, unwrap_opaque, wire_id, wrap_opaque
+from callwright.providers.errors import broken_stream, context_is_full
+from callwright.providers.media import base64_text, fit_media
+from callwright.providers.tool_encoding import EncodedTools, finish_message
+
+Block = dict[str, Any]
+
+PROVIDER = "anthropic"
+_MARK = b',"cache_control":{"type":"ephemeral"}}]}'
+_END = b"}]}"
+
+
+def encode(message: Message, tools: EncodedTools) -> bytes:
+    """Encode one message; its content is always a list of blocks and always its last key."""
+    if isinstance(message, ToolMessage):
+        # the API does not accept references and text in one result, so the text of a search follows the results
+        results = [_outcome(outcome, tools) for outcome in message.outcomes]
+        return _encode_blocks(
+            "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, tools))]
+        )
+    if isinstance(message, AssistantMessage):
+        return _encode_blocks("assistant", _assistant(message.parts, tools))
+    content = message.content
+    return _encode_blocks("user", [_text(content)] if isinstance(content, str) else _content(content))
+
+
+def mark_cache_end(fragment: bytes) -> bytes:
+    """Mark an encoded user message as the end of a cached prefix, without encoding it again."""
+    return fragment[: -len(_END)] + _MARK
+
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def _encode_blocks(role: str, blocks: list[Block]) -> bytes:
+    filled = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
+    # the API accepts neither blank text nor an empty message
+    return to_bytes({"role": role, "content": filled or [_text("(nothing)")]})
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _content(parts: tuple[Part, ...]) -> list[Block]:
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Block:
+    part = fit_media(part)
+    if isinstance(part, Text):
+        return _text(part.text)
+    source = {"type": "base64", "media_type": part.media_type, "data": base64_text(part)}
+    named = {"title": part.name} if isinstance(part, File) and part.name else {}
+    return {"type": "image" if isinstance(part, Image) else "document", "source": source, **named}
+
+
+def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]:
+    found = [tools.wire[name] for name in find_revealed(outcome) if name in tools.late]
+    return [{"type": "tool_reference", "tool_name": name} for name in found]
+
+
+def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": wire_id(outcome.call.id)}
+    if isinstance(outcome, Failed):
+        return {**block, "content": outcome.text or "failed", "is_error": True}
+    references = _references(outcome, tools)
+    if references:
+        return {**block, "content": references}
+    content = outcome.output.content
+    if isinstance(content, str):
+        return {**block, "content": content}
+    blocks = _content(content)
+    filled = [each for each in blocks if each.get("type") != "text" or each["text"].strip()]
+    return {**block, "content": filled} if filled else block
+
+
+def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Block]:
+    blocks: list[Block] = []
+    for part in parts:
+        if isinstance(part, Text):
+            blocks.append(_text(part.text))
+        elif isinstance(part, ToolCall):
+            named = {"id": wire_id(part.id), "name": tools.wire_name_of(part)}
+            blocks.append({"type": "tool_use", **named, "input": tools.wire_arguments(part)})
+        else:
+            value = unwrap_opaque(PROVIDER, part)
+            if value is not None:  # thinking of other models has no signature that this API accepts
+                blocks.append(_thinking_block(part.text, thaw(value)))
+    while blocks and blocks[-1].get("type") in _THOUGHTS:  # cut off inside its thinking: the API rejects it as the end
+        blocks.pop()
+    return blocks
+
+
+def _thinking_block(text: str, block: Block) -> Block:
+    if block.get("type") == "thinking":
+        return {"type": "thinking", "thinking": text, "signature": block.get("signature", "")}
+    return block
+
+
+Event = dict[str, Any]
+
+_STOPS: dict[str, Stop] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "calls",
+    "max_tokens": "length",
+    "refusal": "refusal",
+    "pause_turn": "paused",
+}
+_GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class AnthropicDraft:
+    """A message under construction from the Messages API's events."""
+
+    def __init__(self, tools: EncodedTools) -> None:
+        self._tools = tools
+        self._blocks: dict[int, Event] = {}
+        self._model = ""
+        self._reason: str | None = None
+        self._counts: dict[str, int] = {}
+        self._finished = False
+
+    def take(self, event: Event) -> list[ModelEvent]:
+        """Add one event and return the model events it causes."""
+        match event.get("type"):
+            case "message_start":
+                self._model = event["message"].get("model", "")
+                self._count(event["message"].get("usage"))
+            case "content_block_start":
+                return self._start_block(event["index"], event["content_block"])
+            case "content_block_delta":
+                return self._extend_block(event["index"], event["delta"])
+            case "message_delta":
+                self._reason = event["delta"].get("stop_reason") or self._reason
+                self._count(event.get("usage"))
+            case "message_stop":
+                self._finished = True
+            case "message":  # a server that does not stream
+                return self._take_whole(event)
+            case _:  # pings, and kinds added to the API later
+                pass
+        return []
+
+    def message(self) -> AssistantMessage:
+        """Return the finished message; raises `ProviderError` if the stream ended early."""
+        if not self._finished or self._reason is None:
+            raise broken_stream("it ended before the message was complete")
+        if self._reason == "model_context_window_exceeded":
+            raise context_is_full(self._reason)
+        parts = [self._part(block) for _, block in sorted(self._blocks.items())]
+        counts = [self._counts.get(name, 0) for name in _COUNTS]
+        return finish_message(parts, _STOPS.get(self._reason, "other"), Usage(*counts), self._model)
+
+    def _take_whole(self, message: Event) -> list[ModelEvent]:
+        self._model, self._reason, self._finished = message.get("model", ""), message.get("stop_reason"), True
+        self._count(message.get("usage"))
+        return [event for index, block in enumerate(message["content"]) for event in self._start_block(index, block)]
+
+    def _count(self, usage: Event | None) -> None:
+        for name in _COUNTS:  # each report covers the whole request so far
+            value = (usage or {}).get(name)
+            if value is not None:
+                self._counts[name] = value
+
+    def _start_block(self, index: int, block: Event) -> list[ModelEvent]:
+        self._blocks[index] = {**block, "_json": ""}
+        if block.get("type") == "tool_use":
+            return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), "")]
+        if block.get("type") == "text" and block.get("text"):
+            return [TextDelta(block["text"])]
+        return []
+
+    def _extend_block(self, index: int, delta: Event) -> list[ModelEvent]:
+        block, kind = self._blocks[index], delta.get("type", "")
+        if kind == "input_json_delta":
+            block["_json"] += delta["partial_json"]
+            if block.get("type") == "tool_use" and delta["partial_json"]:
+                return [CallDelta(block["id"], self._tools.tool_name_of(block["name"]), delta["partial_json"])]
+        elif kind in _GROWING:
+            field = _GROWING[kind]
+            block[field] = (block.get(field) or "") + delta[field]
+            if kind != "signature_delta" and delta[field]:
+                return [TextDelta(delta[field]) if kind == "text_delta" else ThinkingDelta(delta[field])]
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        return []
+
+    def _part(self, block: Event) -> AssistantPart:
+        text: str = block.pop("_json")
+        match block.get("type"):
+            case "text":
+                return Text(block["text"])
+            case "tool_use":
+                written = text or (json.dumps(block["input"]) if block.get("input") else "")
+                return self._tools.read_call(block["id"], block["name"], written, cut=self._is_cut(block))
+            case "thinking":
+                signature = block.get("signature", "")
+                return Thinking(
+                    block.get("thinking", ""), wrap_opaque(PROVIDER, {"type": "thinking", "signature": signature})
+                )
+            case _:  # redacted thinking, and tools the API runs itself: sent back unchanged
+                if text:
+                    block["input"] = parse_object(text) or {}
+                return Thinking("", wrap_opaque(PROVIDER, block))
+
+    def _is_cut(self, block: Event) -> bool:
+        last = self._blocks[max(self._blocks)]
+        return block is last and _STOPS.get(self._reason or "") == "length"
