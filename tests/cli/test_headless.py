@@ -327,3 +327,26 @@ def test_disallowed_tool_is_denied_and_no_other(machine: Any, calls: Call, denie
     assert denial["tool_name"] == denied and f"the rule {denied} forbids it" in denial["reason"]
     shown = machine("sessions", "show", ended.document["session_id"])
     assert "config.py:1" in shown.out or "needle" in shown.out.split("grep")[1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "allow please",
+        "Allow",
+        "yes",
+        "true",
+        '{"*": true}',
+        '{"*": "allow but not the second file"}',
+        '{"*": ["allow"]}',
+        '{"*": {"allow": {}, "deny": "no"}}',
+        '{"*": {"allow": {"path": "b.txt"}, "note": "x"}}',
+        '{"*": "deny", "*": "allow"}',
+    ],
+)
+def test_answer_that_is_not_bare_runs_nothing(machine: Any, calls: Call, given: str) -> None:
+    script = machine.says(calls("write", path="a.txt", content="x"), "done")
+    assert machine("-p", "go", script, "--session-id", "s1").code == 4
+    ended = machine("-p", "--resume", "s1", "--answers", given, machine.says("done"))
+    assert ended.code == 2 and "--answers" in ended.err
+    assert not list(machine.project.glob("*.txt"))

@@ -21,6 +21,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
+from callwright.core.decisions import parse_answer
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
 
@@ -302,31 +303,18 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     Returns:
         The reply, the wish to edit the arguments, or a help text if the answer has to be given again.
     """
-    match text.strip().lower():
-        case "y" | "yes" | "1":
-            return Approve()
-        case "s" | "2":
-            return Approve(scope="session")
-        case "a" | "3":
-            if not propose(question.accesses).rules:
-                return "always is not offered: no narrow rule matches this call; s allows it for the session"
-            return Approve(scope="always")
-        case "e" | "4":
-            return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
-        case "n" | "no" | "5":
-            return Decline()
-        case "":
-            return _HELP
-        case _:
-            return _read_sentence(text.strip())
-
-
-def _read_sentence(text: str) -> Decline | str:
-    word, _, rest = text.partition(" ")
-    if word.lower() in ("n", "no", "5"):
-        return Decline(rest.strip())
+    typed = text.strip()
+    if typed.lower() in ("e", "4"):
+        return EditRequest(cast("dict[str, Any]", thaw(question.arguments)))
+    reply = parse_answer(text)
+    if isinstance(reply, Approve) and reply.scope == "always" and not propose(question.accesses).rules:
+        return "always is not offered: no narrow rule matches this call; s allows it for the session"
+    if reply is not None:
+        return reply
+    if not typed:
+        return _HELP
     # one strange word is more likely a slip than a reason
-    return Decline(text) if rest.strip() else _UNFINISHED
+    return Decline(typed) if " " in typed else _UNFINISHED
 
 
 def read_edit(text: str) -> Approve | str:

@@ -114,7 +114,11 @@ def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -
     asked = _forwarded_question(question, catalog)
     if asked is not None:
         return Approve({**asked, "answer": dict(result.content or {})})
-    return Approve() if (result.content or {}).get("decision") == _YES else Decline()
+    # only a bare yes: a note beside it may take a part of it back
+    given = dict(result.content or {})
+    decision = given.pop("decision", _NO)
+    said = "; ".join(str(value) for value in (*([] if decision in (_YES, _NO) else [decision]), *given.values()))
+    return Approve() if decision == _YES and not given else Decline(said)
 
 
 def keys_of(questions: Sequence[Question], catalog: Catalog) -> dict[str, Question]:

@@ -48,11 +48,11 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
         match choice:
             case "allow":
                 answers.approve(question)
-            case {"allow": arguments} if isinstance(arguments, dict):
+            case {"allow": arguments, **more} if isinstance(arguments, dict) and not more:
                 answers.approve(question, arguments=cast("dict[str, Any]", arguments))
             case "deny":
                 answers.decline(question)
-            case {"deny": str() as reason}:
+            case {"deny": str() as reason, **more} if not more:
                 answers.decline(question, reason)
             case None:
                 pass
@@ -63,12 +63,21 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
 
 def _parse_object(text: str) -> dict[str, Any]:
     try:
-        content: object = json.loads(text)
+        content: object = json.loads(text, object_pairs_hook=_unique)
     except ValueError as error:
         raise UsageError(f"--answers: expected allow, deny or JSON, got {text!r}: {error}") from None
     if not isinstance(content, dict):
         raise UsageError(f"--answers: expected an object by call id, got {content!r}")
     return cast("dict[str, Any]", content)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; one that answers the same call twice says yes and no at once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise UsageError(f"--answers: {next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return found
 
 
 def prompt_with_stdin(prompt: str) -> UserPrompt:

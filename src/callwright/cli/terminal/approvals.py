@@ -1,7 +1,7 @@
 """Asks the user in the terminal to approve or decline calls."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,12 @@ from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
+from callwright.core.decisions import parse_answer
 from callwright.core.errors import Unanswered
 from callwright.hooks.shell.compat import elicitation_server
 
 _INTERRUPTED = "interrupted by the user"
+_YES_OR_NO: Mapping[str, Reply] = {"y": Approve(), "yes": Approve(), "n": Decline(), "no": Decline()}
 _READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
 
 
@@ -108,12 +110,10 @@ class Approvals:
             if text is None or self.interrupted():
                 self._terminal.on_interrupt()
                 return self._conclude(view, Decline(_INTERRUPTED))
-            answer = text.strip().lower()
-            if answer in ("n", "no"):
-                return self._conclude(view, Decline())
-            if answer in ("y", "yes") and view.read:
-                return self._conclude(view, Approve())
-            if " " in answer:
+            reply = parse_answer(text, _YES_OR_NO)
+            if isinstance(reply, Decline) or (isinstance(reply, Approve) and view.read):
+                return self._conclude(view, reply)
+            if reply is None and " " in text.strip():
                 return self._conclude(view, Decline(text.strip()))
             view.note = "y or n, please" if view.read else _READ_FIRST
 
