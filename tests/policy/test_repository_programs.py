@@ -208,7 +208,7 @@ def test_rust_toolchain_in_the_folder_counts(tmp_path: Path, file: str, text: st
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text)
     assert bool(find_rust_program(str(below))) is runs
-    assert isinstance(judged("cargo tree", below), Ask if runs else Allow)
+    assert isinstance(judged("cargo tree --locked", below), Ask if runs else Allow)
 
 
 _PIECES = st.sampled_from(

@@ -34,16 +34,25 @@ def git_environment(settings: Mapping[str, str], *, after: int = 0) -> dict[str,
     return variables
 
 
+READ_ONLY_VARIABLES = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "RUFF_NO_CACHE": "true",
+    "RUSTUP_AUTO_INSTALL": "0",
+    "GOTOOLCHAIN": "local",
+}
+"""Variables for lines that are proven read-only.
+
+They keep git from fetching what a partial clone left out, ruff from writing a cache, and Rust and Go from downloading
+the version of themselves that a project names.
+"""
 SAFE_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "RUFF_NO_CACHE": "true",
+    **READ_ONLY_VARIABLES,
     **git_environment(READ_ONLY_SETTINGS),
 }
-"""The environment a proven read-only line must run with; `GIT_OPTIONAL_LOCKS` keeps git from rewriting the index,
-`GIT_NO_LAZY_FETCH` from fetching objects that a partial clone left out.
+"""The environment a proven read-only line must run with; `GIT_OPTIONAL_LOCKS` keeps git from rewriting the index.
 
 Programs configured to show differences or filter content cannot be turned off this way; a guard checks for them.
 """

@@ -33,7 +33,11 @@ go: not -exec -toolexec -modfile -overlay -C; single
   doc: only -all -c -short -src -u -cmd
 cargo: help; not --config -Z -C
   --version|-V|--list
-  tree|metadata|pkgid|locate-project|read-manifest|verify-project|version|help: not
+  locate-project|read-manifest|verify-project|version|help: not
+  tree|metadata|pkgid: needs --locked --frozen --no-deps; only --locked --frozen --no-deps --offline --format-version
+      --depth -p --package --invert -i --edges -e --prefix --workspace --all-features --no-default-features --features
+      --target --manifest-path --quiet -q --color --duplicates -d; values --format-version --depth -p --package -i
+      --edges -e --prefix --features --target --manifest-path --color
   search|info: network
   owner --list: network
   c|check|clippy|doc: secret

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from callwright.core.access import Confinement
-from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, git_environment
+from callwright.shell.git_env import ALWAYS_SETTINGS, READ_ONLY_SETTINGS, READ_ONLY_VARIABLES, git_environment
 from callwright.system.sandbox.wall import GIT_ATTRIBUTES_PLACE
 
 # with these bash could run something else than the line that the policies judged
@@ -56,7 +56,8 @@ def command_environment(base: Mapping[str, str] | None = None, *, looking: bool 
     kept = {name: value for name, value in inherited.items() if name not in _DROPPED and not name.startswith(_FUNCTION)}
     count = kept.get("GIT_CONFIG_COUNT", "")
     after = int(count) if count.isdecimal() else 0  # settings passed already stay; ours come after them and win
-    return {**kept, **_PINNED, **git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)}
+    settings = git_environment(READ_ONLY_SETTINGS if looking else ALWAYS_SETTINGS, after=after)
+    return {**kept, **_PINNED, **(READ_ONLY_VARIABLES if looking else {}), **settings}
 
 
 _CACHES = {
