@@ -1,5 +1,6 @@
 """Matches command patterns with commands: narrowly for allow rules, through wrappers and spellings for deny rules."""
 
+import os
 import shlex
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,7 +11,7 @@ from callwright.policy.rules.too_broad import DISPATCHERS, program_of, runs_othe
 from callwright.policy.shell_line import PartOfLine
 from callwright.policy.tool_names import words
 from callwright.shell.plan import SimpleCommand, Verdict
-from callwright.shell.words import is_harmless_variable
+from callwright.shell.words import is_harmless_variable, normalize_path
 
 # these change how a program runs, not which one: a rule about the program applies through them
 _TRANSPARENT = words("timeout time nice nohup stdbuf command builtin noglob")
@@ -44,6 +45,7 @@ def covers(pattern: CommandPattern, part: PartOfLine) -> bool:
 
 def _runs_where_it_stands(command: SimpleCommand, start: str) -> bool:
     """Whether a rule's author meant this folder: `cd /tmp/x && make` runs another Makefile, `cd x && ./y` another y."""
+    start = normalize_path(os.path.join("/", start))  # noqa: PTH118 - as the analysis does: the disk is not asked
     if command.cwd == start:
         return True
     if command.cwd is None or (command.words and "/" in command.words[0] and not command.words[0].startswith("/")):

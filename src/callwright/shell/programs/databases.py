@@ -137,6 +137,9 @@ def _list_statements(words: Sequence[str], flags: Sequence[str]) -> list[str]:
     ]
 
 
+_SHOWS = re.compile(r"\.(?:tables|schema|indexes|indices|databases|dbinfo)(?: [\w%]+)?")
+
+
 def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     """Judge an sqlite3 or duckdb call: without -readonly even a SELECT may create the file."""
     words = [word.text for word in arguments]
@@ -145,6 +148,9 @@ def sqlite(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     arguments = [word for word in arguments if word.text != "-c"] if name == "duckdb" else arguments
     operands = list(_SQLITE.operand_words(arguments))
     database, statements = operands[:1], [word.text for word in operands[1:]]
+    if "-readonly" in words:
+        shown = [text for text in statements if _SHOWS.fullmatch(text)]
+        statements = ["select 1"] if shown and shown == statements else statements
     if name == "duckdb" and "-c" in words and len(operands) == 1:
         database, statements = [], [operands[0].text]
     paths = [path for word in database for path in resolve_paths(word.text, folders)]

@@ -98,6 +98,7 @@ _WRITES = frozenset(
     "add commit merge pull fetch checkout switch stash tag branch remote revert cherry-pick am apply init clone mv "
     "config worktree submodule notes reset push rebase restore symbolic-ref sparse-checkout bisect".split()
 )
+_MERGES = frozenset(("merge", "pull", "cherry-pick", "revert", "rebase"))
 _RUNS = frozenset((("bisect", "run"), ("submodule", "foreach"), ("bisect", "visualize"), ("bisect", "view")))
 _RUNNING_OPTIONS = (
     "--exec",
@@ -238,7 +239,7 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     texts = [word.text for word in words[1:]]
     touched: tuple[Access, ...] = tuple(WritePath(path) for path in resolve_paths(".", folders))
     touched = (*touched, *_list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
-    if verb in _USES_REMOTE:
+    if verb in _USES_REMOTE or (verb == "submodule" and {"add", "update"} & set(texts)):
         touched = (*touched, Reach(_find_remote(words[1:])))
     marks = _DESTROYS.get(verb)
     if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
@@ -249,6 +250,10 @@ def _judge_change(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return unknown(reason, touched if verb in _WRITES else ())
     if (verb, *texts[:1]) in _RUNS or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
+    if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
+        return unknown(f"git {verb} may run a merge strategy, which is a program", touched)
+    if verb in ("remote", "submodule") and any("::" in text for text in texts):
+        return unknown(f"git {verb} names an address that is a program", touched)
     if verb in ("apply", "am"):
         return unknown(f"git {verb} writes files that only the patch names", touched)
     return Judgement(Verdict.WRITES, f"git {verb} changes the repository", touched)
@@ -268,6 +273,10 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
         for word in operands:
             if "://" not in word.text:
                 yield from (WritePath(path) for path in resolve_paths(word.text, folders))
+    if verb == "mv" and len(operands) > 1:
+        for source in (Word(""), *operands[:-1]):
+            target = f"{operands[-1].text}/{source.text.rstrip('/').rpartition('/')[2]}".rstrip("/")
+            yield from (WritePath(path) for path in resolve_paths(target, folders))
     for word in words:
         name, equals, value = word.text.partition("=")
         if equals and name.startswith(("--separate-git", "--output", "--reference", "--file")):

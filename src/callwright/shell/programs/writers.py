@@ -228,15 +228,15 @@ def _compress(name: str, arguments: Sequence[Word], folders: Folders) -> Judgeme
 
 def _zip(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
-    archive, sources = call.operands[:1], call.operands[1:]
+    archive, sources = [*call.operands[:1], *call.list_values("-O", "-b")], call.operands[1:]
     touched = [*_iter_accesses(WritePath, archive, folders), *_iter_accesses(ReadPath, sources, folders)]
     trees = tuple(Tree(path) for word in sources for path in resolve_paths(word.text, folders))
-    if any(
-        word.text.startswith(("-T", "-TT", "--unzip-command")) or ("T" in word.text[:4] and word.text[:1] == "-")
-        for word in arguments
-    ):
+    letters = "".join(word.text[1:] for word in arguments if word.text[:1] == "-" and word.text[1:2] != "-")
+    if "T" in letters:
         return unknown(f"{name} -T may run a program", tuple(touched))
-    if any(word.text[:1] == "-" and word.text[1:2] != "-" and "m" in word.text for word in arguments):
+    if "@" in letters:
+        return unknown(f"{name} -@ packs files that only its input names", tuple(touched))
+    if "m" in letters:
         touched.extend(_iter_accesses(DeletePath, sources, folders))
         return Judgement(Verdict.DESTRUCTIVE, f"{name} -m removes the files it packs", tuple(touched), trees=trees)
     judgement = _make_judgement(Verdict.WRITES, f"{name} packs files", arguments, touched, call)
