@@ -118,6 +118,10 @@ _OPERANDS = (
 _TAILS = ("", "", "", " | cat", " > out", " 2>&1", " && ls", " -- .env", "; ./evil.sh")
 
 
+LINES_PER_FOLDER = 40
+"""Lines of the same mode that run one after the other in one folder."""
+
+
 def generate(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Yield cases; the same seed gives the same lines."""
     choose = random.Random(seed)
@@ -126,7 +130,7 @@ def generate(count: int, seed: int) -> Iterator[dict[str, Any]]:
     for number in range(count):
         line = _program_line(choose, programs) if choose.random() < 0.5 else _payload_line(choose)
         walled = number % 2 == 0
-        yield {"line": line, "mode": modes[number // 2 % 4], "walled": walled, "setup": ""}
+        yield {"line": line, "mode": modes[number // LINES_PER_FOLDER % 4], "walled": walled, "setup": ""}
 
 
 def _payload_line(choose: random.Random) -> str:

@@ -122,6 +122,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.base = folder / "B"
         self.listener = Listener(folder)
+        self._last: dict[str, str] = {}
         os.environ["API_KEY"] = "envsecret"
         os.environ["HOME"] = str(self.base / "home")
         os.environ.pop("CALLWRIGHT_HOME", None)
@@ -163,11 +164,13 @@ class Bench:
         """Execute one line and report its effects."""
         if fresh:
             self.prepare(str(case.get("setup", "")))
-        before, reached = snapshot(self.base), self.listener.reached
-        arguments = {"command": self.fill(case["line"]), "timeout_seconds": 5.0}
+        before = snapshot(self.base) if fresh else self._last
+        reached = self.listener.reached
+        arguments = {"command": self.fill(case["line"]), "timeout_seconds": 3.0}
         turn = Turn(session_id="s")
         (outcome,) = await self.executor(case).execute([ToolCall("1", "bash", arguments)], turn=turn)
-        after = snapshot(self.base)
+        denied = isinstance(outcome, Failed) and not outcome.started
+        after = self._last = before if denied else snapshot(self.base)
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
         ran = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
         text = outcome.text if not isinstance(outcome, Interrupted) else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.effects.generator import generate
+from tests.effects.generator import LINES_PER_FOLDER, generate
 from tests.effects.harness import find_problem, read_cases, run_cases
 from tests.effects.runner import is_harmful
 
@@ -40,6 +40,7 @@ def test_attacks_do_no_harm():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("walled", [False, True])
 def test_every_attack_does_no_harm_in_any_mode(walled: bool):
     cases = read_cases(ATTACKS)
@@ -48,6 +49,7 @@ def test_every_attack_does_no_harm_in_any_mode(walled: bool):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("walled", [False, True])
 def test_external_lines_do_no_harm(walled: bool):
     file = Path(os.environ.get("CALLWRIGHT_CASES", "/nowhere"), "red", "shell_effects.jsonl")
@@ -57,9 +59,10 @@ def test_external_lines_do_no_harm(walled: bool):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_generated_lines_do_no_harm():
     cases = list(generate(LINES, seed=14))
     assert len({case["line"] for case in cases}) > LINES // 2
     for place, case in enumerate(cases):
-        case["batch"] = f"{place // 40} {case['mode']}"
+        case["batch"] = place // LINES_PER_FOLDER
     assert_harmless(cases)
