@@ -1,22 +1,27 @@
 """Output limits: cuts long outputs for the model and keeps the whole in a file that can be read back."""
 
+import asyncio
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from callwright.core.calls import Completed, Outcome
+from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
-from callwright.tool.base import Tool
+from callwright.system.output_capture import spilled_id, spilled_path
+from callwright.tool.base import Tool, ToolContext
 from callwright.tool.function import tool
 
 _HEAD_SHARE = 0.6
+_SAME_CHARS = 100
 READER = "read_output"
 
 
@@ -30,6 +35,30 @@ def clip_text(text: str, chars: int, note: str) -> str:
     return f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"[: max(chars, len(note) + 2)]
 
 
+class StoredOutputs:
+    """Where a session's outputs are read from that are not kept in this process."""
+
+    def __init__(self) -> None:
+        self.load: Callable[[str], Awaitable[str | None]] | None = None
+
+
+_GIVEN_ID = re.compile(rf'{READER}\(id="(\w+)"\)')
+
+
+def find_output_ids(outcome: Completed | Failed) -> list[str]:
+    """Return the ids under which the model was told to read the whole of an output."""
+    text = outcome.text
+    return _GIVEN_ID.findall(text) if READER in text else []
+
+
+def _read_part(text: str, output_id: str, offset: int, limit: int) -> str:
+    if offset >= len(text):
+        raise ToolFailed(f"offset {offset} is past the end: output {output_id} has {len(text)} characters")
+    part = text[offset : offset + limit]
+    rest = len(text) - offset - len(part)
+    return part if rest == 0 else f"{part}\n[{rest} more characters: offset={offset + len(part)}]"
+
+
 class Outputs:
     """The whole outputs of one executor, in a folder that only this user can read.
 
@@ -39,7 +68,7 @@ class Outputs:
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
-        self._has_reader = False
+        self._reader: Tool | None = None
 
     @property
     def folder(self) -> Path:
@@ -69,27 +98,46 @@ class Outputs:
         Raises:
             ToolFailed: There is no such output, or the offset is past its end.
         """
-        if not output_id.isalnum():  # it becomes part of a file name, and the model chooses it
+        text = self.load(output_id)
+        if text is None:
             raise ToolFailed(f"there is no output {output_id!r}; the id is in the note where the output was cut")
-        try:
-            text = self._path(output_id).read_text(encoding="utf-8", errors="surrogatepass")
-        except FileNotFoundError:
-            raise ToolFailed(f"there is no output {output_id!r}; it may be from another session") from None
-        if offset >= len(text):
-            raise ToolFailed(f"offset {offset} is past the end: output {output_id} has {len(text)} characters")
-        part = text[offset : offset + limit]
-        rest = len(text) - offset - len(part)
-        return part if rest == 0 else f"{part}\n[{rest} more characters: offset={offset + len(part)}]"
+        return _read_part(text, output_id, offset, limit)
+
+    def load(self, output_id: str) -> str | None:
+        """Return a whole output, kept here or spilled by a command; None if there is none.
+
+        Args:
+            output_id: The id, or the path that the note of a command names.
+        """
+        name = spilled_id(output_id)
+        if not name.isalnum():  # it becomes part of a file name, and the model chooses it
+            return None
+        folders = [] if self._folder is None else [self._path(name)]
+        for path in (*folders, spilled_path(name)):
+            with suppress(OSError):
+                return path.read_bytes().decode("utf-8", errors="surrogatepass" if path in folders else "replace")
+        return None
+
+    @property
+    def has_reader(self) -> bool:
+        """Whether the model is told to use the reader tool."""
+        return self._reader is not None
 
     def _path(self, output_id: str) -> Path:
         return self.folder / f"{output_id}.txt"
 
     def reader(self) -> Tool:
-        """Return the tool that reads stored outputs; add it to the registry of the executor that uses these outputs."""
-        self._has_reader = True
+        """Return the tool that reads stored outputs, for the registry of the executor that uses these outputs.
 
+        Agents show it to their model by themselves when an output was cut.
+        """
+        if self._reader is None:
+            self._reader = self._make_reader()
+        return self._reader
+
+    def _make_reader(self) -> Tool:
         @tool(name=READER, effect=Effect.READ, group="file")
-        def read_output(id: str, offset: int = 0, limit: int = 20_000) -> str:  # noqa: A002 - the name the model sees
+        async def read_output(id: str, context: ToolContext, offset: int = 0, limit: int = 20_000) -> str:  # noqa: A002 - the name the model sees
             """Read more of an output that was cut.
 
             Args:
@@ -97,7 +145,13 @@ class Outputs:
                 offset: The first character to read, counted from 0.
                 limit: How many characters to read.
             """
-            return self.read(id, max(offset, 0), max(limit, 1))
+            text = await asyncio.to_thread(self.load, id)
+            stored = context.state.get(StoredOutputs)
+            if text is None and stored.load is not None:  # cut by another process
+                text = await stored.load(spilled_id(id))
+            if text is None:
+                raise ToolFailed(f"there is no output {id!r}; the id is in the note where the output was cut")
+            return _read_part(text, id, max(offset, 0), max(limit, 1))
 
         return read_output
 
@@ -125,11 +179,19 @@ class Outputs:
         ]
         return replace(output, content=tuple(parts))
 
+    def _find_whole(self, text: str) -> str | None:
+        """Return the id of the whole output if this text is what was left of it when it was cut before."""
+        for output_id in _GIVEN_ID.findall(text):
+            whole = self.load(output_id)
+            if whole is not None and whole.startswith(text[:_SAME_CHARS]):
+                return output_id
+        return None
+
     def _cut(self, text: str, chars: int, *, readable: bool) -> str:
         if len(text) <= chars:
             return text
-        output_id = self.keep(text)
-        has_reader = readable and self._has_reader  # a tool that is not registered cannot be recommended
+        output_id = self._find_whole(text) or self.keep(text)
+        has_reader = readable and self.has_reader  # a tool that is not registered cannot be recommended
         where = f'{READER}(id="{output_id}")' if has_reader else str(self._path(output_id))
         return clip_text(text, chars, f"[output cut: {len(text)} characters in all, the whole is in {where}]")
 

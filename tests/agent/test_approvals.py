@@ -7,7 +7,7 @@ import pytest
 
 from callwright import Answers, Completed, Effect, Failed, Question, Registry, ToolCall, tool
 from callwright.agent import Agent, Done, Paused
-from callwright.agent.transcript import find_history_faults
+from callwright.agent.history import find_history_faults
 from callwright.core.events import QuestionsRaised
 from callwright.core.messages import ToolMessage
 from callwright.providers.base import ModelRequest

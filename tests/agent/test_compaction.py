@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Requests, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, find_tail_start
-from callwright.agent.transcript import find_history_faults
-from callwright.clip import Outputs
+from callwright.agent.history import find_history_faults
+from callwright.clip import Outputs, find_output_ids
 from callwright.core.content import Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from callwright.policy import AllowEverything
@@ -89,8 +89,7 @@ async def test_drop_method_moves_old_outputs_to_files() -> None:
     messages = await agent.messages("s")
     first = next(message for message in messages if isinstance(message, ToolMessage)).outcomes[0]
     assert isinstance(first, Completed) and len(first.text) < 1000
-    path = first.text.partition("the whole is in ")[2].partition("]")[0]
-    assert Path(path).read_text() == "1 " + "é" * 4000
+    assert agent.executor.outputs.load(find_output_ids(first)[0]) == "1 " + "é" * 4000
 
 
 async def test_too_large_request_is_compacted_once() -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from callwright import Completed
-from callwright.agent.transcript import SessionReplay, find_history_faults
+from callwright.agent.history import find_history_faults
+from callwright.agent.transcript import SessionReplay
 from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.transcript import SessionReplay, Transcript
+from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
 from callwright.core.errors import InvalidArguments, UsageError, safe_repr
@@ -81,6 +83,7 @@ class Agent:
         self.provider = provider_for(model) if isinstance(model, str) else _check_provider(model)
         self.registry = _make_toolset(tools, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
+        self.executor.outputs.reader()  # from now on, notes in cut outputs name it
         self.sessions: SessionStore = MemoryStore() if sessions is None else _check_store(sessions)
         self.system = system
         self.limits = limits
@@ -316,6 +319,8 @@ class Agent:
         if inherited.executor is None:  # first run in this process: show again what earlier tool searches revealed
             messages = (message for message in transcript.history if isinstance(message, ToolMessage))
             recall_reveals(state, (outcome for message in messages for outcome in message.outcomes))
+        if self.sessions.durable:
+            state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         for question, answer in transcript.grants:
             executor.policies.restore(question, answer, session=request.session_id)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending

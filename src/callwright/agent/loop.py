@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
+from callwright.agent.history import find_outcomes
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.text_replies import TextReplies, fill_empty
-from callwright.agent.tool_calls import CallContext, make_calls
+from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
 from callwright.agent.transcript import OpenTurn, Transcript
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Failed
@@ -102,14 +103,12 @@ class Loop:
         transcript = self._transcript
         ended = None
         if transcript.open is not None:
-            ended = await self._call(
-                transcript, transcript.open, session_catalog(self._parts.registry, self._parts.state)
-            )
+            ended = await self._call(transcript, transcript.open, self._catalog())
         while ended is None:
             limit = transcript.watch.find_stop_reason() or transcript.spending.find_exceeded()
             if limit is not None:
                 return transcript.stop(*limit)
-            catalog = session_catalog(self._parts.registry, self._parts.state)
+            catalog = self._catalog()
             reply = await self._reply(transcript, catalog)
             if not isinstance(reply, AssistantMessage):
                 return reply
@@ -120,6 +119,11 @@ class Loop:
             else:
                 ended = await self._conclude(transcript, reply, catalog)
         return ended
+
+    def _catalog(self) -> Catalog:
+        """Return the tools as they are now; the reader of cut outputs from the first one on that was cut."""
+        catalog = session_catalog(self._parts.registry, self._parts.state)
+        return self._parts.executor.with_reader(catalog) if self._transcript.has_cut_outputs else catalog
 
     async def _reply(self, transcript: Transcript, catalog: Catalog) -> AssistantMessage | Stopped:
         """Request one message, with the tools as they are now."""
@@ -212,7 +216,7 @@ class Loop:
 
     async def summarise(self, focus: str) -> None:
         """Replace the whole history with a summary; if this raises `ProviderError`, nothing has changed."""
-        transcript, catalog = self._transcript, session_catalog(self._parts.registry, self._parts.state)
+        transcript, catalog = self._transcript, self._catalog()
         history, usage = await summarise_history(
             transcript.history,
             len(transcript.history),
@@ -229,7 +233,7 @@ class Loop:
                 transcript.history,
                 plan,
                 self._parts.executor.outputs,
-                catalog,
+                self._parts.executor.with_reader(catalog),
                 lambda messages: self._ask(transcript, catalog, messages, shaped=False),
             )
         except BadSummary:
@@ -237,6 +241,7 @@ class Loop:
                 raise
             self._compact_above = transcript.tokens * _GROWTH_FACTOR  # the whole history may still fit
             return
+        keep_outputs(transcript, find_outcomes(history), self._parts.executor.outputs, durable=self._parts.durable)
         await transcript.compact(history, usage)
         self._compact_above = max(self._compact_above, transcript.tokens * _GROWTH_FACTOR)
 

@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from callwright.agent.history import ensure_unique_ids
 from callwright.agent.results import ModelRetried
-from callwright.agent.transcript import Transcript, ensure_unique_ids
+from callwright.agent.transcript import Transcript
 from callwright.core.errors import Transient
 from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import AssistantMessage

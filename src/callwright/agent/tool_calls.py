@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from callwright.agent.history import Ending
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import note_text_calls
-from callwright.agent.transcript import Ending, OpenTurn, Transcript
+from callwright.agent.transcript import OpenTurn, Transcript
+from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
@@ -66,6 +68,7 @@ async def make_calls(
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
     endings = note_text_calls(_merge_outcomes(turn, settled, outcomes), context.executor.stats)
     endings = transcript.spending.warn_repetition(endings)
+    keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
     await transcript.close_turn(turn, endings)
     return endings
 
@@ -97,6 +100,18 @@ async def _ask_again(
     for question in questions:
         turn.replies.setdefault(question.id, Decline("the user gave no answer"))
     return True
+
+
+def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Outputs, *, durable: bool) -> None:
+    """Store the whole of outputs that were cut, so that the model can read them in another process too."""
+    for outcome in outcomes:
+        for output_id in find_output_ids(outcome):
+            transcript.has_cut_outputs = True
+            if durable and output_id not in transcript.kept_outputs:
+                text = outputs.load(output_id)
+                if text is not None:
+                    transcript.kept_outputs.add(output_id)
+                    transcript.hold.keep_output(output_id, text)
 
 
 def _find_settled(turn: OpenTurn, catalog: Catalog) -> dict[str, Ending]:

@@ -3,14 +3,15 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
+from callwright.agent.history import Ending, find_outcomes
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
+from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
+from callwright.core.calls import Approve, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
 from callwright.core.events import BatchBegan
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
@@ -27,8 +28,6 @@ from callwright.sessions.records import (
     Spent,
     Started,
 )
-
-Ending = Completed | Failed
 
 
 class OpenTurn:
@@ -168,23 +167,6 @@ class SessionReplay:
                 pass
 
 
-def find_history_faults(messages: Sequence[object]) -> list[str]:
-    """List the faults providers reject: calls without outcomes, outcomes without calls."""
-    faults: list[str] = []
-    waiting: list[str] = []
-    for index, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            given = [outcome.call.id for outcome in message.outcomes]
-            if given != waiting:
-                faults.append(f"message {index} has outcomes for {given}, the calls were {waiting}")
-            waiting = []
-            continue
-        if waiting:
-            faults.append(f"message {index} comes before the outcomes of {waiting}")
-        waiting = [call.id for call in message.calls] if isinstance(message, AssistantMessage) else []
-    return [*faults, f"the last calls have no outcomes: {waiting}"] if waiting else faults
-
-
 _said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
 _RESTARTED = ("turns", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
@@ -209,6 +191,10 @@ class Transcript:
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: list[Record] = []
         self._replay = replay
+        self.kept_outputs: set[str] = set()
+        """Ids of whole outputs that this run has stored."""
+        self.has_cut_outputs = any(find_output_ids(outcome) for outcome in find_outcomes(self.history))
+        """Whether the model was given the id of an output to read."""
         self._starting: list[str] = []
         self._storing_starts: asyncio.Future[None] | None = None
         self._start_failure: SessionError | None = None
@@ -426,23 +412,3 @@ class Transcript:
             self.tokens = message.usage.total  # covers everything up to this message, so it replaces the sum
         else:
             self.tokens += estimate_message_tokens(message)
-
-
-def ensure_unique_ids(message: AssistantMessage) -> AssistantMessage:
-    """Give every call of a message a unique id; some models repeat ids or leave them out."""
-    ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
-    if not ids or (all(ids) and (len(ids) == 1 or len(set(ids)) == len(ids))):
-        return message
-    taken: set[str] = set()
-    parts = [_assign_free_id(part, taken) if isinstance(part, ToolCall) else part for part in message.parts]
-    return replace(message, parts=tuple(parts))
-
-
-def _assign_free_id(call: ToolCall, taken: set[str]) -> ToolCall:
-    preferred = call.id or "call"
-    found, count = preferred, 1
-    while found in taken or not found:
-        count += 1
-        found = f"{preferred}-{count}"
-    taken.add(found)
-    return call if found == call.id else replace(call, id=found)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from callwright.clip import Outputs
+from callwright.clip import READER, Outputs
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question, check_answers
@@ -24,7 +24,7 @@ from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
 from callwright.policy.modes import ByMode
-from callwright.registry.catalog import Toolset
+from callwright.registry.catalog import Catalog, Toolset
 from callwright.retry import Clock, RetryPolicy, WallClock
 from callwright.stats import Stats
 from callwright.tool.base import State
@@ -95,6 +95,7 @@ class Executor:
         unwatched = self.observe is None and not gate.hooks and not runner.hooks
         self._fast_path = FastPath(self._runtime) if unwatched else None
         self._ids = itertools.count(1)
+        self._readable: tuple[Catalog, Catalog] | None = None
 
     def run(
         self,
@@ -179,6 +180,15 @@ class Executor:
     async def questions(self, call: ToolCall, *, turn: Turn = _NO_TURN) -> tuple[Question, ...]:
         """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
         return await TurnScope(self._runtime, turn).questions(call)
+
+    def with_reader(self, catalog: Catalog) -> Catalog:
+        """Return the catalog with the tool that reads cut outputs, if it is not among its tools."""
+        if READER in catalog.tools:
+            return catalog
+        if self._readable is None or self._readable[0] is not catalog:  # kept, as callers compare catalogs by identity
+            reader = self.outputs.reader()
+            self._readable = (catalog, Catalog({**catalog.tools, READER: reader}, catalog.revealed))
+        return self._readable[1]
 
     def notify(self, event: Event) -> None:
         """Pass an event to the observers; one that raises is logged and changes nothing."""

@@ -94,6 +94,13 @@ class SessionHold(Protocol):
         """Add a record without waiting: it survives a killed process, but perhaps not a power cut."""
         ...
 
+    def keep_output(self, output_id: str, text: str) -> None:
+        """Store the whole of an output that was cut for the model, without waiting; safe like a note.
+
+        A very long text may be cut in the middle.
+        """
+        ...
+
     async def release(self) -> None:
         """Let others write, after pending notes are written."""
         ...
@@ -134,6 +141,10 @@ class SessionStore(Protocol):
             SessionError: there is no such session.
             SessionDamaged: records from there on cannot be read; the exception has the others.
         """
+        ...
+
+    async def read_output(self, session_id: str, output_id: str) -> str | None:
+        """Return an output that was kept with a session; None if there is none."""
         ...
 
     async def version(self) -> str:
@@ -218,6 +229,16 @@ async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredR
 
 
 _AROUND_CHARS = 60
+_MOST_OUTPUT_CHARS = 20_000_000
+
+
+def limit_output(text: str) -> str:
+    """Return a text of a length that a store keeps: both ends of a longer one."""
+    missing = len(text) - _MOST_OUTPUT_CHARS
+    if missing <= 0:
+        return text
+    half = _MOST_OUTPUT_CHARS // 2
+    return f"{text[:half]}\n[{missing} characters were too many to keep]\n{text[-half:]}"
 
 
 def escape_query(text: str) -> str:

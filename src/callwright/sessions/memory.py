@@ -12,6 +12,7 @@ from callwright.sessions.base import (
     StoredRecord,
     check_session_id,
     escape_query,
+    limit_output,
     make_excerpt,
     no_such_session,
 )
@@ -26,6 +27,7 @@ class _Session:
     records: list[Record] = field(default_factory=list[Record])
     times: list[float] = field(default_factory=list[float])
     title: str = ""
+    outputs: dict[str, str] = field(default_factory=dict[str, str])
     created_at: float = field(default_factory=time.time)
     updated_at: float = field(default_factory=time.time)
     held: bool = False
@@ -59,6 +61,9 @@ class MemoryStore:
         end = len(session.records) if limit is None else min(position + limit, len(session.records))
         return [StoredRecord(at, session.times[at], session.records[at]) for at in range(max(position, 0), end)]
 
+    async def read_output(self, session_id: str, output_id: str) -> str | None:
+        return self._get(session_id).outputs.get(output_id)
+
     async def version(self) -> str:
         return str(self._changes[0])
 
@@ -90,7 +95,9 @@ class MemoryStore:
         if check_session_id(new_id) in self._sessions:
             raise SessionError(f"session {new_id!r} already exists; choose another id")
         kept = count_settled_records(origin.records)
-        self._sessions[new_id] = _Session(origin.records[:kept], origin.times[:kept], origin.title)
+        self._sessions[new_id] = _Session(
+            origin.records[:kept], origin.times[:kept], origin.title, dict(origin.outputs)
+        )
         self._changes[0] += 1
 
     async def rename(self, session_id: str, title: str) -> None:
@@ -136,6 +143,9 @@ class MemoryHold:
         self._session.records.append(record)
         self._session.times.append(time.time())
         self._changes[0] += 1
+
+    def keep_output(self, output_id: str, text: str) -> None:
+        self._session.outputs[output_id] = limit_output(text)
 
     async def release(self) -> None:
         self._session.held = False

@@ -10,11 +10,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from callwright.sessions.base import SessionEntry, SessionError, SessionHit, StoredRecord, check_session_id
+from callwright.sessions.base import (
+    SessionEntry,
+    SessionError,
+    SessionHit,
+    StoredRecord,
+    check_session_id,
+    limit_output,
+)
 from callwright.sessions.lease import Lease
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, find_first_prompt
-from callwright.sessions.sqlite_io import SessionFile, explain_error
+from callwright.sessions.sqlite_connection import explain_error
+from callwright.sessions.sqlite_io import SessionFile
 from callwright.sessions.sqlite_shared import FileUse
 
 Value = TypeVar("Value")
@@ -64,6 +72,9 @@ class SqliteStore:
         self, session_id: str, position: int = 0, *, limit: int | None = None
     ) -> Sequence[StoredRecord]:
         return await self.run(lambda file: file.read(session_id, position, limit))
+
+    async def read_output(self, session_id: str, output_id: str) -> str | None:
+        return await self.run(lambda file: file.read_output(session_id, output_id))
 
     async def version(self) -> str:
         return await self.run(lambda file: file.version())
@@ -169,6 +180,10 @@ class SqliteHold:
         body = self._store.encode(record)
         self._store.submit(lambda file: self._write_note(file, body))
 
+    def keep_output(self, output_id: str, text: str) -> None:
+        body = self._store.redact_text(limit_output(text))
+        self._store.submit(lambda file: self._write_output(file, output_id, body))
+
     async def release(self) -> None:
         await self._store.run(lambda _: self.release_lease())
 
@@ -189,6 +204,11 @@ class SqliteHold:
             raise self._failure
         if self._lease.inherited:
             raise SessionError(f"session {self.session_id!r} is held by the parent process; take it with hold()")
+
+    def _write_output(self, file: SessionFile, output_id: str, body: str) -> None:
+        self._check_writable()
+        if self._key:  # a session exists from its first record on
+            file.keep_output(self._key, output_id, body)
 
     def _write_note(self, file: SessionFile, body: str) -> None:
         try:

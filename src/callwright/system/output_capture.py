@@ -3,6 +3,7 @@
 import atexit
 import codecs
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -38,6 +39,16 @@ def output_folder() -> Path:
         _make_output_folder.cache_clear()
         folder = _make_output_folder()
     return folder
+
+
+def spilled_path(output_id: str) -> Path:
+    """Return where the complete output with this id is kept."""
+    return output_folder() / f"output-{output_id}.txt"
+
+
+def spilled_id(path: str | Path) -> str:
+    """Return the id of a complete output by its file; any other text is returned as it is."""
+    return Path(path).name.removeprefix("output-").removesuffix(".txt")
 
 
 class OutputCapture:
@@ -101,7 +112,11 @@ class OutputCapture:
         missing = tail_begins - max(chars, len(self._head))
         if missing <= 0:
             return self._head[chars:] + tail[max(0, chars - tail_begins) :]
-        whole = f"the whole output is in {self.path}" if self.path else "the whole output could not be saved"
+        whole = (
+            f'read_output(id="{spilled_id(self.path)}") reads it; the whole output is in {self.path}'
+            if self.path
+            else "the whole output could not be saved"
+        )
         return f"{self._head[chars:]}\n[{missing} characters left out here; {whole}]\n{tail}"
 
     def _append(self, text: str) -> None:
@@ -124,8 +139,9 @@ class OutputCapture:
                 return
             data, self._early = bytes(self._early), None
             with suppress(OSError):  # a missing folder or a full disk must not end the command
-                self._spill, name = tempfile.mkstemp(prefix="output-", suffix=".txt", dir=output_folder())
-                self.path = Path(name)
+                path = spilled_path(secrets.token_hex(8))
+                self._spill = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                self.path = path
         if self._spill is not None:
             self._write(self._spill, memoryview(data))
 

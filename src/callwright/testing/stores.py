@@ -84,6 +84,7 @@ async def check_store(made: SessionStore | Callable[[], SessionStore]) -> None:
     await _check_writers(store)
     await _check_lists(store)
     await _check_positions(store)
+    await _check_outputs(store)
     await _check_forks(store)
     if store.durable:
         again = make()
@@ -167,6 +168,21 @@ async def _check_positions(store: SessionStore) -> None:
     hits = await store.search("e", session="check-2")
     assert {hit.session_id for hit in hits} == {"check-2"}, f"a search within check-2 must find it only, got {hits}"
     assert not await store.search('"quoted"', session="check-2"), "a search must not leave the session"
+
+
+async def _check_outputs(store: SessionStore) -> None:
+    hold = await store.hold("check-6")
+    await hold.append(STORED_RECORDS[0])
+    hold.keep_output("0123abcd", "a whole output \N{SNOWMAN}")
+    hold.keep_output("0123abcd", "a whole output \N{SNOWMAN}")  # after a crash it may be kept again
+    await hold.append(STORED_RECORDS[0])
+    await hold.release()
+    assert await store.read_output("check-6", "0123abcd") == "a whole output \N{SNOWMAN}", "an output must be kept"
+    assert await store.read_output("check-6", "other") is None, "an unknown output is None"
+    await store.fork("check-6", "check-7")
+    await store.delete("check-6")
+    assert await store.read_output("check-7", "0123abcd") is not None, "a fork must have the outputs of its origin"
+    await store.delete("check-7")
 
 
 async def _append_one(store: SessionStore, session_id: str) -> None:
