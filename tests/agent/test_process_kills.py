@@ -13,7 +13,7 @@ import pytest
 
 from callwright import Completed
 from callwright.agent.history import find_history_faults
-from callwright.agent.transcript import SessionReplay
+from callwright.agent.replay import SessionReplay
 from callwright.core.messages import ToolMessage
 from callwright.sessions import SqliteStore
 

@@ -14,11 +14,12 @@ from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
 from callwright.agent.loop import Loop, OutputSchema, RunDependencies
 from callwright.agent.model_request import Requests
+from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Paused, Result
 from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
-from callwright.agent.transcript import SessionReplay, Transcript
+from callwright.agent.transcript import Transcript
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers

@@ -11,10 +11,11 @@ from typing import Any
 from callwright.agent.compaction import BadSummary, Compaction, compact_history, summarise_history
 from callwright.agent.history import find_outcomes
 from callwright.agent.model_request import Requests, ask_model
+from callwright.agent.replay import OpenTurn
 from callwright.agent.results import Paused, Result, Stopped, TurnEnded
 from callwright.agent.text_replies import TextReplies, fill_empty
 from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
-from callwright.agent.transcript import OpenTurn, Transcript
+from callwright.agent.transcript import Transcript
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callwright.agent.history import Ending
+from callwright.agent.replay import OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import note_text_calls
-from callwright.agent.transcript import OpenTurn, Transcript
+from callwright.agent.transcript import Transcript
 from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall

@@ -2,17 +2,17 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.agent.history import Ending, find_outcomes
+from callwright.agent.replay import OpenTurn, SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
 from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Approve, Decline, Failed, Question, Reply, ToolCall
-from callwright.core.errors import Cancelled
+from callwright.core.calls import Approve, Decline, Question, Reply, ToolCall
 from callwright.core.events import BatchBegan
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.sessions.base import SessionError, SessionHold
@@ -28,144 +28,6 @@ from callwright.sessions.records import (
     Spent,
     Started,
 )
-
-
-class OpenTurn:
-    """A model message whose calls have no outcomes yet; it joins the history together with them."""
-
-    __slots__ = (
-        "begun",
-        "calls",
-        "digests",
-        "ended",
-        "message",
-        "questions",
-        "replies",
-        "stored",
-        "turn_id",
-        "waiting",
-    )
-
-    def __init__(
-        self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
-    ) -> None:
-        self.message = message
-        self.turn_id = turn_id
-        self.calls = calls
-        self.stored = stored
-        self.digests: Mapping[str, str] | None = None
-        """What was about to run, by call id; None before the calls were started."""
-        self.begun: set[str] = set()
-        """Ids of the calls whose start is on record."""
-        self.ended: dict[str, Ending] = {}
-        self.replies: dict[str, Reply] = {}
-        self.questions: dict[str, Question] = {}
-        """The questions of this turn that are on record, by id."""
-        self.waiting: set[str] = set()
-        """Ids of calls that asked while they ran; with an answer they run again."""
-
-    def add_questions(self, questions: Iterable[Question]) -> None:
-        """Add questions that are on record."""
-        for question in questions:
-            self.questions[question.id] = question
-            if question.running:
-                self.waiting.add(question.call_id)
-
-    def abandon(self, why: str) -> list[Ending]:
-        """Return an outcome for every call, without running any."""
-        return [self.ended.get(call.id) or self.fail_unfinished(call, why) for call in self.calls]
-
-    def fail_unfinished(self, call: ToolCall, why: str) -> Failed:
-        """Return the outcome of a call that has no recorded end."""
-        if call.id in self.begun:
-            return Failed(call, Cancelled(f"{why}; it had started, so it may have had an effect"), started=True)
-        return Failed(call, Cancelled(f"{why}; it had not started"))
-
-
-class SessionReplay:
-    """The state of a session, replayed from its records."""
-
-    def __init__(self, records: Iterable[Record]) -> None:
-        self.history = History()
-        self.open: OpenTurn | None = None
-        self.used_answers: set[str] = set()
-        """Ids of questions whose answers were used: an answer counts once, also after a restart."""
-        self.compacted = 0
-        """How many messages at the beginning of the history a compaction kept."""
-        self.grants: list[tuple[Question, Approve]] = []
-        """Approvals for longer than once, of calls that began: they hold for the rest of the session."""
-        self._asked: dict[str, Question] = {}
-        self._lasting: dict[tuple[str, str], tuple[Question, Approve]] = {}
-        self.run: list[Record] = []
-        """The records since the last prompt: what the run used that may be resumed now."""
-        for record in records:
-            self._apply(record)
-
-    def _apply(self, record: Record) -> None:
-        if isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
-            self.run.clear()
-        self.run.append(record)
-        self._collect_grants(record)
-        match record:
-            case Said(message, turn_id):
-                self._apply_message(message, turn_id)
-            case Compacted(messages):
-                self.history, self.compacted = History(messages), len(messages)
-            case _ if self.open is not None:
-                self._apply_to_turn(self.open, record)
-            case _:
-                pass
-
-    def _collect_grants(self, record: Record) -> None:
-        """Keep an approval for longer if exactly what it approved began: only then it had counted."""
-        match record:
-            case Asked(questions):
-                self._asked.update({question.id: question for question in questions})
-            case Answered(replies):
-                for key, reply in replies.items():
-                    question = self._asked.get(key)
-                    if question is not None:  # a later answer about the same call replaces an earlier one
-                        subject = (question.call_id, question.digest)
-                        self._lasting.pop(subject, None)
-                        if isinstance(reply, Approve) and reply.scope != "once" and reply.arguments is None:
-                            self._lasting[subject] = (question, reply)
-            case Began(digests):
-                self.grants += [self._lasting[item] for item in digests.items() if item in self._lasting]
-            case Said(ToolMessage()):
-                self._asked.clear()
-                self._lasting.clear()
-            case _:
-                pass
-
-    def _apply_message(self, message: Message, turn_id: str) -> None:
-        if isinstance(message, AssistantMessage) and message.calls:
-            self.open = OpenTurn(message, turn_id, message.calls, stored=True)
-            return
-        if isinstance(message, ToolMessage):
-            if self.open is None:  # providers reject outcomes without calls
-                return
-            self.history.append(self.open.message)
-            self.used_answers.update(self.open.replies)
-            self.open = None
-        self.history.append(message)
-
-    def _apply_to_turn(self, turn: OpenTurn, record: Record) -> None:
-        match record:
-            case Asked(questions):
-                turn.add_questions(questions)
-            case Answered(replies):
-                turn.replies.update(replies)
-            case Began(digests, each):
-                turn.digests = {**(turn.digests or {}), **digests}
-                turn.begun.update(() if each else digests)
-                turn.waiting.difference_update(digests)
-            case Started(call_ids):
-                turn.begun.update(call_ids)
-            case Ended(outcome):
-                turn.ended[outcome.call.id] = outcome
-            case _:
-                pass
-
 
 _said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
 _RESTARTED = ("turns", "tokens", "money", "repeated")

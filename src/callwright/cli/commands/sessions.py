@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from callwright.agent.transcript import SessionReplay
+from callwright.agent.replay import SessionReplay
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.cli.parsing import Parser, positive_int

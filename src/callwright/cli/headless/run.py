@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
 
+from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
-from callwright.agent.transcript import SessionReplay
 from callwright.app.app import App
 from callwright.app.conversation import Conversation
 from callwright.app.prompts import UserPrompt
