@@ -9,7 +9,7 @@ from callwright import Agent, Completed, Effect, Executor, Limits, MemoryStore, 
 from callwright.agent import Compaction, Done
 from callwright.clip import READER, find_output_ids
 from callwright.core.messages import Message, ToolMessage
-from callwright.executor.turn import TurnLimits
+from callwright.executor.runtime import TurnLimits
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest
 from callwright.sessions import SessionStore

@@ -83,7 +83,7 @@ class SessionReplay:
         self.grants: list[tuple[Question, Approve]] = []
         """Approvals for longer than once, of calls that began: they hold for the rest of the session."""
         self._asked: dict[str, Question] = {}
-        self._lasting: dict[tuple[str, str], tuple[Question, Approve]] = {}
+        self._lasting: dict[str, tuple[Question, Approve]] = {}
         self.run: list[Record] = []
         """The records since the last prompt: what the run used that may be resumed now."""
         for record in records:
@@ -105,20 +105,20 @@ class SessionReplay:
                 pass
 
     def _collect_grants(self, record: Record) -> None:
-        """Keep an approval for longer if exactly what it approved began: only then it had counted."""
+        """Keep an approval for longer if the call it was given for began: only then it had counted."""
         match record:
             case Asked(questions):
                 self._asked.update({question.id: question for question in questions})
             case Answered(replies):
                 for key, reply in replies.items():
                     question = self._asked.get(key)
-                    if question is not None:  # a later answer about the same call replaces an earlier one
-                        subject = (question.call_id, question.digest)
-                        self._lasting.pop(subject, None)
+                    if question is not None and not question.running:
+                        # a later answer about the same call replaces an earlier one, which may have expired
+                        self._lasting.pop(question.call_id, None)
                         if isinstance(reply, Approve) and reply.scope != "once" and reply.arguments is None:
-                            self._lasting[subject] = (question, reply)
+                            self._lasting[question.call_id] = (question, reply)
             case Began(digests):
-                self.grants += [self._lasting[item] for item in digests.items() if item in self._lasting]
+                self.grants += [self._lasting[call_id] for call_id in digests if call_id in self._lasting]
             case Said(ToolMessage()):
                 self._asked.clear()
                 self._lasting.clear()
