@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import pytest
-from anthropic import transform_schema
+from anthropic import AsyncAnthropic, transform_schema
 from pydantic import BaseModel, Field
 
 from callwright.core.calls import ToolCall
+from callwright.core.content import Text
 from callwright.core.json import freeze
-from callwright.core.messages import UserMessage
+from callwright.core.messages import AssistantMessage, Thinking, UserMessage
 from callwright.providers.anthropic import AnthropicMessages
 from callwright.providers.base import ProviderError
 from callwright.testing.loopback import Loopback, LoopbackReply
@@ -195,3 +196,17 @@ async def test_unstreamed_answer_is_read(server: Loopback, claude: AnthropicMess
     server.reply(LoopbackReply([json.dumps(body).encode()], headers={"content-type": "application/json"}))
     message = await asked(claude, request_for(UserMessage("hi")))
     assert (message.text, message.stop, message.calls) == ("I look.", "calls", (ToolCall("a", "look", '{"page": 7}'),))
+
+
+async def test_unsigned_thinking_returns_only_to_compatible_servers(
+    server: Loopback, request_for: Requests, recorded: Recorded
+) -> None:
+    server.reply(LoopbackReply([recorded("anthropic")]))
+    thought = Thinking("hm", {"provider": "anthropic", "value": {"type": "thinking", "signature": ""}})
+    history = (UserMessage("hi"), AssistantMessage((thought, Text("so"))), UserMessage("go on"))
+    client = AsyncAnthropic(api_key="k", base_url=server.url, max_retries=0)
+    for claude in (AnthropicMessages("m", api_key="k", base_url=server.url), AnthropicMessages("m", client=client)):
+        await asked(claude, request_for(*history))
+        await claude.aclose()
+    sent = [[block["type"] for block in each.json["messages"][1]["content"]] for each in server.received]
+    assert sent == [["thinking", "text"], ["text"]]

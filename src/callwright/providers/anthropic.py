@@ -72,11 +72,12 @@ class AnthropicMessages:
     ) -> None:
         require("anthropic", "anthropic")
         self.model = model
+        self._signed = not (base_url or environ.get("ANTHROPIC_BASE_URL"))
         if late_tools is None:
-            own = client is None and not (base_url or environ.get("ANTHROPIC_BASE_URL"))
-            late_tools = own and _LATE_TOOL_MODELS.match(model) is not None
+            late_tools = client is None and self._signed and _LATE_TOOL_MODELS.match(model) is not None
         self.late_tools = late_tools
-        self._encoder = ToolEncoder(PROVIDER, _encode_tool, late="by reference" if late_tools else "never")
+        key = f"{PROVIDER} signed" if self._signed else PROVIDER
+        self._encoder = ToolEncoder(key, _encode_tool, late="by reference" if late_tools else "never")
         self._bodies = RequestBodies(self._fields, "messages", merged=("output_config",))
         self._cache = cache
         self._clients = Clients(lambda: client or _client(api_key, base_url), _close)
@@ -140,7 +141,10 @@ class AnthropicMessages:
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
         unjoined = _UNJOINED if self._cache else 0
         joined, last = encode_history(
-            request.messages, tools.key, lambda message: encode(message, tools), unjoined=unjoined
+            request.messages,
+            tools.key,
+            lambda message: encode(message, tools, signed=self._signed),
+            unjoined=unjoined,
         )
         # the API looks back only twenty blocks for a cached prefix, so the end of the last request is marked too
         begin = len(request.messages) - len(last)

@@ -29,8 +29,12 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-def encode(message: Message, tools: EncodedTools) -> bytes:
-    """Encode one message; its content is always a list of blocks and always its last key."""
+def encode(message: Message, tools: EncodedTools, *, signed: bool = False) -> bytes:
+    """Encode one message; its content is always a list of blocks and always its last key.
+
+    With `signed`, thinking without a signature is left out: a compatible server may have made it, and Anthropic
+    rejects it.
+    """
     if isinstance(message, ToolMessage):
         # the API does not accept references and text in one result, so the text of a search follows the results
         results = [_outcome(outcome, tools) for outcome in message.outcomes]
@@ -38,7 +42,7 @@ def encode(message: Message, tools: EncodedTools) -> bytes:
             "user", [*results, *(_text(outcome.text) for outcome in message.outcomes if _references(outcome, tools))]
         )
     if isinstance(message, AssistantMessage):
-        return _encode_blocks("assistant", _assistant(message.parts, tools))
+        return _encode_blocks("assistant", _assistant(message.parts, tools, signed=signed))
     content = message.content
     return _encode_blocks("user", [_text(content)] if isinstance(content, str) else _content(content))
 
@@ -94,7 +98,7 @@ def _outcome(outcome: Completed | Failed, tools: EncodedTools) -> Block:
     return {**block, "content": filled} if filled else block
 
 
-def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Block]:
+def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools, *, signed: bool) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:
         if isinstance(part, Text):
@@ -104,7 +108,8 @@ def _assistant(parts: tuple[AssistantPart, ...], tools: EncodedTools) -> list[Bl
             blocks.append({"type": "tool_use", **named, "input": tools.wire_arguments(part)})
         else:
             value = unwrap_opaque(PROVIDER, part)
-            if value is not None:  # thinking of other models has no signature that this API accepts
+            # thinking of other models has no signature that this API accepts
+            if value is not None and not (signed and value.get("type") == "thinking" and not value.get("signature")):
                 blocks.append(_thinking_block(part.text, thaw(value)))
     while blocks and blocks[-1].get("type") in _THOUGHTS:  # cut off inside its thinking: the API rejects it as the end
         blocks.pop()
