@@ -213,6 +213,11 @@ async def test_fallback_keeps_the_contract(server: Loopback, recorded: Recorded)
     await provider.aclose()
 
 
+def test_options_are_given_to_each_model() -> None:
+    with pytest.raises(UsageError, match="each model of a Fallback"):
+        WithOptions(Fallback(_small("a"), _small("b")), ModelOptions(temperature=0))
+
+
 def test_one_model_is_no_fallback() -> None:
     with pytest.raises(UsageError, match="at least two models"):
         Fallback("anthropic:claude-test")

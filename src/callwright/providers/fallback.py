@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from time import monotonic
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from callwright.core.errors import UsageError
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider, ProviderError, vendor_of
@@ -82,6 +82,10 @@ class Fallback:
                 if error.fault != "too_large":
                     self._rests_until[place] = monotonic() + (error.retry_after or _REST_SECONDS)
         raise _summarise(failures)
+
+    def wire_options(self, options: object) -> NoReturn:
+        """Refuse options for all models at once: each API has its own names for them."""
+        raise UsageError("give the options to each model of a Fallback: Fallback(WithOptions(a, …), WithOptions(b, …))")
 
     async def aclose(self) -> None:
         """Close the connections of every model."""
