@@ -280,6 +280,11 @@ def _replace(path: Path, text: str) -> None:
             stream.flush()  # with fsync before the rename, a crash leaves the old file or the new one, never half
             os.fsync(stream.fileno())
         os.replace(temporary, path)  # noqa: PTH105 - both names are text from here on
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # without it, a power cut could bring the old file back
+        finally:
+            os.close(folder)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108 - as above

@@ -56,11 +56,14 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
     An existing file is never opened except by SQLite: closing any other descriptor of it would drop the locks of all
     connections of this process, and another process would then delete the log they write to.
     """
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _creating:
         if not path.exists():
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            for created in (path, *missing):  # a confirmed record must not be lost with the name of its file
+                _sync_folder(created.parent)
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     try:
         _enable_wal(connection, wait_seconds)
@@ -72,6 +75,15 @@ def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _enable_wal(connection: sqlite3.Connection, wait_seconds: float) -> None:
