@@ -6,7 +6,7 @@ from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import FoundCommand
 from callwright.shell.plan import Judgement, Verdict, unknown
 from callwright.shell.rule_tables import ProgramRule, parse_table
-from callwright.shell.words import Certainty, Folders, Word, enter_folder, resolve_paths
+from callwright.shell.words import Certainty, Folders, Tree, Word, enter_folder, resolve_paths
 
 _TABLE = parse_table(
     r"""
@@ -181,7 +181,10 @@ def git(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
         return Judgement(
             Verdict.READS_NETWORK, f"git {words[0].text} reads from a remote", (Reach(_find_remote(rest)),)
         )
-    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", _list_files(words[0].text, rest, folders))
+    touched = _list_files(words[0].text, rest, folders)
+    untracked = words[0].text == "grep" and any(word.text.startswith(("--no-i", "--un")) for word in rest)
+    trees = tuple([Tree(path) for path in resolve_paths(".", folders)]) if untracked else ()
+    return Judgement(Verdict.READ_ONLY, f"git {words[0].text} is read-only", touched, trees=trees)
 
 
 def _list_files(verb: str, words: Sequence[Word], folders: Folders) -> tuple[Access, ...]:
