@@ -4,10 +4,11 @@ The names most programs need; everything else is in the package it belongs to (`
 `callwright.registry`, …). Names are loaded when first used, so that importing the package stays cheap.
 """
 
+import callwright.core._safe_path as _safe_path  # first: it decides where the others come from
 import callwright.tool as _package  # loaded now, so that no later import puts the package where the decorator belongs
 from callwright.core._lazy import lazy_exports
 
-del tool, _package  # type: ignore[name-defined] # noqa: F821 - the import above bound both
+del tool, _package, _safe_path  # type: ignore[name-defined] # noqa: F821 - the import above bound both
 
 __version__ = "0.2.0"
 

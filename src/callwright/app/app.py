@@ -43,6 +43,7 @@ from callwright.providers.clients import close_provider
 from callwright.registry import Deferred, Registry, Toolset, withheld
 from callwright.sessions import MemoryStore, SessionStore, SqliteStore
 from callwright.skills import Skills
+from callwright.system.private_files import make_private
 
 if TYPE_CHECKING:
     from callwright.mcp import McpServers
@@ -142,6 +143,8 @@ def assemble(
         # the caller may have wrapped this provider to watch it, so skills must not replace it
         models = Models(provider, switching=False)
         provider = models.main
+    if locations.home.exists():  # files of earlier versions, or made by hand, may be open to other users
+        make_private(locations.home)
     context = workspace_context(settings, locations, options)
     active = ActiveSkills(context.here, settings.skills)
     skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
@@ -269,7 +272,9 @@ def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Po
 
 
 def _store(locations: Locations) -> SessionStore:
+    make_private(locations.home)  # first: `parents` makes folders that others can read
     locations.record.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(locations.home)
     return SqliteStore(locations.sessions)
 
 

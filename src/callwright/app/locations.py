@@ -1,6 +1,7 @@
 """Paths of settings, trust, sessions and tokens, for the user and for a project."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -80,8 +81,20 @@ class Locations:
 
 
 def _find_project(here: Path) -> Path:
-    for folder in (here, *here.parents):
-        # a file in worktrees and submodules, a folder elsewhere
-        if (folder / ".git").exists():
+    # a file in worktrees and submodules, a folder elsewhere
+    if (here / ".git").exists():
+        return here
+    # above the folder only with an owner we trust: in a shared folder such as /tmp anyone can put a .git
+    owners = trusted_owners(here)
+    for folder in here.parents:
+        marker = folder / ".git"
+        if marker.exists() and {folder.stat().st_uid, marker.lstat().st_uid} <= owners:
             return folder
     return here
+
+
+def trusted_owners(here: Path) -> set[int]:
+    """Return whose files above a folder count: the user's, the administrator's, and those of the folder's owner."""
+    with suppress(OSError):
+        return {os.getuid(), 0, here.stat().st_uid}
+    return {os.getuid(), 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from callwright.agent import default_system_prompt
 from callwright.agent.agent import Prompt
-from callwright.app.locations import Locations
+from callwright.app.locations import Locations, trusted_owners
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
 from callwright.skills import Skills, list_skills
@@ -107,8 +107,10 @@ def _files(locations: Locations) -> Iterator[Path]:
     deeper = (locations.project.joinpath(*inner.parts[:depth]) for depth in range(1, len(inner.parts) + 1))
     for folder in (locations.project, *deeper):
         found = next((folder / name for name in _NAMES if (folder / name).is_file()), None)
-        if found is not None and found.resolve().is_relative_to(locations.project):
-            yield found  # a link out of the repository could expose any file of the user
+        if found is None or not found.resolve().is_relative_to(locations.project):
+            continue  # a link out of the repository could expose any file of the user
+        if folder == locations.cwd or found.lstat().st_uid in trusted_owners(locations.cwd):
+            yield found
 
 
 def _imports(file: Path, root: Path) -> list[Path]:

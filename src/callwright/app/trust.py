@@ -114,6 +114,7 @@ class Trust:
         text = json.dumps({"folders": folders}, indent=2, ensure_ascii=False) + "\n"
         # resolved, so that a linked file stays a link
         replace_file(Path(self._file).resolve(), text.encode())
+        self._file.chmod(0o600)
 
 
 def _digest(repository: Repository) -> str:

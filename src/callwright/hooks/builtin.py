@@ -12,6 +12,7 @@ from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical
 from callwright.core.spec import Annotations, Effect
 from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
+from callwright.hooks.secret_patterns import ASSIGNED, SECRETS
 
 
 class Cache(Hook):
@@ -74,26 +75,17 @@ class PermissionGate(Hook):
         return Deny(f"{pending.spec.name} is destructive and was not permitted")
 
 
-SECRETS = (
-    r"\bsk-[A-Za-z0-9_-]{16,}",
-    r"\bgh[pousr]_[A-Za-z0-9]{30,}",
-    r"\bAKIA[0-9A-Z]{16}\b",
-    r"\bxox[abpr]-[A-Za-z0-9-]{10,}",
-    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
-)
-"""Patterns of well-known credentials. They reduce leaks and cannot find every secret."""
-
-
 class Redact(Hook):
     """Replaces every match of the patterns in tool outputs: text, structured data and error messages.
 
     Args:
-        patterns: Regular expressions of what to replace.
+        patterns: Regular expressions of what to replace; by default well-known credentials, and values that are
+            assigned to names such as `password` or follow `Bearer`.
         mark: The text to put in its place.
     """
 
     def __init__(self, patterns: Iterable[str] = SECRETS, *, mark: str = "[redacted]") -> None:
+        self._assigned = ASSIGNED if patterns is SECRETS else ()
         self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
         self._mark = mark
 
@@ -106,7 +98,14 @@ class Redact(Hook):
 
     def clean(self, text: str) -> str:
         """Replace every match in one text."""
-        return self._pattern.sub(self._mark, text)
+        text = self._pattern.sub(self._mark, text)
+        for pattern in self._assigned:
+            text = pattern.sub(lambda found: found[1] + self._mark, text)
+        return text
+
+    def clean_data(self, value: Any) -> Any:
+        """Replace every match in the texts of plain data."""
+        return self._data(value)
 
     def _output(self, output: Output) -> Output:
         content = output.content

@@ -1,6 +1,9 @@
 """Streamable HTTP transport in which one failing request fails one call, not the session."""
 
+import asyncio
+import ipaddress
 import json
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -14,6 +17,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.stdio import RateLimit
+from callwright.system.addresses import is_public
 
 _CONNECT_SECONDS = 20.0
 _SILENCE_SECONDS = 300.0
@@ -32,7 +36,7 @@ async def http_transport(
             headers=dict(config.headers),
             timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
             auth=auth,
-            transport=_GuardedTransport(config.message_bytes, signs_in=auth is not None),
+            transport=_GuardedTransport(config, signs_in=auth is not None),
         ) as client,
         streamable_http_client(config.url, http_client=client, max_sse_event_size=config.message_bytes) as (
             reader,
@@ -72,13 +76,15 @@ class RateLimitedReader:
 class _GuardedTransport(httpx2.AsyncBaseTransport):
     """HTTP transport that turns a failing request into an error response, where the SDK would end the session."""
 
-    def __init__(self, message_bytes: int, *, signs_in: bool) -> None:
+    def __init__(self, config: ServerConfig, *, signs_in: bool) -> None:
         self._inner = httpx2.AsyncHTTPTransport()
-        self._message_bytes = message_bytes
+        self._message_bytes = config.message_bytes
+        self._own = httpx2.URL(config.url)
         self._signs_in = signs_in
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
+            await self._check_address(request)
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as error:
             if request.method != "POST":  # the SDK reopens its listening stream itself
@@ -93,6 +99,26 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         if not kind.startswith("text/event-stream"):
             response.stream = _CappedStream(cast("httpx2.AsyncByteStream", response.stream), self._message_bytes)
         return response
+
+    async def _check_address(self, request: httpx2.Request) -> None:
+        """Apply the rules of web_fetch to hosts that the server names, such as those of its sign-in."""
+        url = request.url
+        if (url.scheme, url.host, url.port) == (self._own.scheme, self._own.host, self._own.port):
+            return
+        loop = asyncio.get_running_loop()
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            found = await loop.getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(f"cannot find the host {url.host!r}: {error}") from error
+        addresses = [ipaddress.ip_address(str(place[0]).partition("%")[0]) for _, _, _, _, place in found]
+        for address in addresses:
+            # a server on this machine may use a sign-in on this machine
+            if not is_public(address) and not (address.is_loopback and _is_loopback(self._own.host)):
+                raise httpx2.ConnectError(f"{url.host} is at {address}, which is not on the public network")
+        # the address that was checked is the one to connect to: a second lookup may return another
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        request.url = url.copy_with(host=str(addresses[0]))
 
     def _refusal_for(self, request: httpx2.Request, response: httpx2.Response, kind: str) -> httpx2.Response | None:
         """Return an error response that names the status; None for responses that the SDK must see unchanged."""
@@ -112,6 +138,13 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_message(request: httpx2.Request) -> bool:

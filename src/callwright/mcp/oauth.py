@@ -1,10 +1,12 @@
 """OAuth sign-in to a server: the user opens a URL, and the browser returns the code to a local port."""
 
 import asyncio
+import hmac
 import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -51,10 +53,12 @@ class TokenFile(Tokens):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
-        if path.exists():
+        # a file that cannot be read costs a new sign-in to this server, and the other servers nothing
+        with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
             kept = json.loads(path.read_text("utf-8"))
-            self._tokens = OAuthToken.model_validate(kept["tokens"]) if kept.get("tokens") else None
-            self._client = OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
+            tokens = OAuthToken.model_validate(kept["tokens"]) if kept.get("tokens") else None
+            client = OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
+            self._tokens, self._client = tokens, client
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         await super().set_tokens(tokens)
@@ -89,6 +93,7 @@ class SignIn:
 
     def __init__(self, config: ServerConfig, tokens: TokenStorage, changed: Callable[[], None]) -> None:
         self.url = ""
+        self._state = ""
         self._changed = changed
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))  # bound now, because the server gets the port before the sign-in
@@ -108,13 +113,14 @@ class SignIn:
 
     async def _request_sign_in(self, url: str) -> None:
         self.url = url
+        self._state = "".join(parse_qs(urlsplit(url).query).get("state", [])[:1])
         self._changed()
 
     async def wait_for_browser(self) -> AuthorizationCodeResult:
         """Listen until the browser returns; the port is bound but not listening at any other time."""
         back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
         server = await asyncio.start_server(
-            lambda reader, writer: _handle_visit(reader, writer, back), sock=self._socket.dup()
+            lambda reader, writer: _handle_visit(reader, writer, back, self._state), sock=self._socket.dup()
         )
         try:
             return await asyncio.wait_for(back, _WAIT_SECONDS)
@@ -126,11 +132,14 @@ class SignIn:
 
 
 async def _handle_visit(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: "asyncio.Future[AuthorizationCodeResult]"
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    back: "asyncio.Future[AuthorizationCodeResult]",
+    state: str,
 ) -> None:
     try:
         request = (await asyncio.wait_for(reader.readline(), 5)).decode("ascii", "replace").split(" ")
-        text = _read_callback(request[1] if len(request) > 1 else "", back)
+        text = _read_callback(request[1] if len(request) > 1 else "", back, state)
         page = _PAGE.format(text=text).encode()
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode() + page)
@@ -141,10 +150,16 @@ async def _handle_visit(
         writer.close()
 
 
-def _read_callback(target: str, back: "asyncio.Future[AuthorizationCodeResult]") -> str:
-    """Read the code from the URL the browser requests and return the page to show; other URLs are ignored."""
+def _read_callback(target: str, back: "asyncio.Future[AuthorizationCodeResult]", state: str) -> str:
+    """Read the code from the URL the browser requests and return the page to show; other URLs are ignored.
+
+    The state is compared first: any page can send the browser here, and only our sign-in page knows the state.
+    """
     parts = urlsplit(target)
-    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    fields = parse_qs(parts.query, keep_blank_values=True)
+    if not state or not hmac.compare_digest("\0".join(fields.get("state", [])).encode(), state.encode()):
+        return "There is nothing here."
+    given = {name: values[0] for name, values in fields.items() if len(values) == 1}
     if parts.path != "/callback" or back.done() or not ("code" in given or "error" in given):
         return "There is nothing here."
     if "code" in given:

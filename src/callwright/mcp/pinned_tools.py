@@ -76,8 +76,9 @@ class PinnedToolsFile(PinnedTools):
         self._save()
 
     def _save(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(self._path, json.dumps(self._known, indent=1, sort_keys=True).encode())
+        self._path.chmod(0o600)
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:

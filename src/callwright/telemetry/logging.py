@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from os import PathLike
+from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from callwright.core.calls import Completed, Failed
@@ -14,6 +15,7 @@ from callwright.core.events import BatchBegan, CallBegan, CallEnded, CallRetried
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RequestBegan, RequestEnded, RequestRetried, RunBegan, RunEnded
 from callwright.hooks.builtin import Redact
+from callwright.system.private_files import open_private
 from callwright.telemetry.open_calls import OpenCall, OpenCalls
 
 _DEBUG, _INFO, _WARNING = logging.DEBUG, logging.INFO, logging.WARNING
@@ -192,6 +194,8 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
     """
     try:
         named = isinstance(target, (str, PathLike))
+        if named:
+            open_private(Path(target), append=True).close()  # created for its owner alone
         handler = logging.FileHandler(target, encoding="utf-8") if named else logging.StreamHandler(target)
     except OSError as error:
         raise UsageError(f"cannot write the log {target}: {describe_exception(error)}; choose another file") from None

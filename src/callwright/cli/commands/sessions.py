@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 import uuid
@@ -16,8 +17,11 @@ from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import print_json, print_text, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
+from callwright.core.json import compact
+from callwright.hooks.builtin import Redact
 from callwright.sessions import SqliteStore, export_jsonl
 from callwright.sessions.records import sum_usage
+from callwright.system.private_files import open_private
 
 _DAY_SECONDS = 86_400
 _NO_SESSIONS = "No sessions in this project. Run callwright to start one."
@@ -142,15 +146,23 @@ async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:
 
 
 async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
-    text = await export_jsonl(store, options.id)
+    text = redact_lines(await export_jsonl(store, options.id))
     if options.output is None:
         sys.stdout.write(text)
     else:
         try:
-            options.output.write_text(text, encoding="utf-8")
+            with open_private(options.output) as file:
+                file.write(text)
         except OSError as error:
             raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
         print_text(f"wrote {options.output}", file=sys.stderr)
+
+
+def redact_lines(text: str) -> str:
+    """Replace credentials in JSON lines; each line is parsed, so that it stays valid."""
+    redact = Redact()
+    lines = (compact(redact.clean_data(json.loads(line))) for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines)
 
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from callwright.system.private_files import open_private
+
 _MOST_LINES, _MOST_CHARS = 12, 2_000
 """Pastes up to these limits are shown in full."""
 Complete = Callable[[str], Sequence[str]]
@@ -205,5 +207,5 @@ class PromptHistory:
     def add(self, prompt: str) -> None:
         """Append a prompt."""
         self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.file.open("a", encoding="utf-8") as lines:
+        with open_private(self.file, append=True) as lines:
             lines.write(json.dumps(prompt, ensure_ascii=False) + "\n")

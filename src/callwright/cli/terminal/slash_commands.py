@@ -14,6 +14,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
+from callwright.cli.commands.sessions import redact_lines
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import visible, wrap_line
 from callwright.cli.startup import find_session
@@ -22,10 +23,12 @@ from callwright.cli.terminal.ui import Terminal
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
+from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
 from callwright.policy.paths import PathContext
 from callwright.sessions import export_jsonl
 from callwright.system.paths import Workspace
+from callwright.system.private_files import open_private
 
 _KINDS = {UserMessage: "your messages", AssistantMessage: "model messages", ToolMessage: "tool results"}
 
@@ -65,11 +68,11 @@ async def export_session(app: App, session_id: str, name: str) -> Path:
     """
     target = _target(app.locations, name or f"session-{session_id[:8]}.md")
     if target.suffix == ".jsonl":
-        text = await export_jsonl(app.agent.sessions, session_id)
+        text = redact_lines(await export_jsonl(app.agent.sessions, session_id))
     else:
-        text = "\n".join(transcript(await app.agent.messages(session_id)))
+        text = Redact().clean("\n".join(transcript(await app.agent.messages(session_id))))
     try:
-        with target.open("x", encoding="utf-8") as file:
+        with open_private(target, exclusive=True) as file:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{target} already exists; name another file: /export FILE") from None

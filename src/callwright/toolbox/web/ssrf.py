@@ -5,21 +5,15 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from callwright.core.errors import ToolFailed, Unsafe
-
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+from callwright.system.addresses import is_public
 
 _PORTS = {"http": 80, "https": 443}
 # URL parsers disagree about these characters, so one host could be checked and another one reached
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# these prefixes embed an IPv4 address, which may be a private one
-_TUNNELS = tuple(
-    ipaddress.ip_network(network) for network in ("::ffff:0:0/96", "::/96", "2002::/16", "2001::/32", "64:ff9b:1::/48")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +84,6 @@ def resolve(target: Target, *, loopback: bool = False) -> list[tuple[Any, ...]]:
         if not (is_public(address) or (loopback and address.is_loopback)):
             raise Unsafe(f"{target.host} is at {address}, which is not on the public network and must not be fetched")
     return [(family, place) for family, _, _, _, place in found]
-
-
-def is_public(address: Address) -> bool:
-    """Tell whether an address is on the public internet: not private, not special, not a tunnel to such an address."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:  # translated to the IPv4 address in its last 32 bits
-            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-        if address.is_site_local or any(address in network for network in _TUNNELS):
-            return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 
 def _host(parts: SplitResult, url: str) -> str:

@@ -1,0 +1,51 @@
+"""Files and folders that only their owner can read."""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+_MOST_ENTRIES = 20_000
+
+
+def open_private(path: Path, *, exclusive: bool = False, append: bool = False) -> TextIO:
+    """Open a text file for writing that only its owner can read, also if it existed with another mode.
+
+    Args:
+        path: The file.
+        exclusive: Fail if it exists.
+        append: Keep what is in it.
+
+    Raises:
+        OSError: It cannot be opened, or it exists and `exclusive` is set.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else 0) | (os.O_APPEND if append else os.O_TRUNC)
+    descriptor = os.open(path, flags, 0o600)
+    with suppress(PermissionError):  # another owner's file stays as it is
+        os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder with its parents if needed, and take all access to what is in it from other users."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pending, seen = [folder], 0
+    while pending and seen < _MOST_ENTRIES:
+        place = pending.pop()
+        _restrict(place)
+        with suppress(OSError):
+            for entry in os.scandir(place):
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(Path(entry.path))
+                elif entry.is_file(follow_symlinks=False):
+                    _restrict(Path(entry.path))
+
+
+def _restrict(path: Path) -> None:
+    with suppress(OSError):
+        found = path.lstat()
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & 0o077 and found.st_uid == os.getuid() and not stat.S_ISLNK(found.st_mode):
+            path.chmod(mode & 0o700)
