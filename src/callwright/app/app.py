@@ -19,6 +19,7 @@ from callwright.app.run_context import (
     RunOptions,
     WorkspaceContext,
     agent_tools,
+    choose_tools,
     compaction_for,
     run_limits,
     workspace_context,
@@ -31,6 +32,7 @@ from callwright.clip import Outputs
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec
 from callwright.executor.executor import Executor
+from callwright.executor.repair import RepairMode
 from callwright.executor.runtime import TurnLimits
 from callwright.hooks.base import Hook
 from callwright.hooks.shell.config import parse_shell_hooks
@@ -148,7 +150,7 @@ def assemble(
     context = workspace_context(settings, locations, options)
     active = ActiveSkills(context.here, settings.skills)
     skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
-    registry = _registry(context)
+    registry = _registry(context, options.tools or settings.last("tools") or "")
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
     store = _store(locations) if options.keep else MemoryStore()
     hooks, hook_problems = _hooks(settings, _setting(context, locations, report, toolset, store))
@@ -157,7 +159,7 @@ def assemble(
     policies = _policies(context, locations, (ProjectGrants(context.here, locations), HookAllows(hooks), active))
     # last, so that its note about skills follows the outcome that shell hooks have settled on
     call_hooks = (*hooks.call_hooks(), skill_service.attach(registry))
-    executor = _executor(toolset, registry, call_hooks, observers, policies)
+    executor = _executor(toolset, registry, call_hooks, observers, policies, settings.last("repairs") or "on")
     agent = AppAgent(
         provider,
         toolset,
@@ -192,11 +194,12 @@ def assemble(
     )
 
 
-def _registry(context: WorkspaceContext) -> Registry:
+def _registry(context: WorkspaceContext, chosen: str) -> Registry:
     rules = context.rules
     # without a deny rule nothing can be hidden, and listings skip the check of every path
     hides = rules.hides if any(rule.kind == "deny" for rule in rules.rules) else None
-    return Registry(*agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides))
+    tools = agent_tools(context.workspace, context.switch, bash=context.bash, hidden=hides)
+    return Registry(*choose_tools(tools, chosen))
 
 
 def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
@@ -256,12 +259,13 @@ def _executor(
     hooks: Iterable[Hook],
     observe: Iterable[Callable[[Event], None]],
     policies: Policies,
+    repairs: RepairMode = "on",
 ) -> Executor:
     outputs = Outputs()
     # clipped outputs are only useful if the model can read the rest
     registry.add(outputs.reader())
     limits = TurnLimits(question_seconds=None)  # a paused session may be resumed days later
-    return Executor(toolset, policies, hooks=hooks, outputs=outputs, limits=limits, observe=observe)
+    return Executor(toolset, policies, hooks=hooks, outputs=outputs, limits=limits, observe=observe, repairs=repairs)
 
 
 def _policies(context: WorkspaceContext, locations: Locations, more: Iterable[Policy]) -> Policies:

@@ -11,7 +11,7 @@ from typing import Any
 from callwright.core.errors import UsageError
 from callwright.providers.base import Provider
 from callwright.providers.options import ModelOptions
-from callwright.providers.resolve import provider_for
+from callwright.providers.resolve import ToolMode, provider_for
 
 CONTEXT_TOKENS = 16_384
 """The context of a model file without an option."""
@@ -21,12 +21,13 @@ _running_servers: list[object] = []
 """Keeps servers alive: one that is garbage collected stops, and unloads its model."""
 
 
-def local_provider(file: str, options: ModelOptions = _DEFAULTS) -> Provider:
+def local_provider(file: str, options: ModelOptions = _DEFAULTS, tool_mode: ToolMode = "auto") -> Provider:
     """Load a GGUF file in this process and return a provider for it.
 
     Args:
         file: The model file.
         options: `context` and `threads` of the model, and the options of its requests.
+        tool_mode: How the model calls tools.
 
     Raises:
         UsageError: The file or the package `xllamacpp` is missing, or the model cannot be loaded.
@@ -36,7 +37,7 @@ def local_provider(file: str, options: ModelOptions = _DEFAULTS) -> Provider:
         raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:
         raise UsageError("a local model needs the package xllamacpp: pip install 'callwright[local,openai]'")
-    return provider_for(f"{_start_server(path, options)}/v1#{path.stem}", options=options)
+    return provider_for(f"{_start_server(path, options)}/v1#{path.stem}", options=options, tool_mode=tool_mode)
 
 
 def _start_server(path: Path, options: ModelOptions) -> str:

@@ -16,7 +16,7 @@ from callwright.core.errors import UsageError
 from callwright.providers.base import ModelEvent, ModelRequest, Provider
 from callwright.providers.clients import close_provider
 from callwright.providers.options import ModelOptions, WithOptions
-from callwright.providers.resolve import provider_for
+from callwright.providers.resolve import ToolMode, provider_for
 
 _KEYS = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
@@ -43,6 +43,8 @@ class ModelChoice:
     name: str
     why: str
     base_url: str = ""
+    tool_mode: ToolMode = "auto"
+    """How the model calls tools."""
 
 
 def choose_model(
@@ -115,15 +117,17 @@ def open_model(choice: ModelChoice, options: ModelOptions = _NO_OPTIONS) -> Prov
     """
     kind, _, rest = choice.name.partition(":")
     if kind == "local":
-        return local_provider(rest, options)
+        return local_provider(rest, options, choice.tool_mode)
     # a script is a file and has no address
     if not choice.base_url or kind == "script":
-        return provider_for(choice.name, options=options)
+        return provider_for(choice.name, options=options, tool_mode=choice.tool_mode)
     if kind == "anthropic":
         from callwright.providers.anthropic import AnthropicMessages
+        from callwright.providers.json_actions import SchemaActions
 
-        return WithOptions(AnthropicMessages(rest, base_url=choice.base_url), options)
-    return provider_for(f"{choice.base_url}#{rest or choice.name}", options=options)
+        provider = WithOptions(AnthropicMessages(rest, base_url=choice.base_url), options)
+        return SchemaActions(provider) if choice.tool_mode == "schema" else provider
+    return provider_for(f"{choice.base_url}#{rest or choice.name}", options=options, tool_mode=choice.tool_mode)
 
 
 def open_with_fallbacks(

@@ -1,5 +1,6 @@
 """The options and limits of one run, and the workspace context that its tools, hooks and policies share."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,36 @@ def shell_tool(workspace: Workspace, options: SandboxOptions, hidden: Hidden | N
     )
 
 
+COMPACT_TOOLS = ("read", "write", "edit", "bash", "grep")
+"""The tool set for models with little context: the definitions take less than half of the room."""
+
+
+_LITTLE_CONTEXT_TOKENS = 16_384
+
+
+def tool_set_for(context: int | None) -> str:
+    """Return the tool set for a model's context; `all` where that is not known."""
+    return "compact" if context is not None and context <= _LITTLE_CONTEXT_TOKENS else "all"
+
+
+def choose_tools(tools: list[Tool], chosen: str) -> list[Tool]:
+    """Return the tools of a set: `all`, `compact`, or names between commas.
+
+    Raises:
+        UsageError: A name is not that of a tool.
+    """
+    if chosen in ("", "all", "default"):
+        return tools
+    wanted = COMPACT_TOOLS if chosen == "compact" else tuple(name for name in re.split(r"[\s,]+", chosen) if name)
+    known = {spelling: tool for tool in tools for spelling in (*tool.spec.aliases, tool.spec.name)}
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        named = ", ".join(tool.spec.name for tool in tools)
+        raise UsageError(f"--tools {chosen!r}: expected all, compact or names of tools ({named})")
+    names = {known[name].spec.name for name in wanted}
+    return [tool for tool in tools if tool.spec.name in names]
+
+
 def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden: Hidden | None) -> list[Tool]:
     """Return the tools of the command.
 
@@ -117,6 +148,8 @@ class RunOptions:
     """Whether sessions are written to disk."""
     log: str = ""
     """The file for the structured log; `-` means stderr."""
+    tools: str = ""
+    """The tool set: `all`, `compact`, or names between commas; empty for the setting."""
 
 
 def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits:

@@ -18,7 +18,7 @@ from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
-    "model fallbackModel modelOptions baseUrl "
+    "model fallbackModel modelOptions baseUrl toolMode tools repairs "
     "instructions sandbox autoAllow limits prices log telemetry disableAllHooks"
 ).split()
 _State: TypeAlias = tuple[int, int, int] | None

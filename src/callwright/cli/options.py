@@ -76,6 +76,16 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("agent")
     group.add_argument("--model", default="", help="provider:name, local:FILE or script:FILE")
     _add_model_options(group)
+    group.add_argument(
+        "--tool-mode",
+        choices=("auto", "native", "schema"),
+        default="",
+        metavar="MODE",
+        help="how tools are called: auto, native, or schema (JSON, for models without tool calling)",
+    )
+    group.add_argument(
+        "--tools", default="", metavar="SET", help="all, compact (five tools, for small models), or names: read,edit"
+    )
     group.add_argument("--permission-mode", default="", metavar="MODE", help="plan, default, auto, dontAsk or bypass")
     many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     group.add_argument(

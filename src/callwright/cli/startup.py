@@ -23,7 +23,7 @@ from callwright.app.models import (
     open_model,
     open_with_fallbacks,
 )
-from callwright.app.run_context import RunOptions
+from callwright.app.run_context import RunOptions, tool_set_for
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
 from callwright.cli.options import split_rules
@@ -66,6 +66,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         more_system=given.get("append_system_prompt", ""),
         keep=not given.get("no_session_persistence", False),
         log=given.get("log", ""),
+        tools=given.get("tools", ""),
     )
 
 
@@ -92,17 +93,19 @@ def start(
     choice = choose_model(settings, asked=options.model)
     if choice is None:
         raise UsageError(NO_MODEL)
+    choice = replace(choice, tool_mode=options.tool_mode or settings.last("toolMode") or "auto")
     given = model_options(settings, asked_options(options))
     others = fallback_names(settings, options.fallback_model)
     own = open_with_fallbacks(choice, others, given, report)
     models = Models(
         own,
-        lambda name: open_model(ModelChoice(name, "asked for", choice.base_url), given),
+        lambda name: open_model(ModelChoice(name, "asked for", choice.base_url, choice.tool_mode), given),
     )
     asked = replace(
         run_options(options),
         max_tokens=given.max_tokens,
         context=context_tokens(choice, given),
+        tools=options.tools or settings.last("tools") or tool_set_for(context_tokens(choice, given)),
         fallbacks=tuple(each.model for each in getattr(own, "providers", ())[1:]),
     )
     return assemble(wrap(models.main), settings, locations, asked, report=report, observe=observe, models=models)

@@ -37,20 +37,27 @@ from callwright.providers.base import (
 )
 from callwright.providers.clients import close_provider
 from callwright.providers.encoding import IdentityCache, call_arguments, parse_object
+from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.names import repair_name
+from callwright.repairs.text_calls import read_text_calls
 
 
 def action_schema(tools: Sequence[ToolSpec], answer: JsonObject | None = None) -> JsonObject:
-    """Build the schema of one action: a call of one of the tools, or an answer, which is text without a schema."""
+    """Build the schema of one action: a call or several, or an answer, which is text without a schema."""
     definitions: dict[str, Json] = {}
     choices: list[Json] = []
     for number, spec in enumerate(tools):
         arguments = _place(spec.input_schema, f"tool{number}", definitions)
         choices.append(_make_closed_object({"tool": {"const": spec.name}, "arguments": arguments}))
     shape: Json = {"type": "string"} if answer is None else _place(answer, "answer", definitions)
-    schema: dict[str, Json] = {"anyOf": [*choices, _make_closed_object({"answer": shape})]}
-    if definitions:
-        schema["$defs"] = definitions
-    return freeze(schema)
+    definitions["call"] = {"anyOf": choices}
+    several: Json = {"type": "array", "items": {"$ref": "#/$defs/call"}, "minItems": 1}
+    actions: list[Json] = [
+        {"$ref": "#/$defs/call"},
+        _make_closed_object({"calls": several}),
+        _make_closed_object({"answer": shape}),
+    ]
+    return freeze({"anyOf": actions, "$defs": definitions})
 
 
 def _make_closed_object(properties: dict[str, Json]) -> Json:
@@ -84,6 +91,8 @@ def _move_reference(reference: Json, root: str) -> Json:
 _PROMPT = """\
 You can use tools. Answer with one JSON object and nothing else. To use a tool:
 {{"tool": "<name>", "arguments": {{…}}}}
+To use several that do not depend on each other:
+{{"calls": [{{"tool": "<name>", "arguments": {{…}}}}, …]}}
 To give your final answer, when you need no tool or have what you need:
 {{"answer": …}}
 The tools:
@@ -95,7 +104,7 @@ _CANNOT = re.compile(
 
 
 class SchemaActions:
-    """A provider whose model calls tools by answering with JSON; one call per turn.
+    """A provider whose model calls tools by answering with JSON.
 
     Args:
         provider: A provider that enforces `ModelRequest.output_schema`.
@@ -124,7 +133,7 @@ class SchemaActions:
             return
         async for event in _closing(self._provider.stream(self._rewrite(request))):
             if isinstance(event, MessageDone):
-                message = _read_action(event.message)
+                message = _read_action(event.message, request.tools)
                 for delta in _deltas(message):
                     yield delta
                 yield MessageDone(message)
@@ -199,6 +208,10 @@ class AdaptiveTools:
         async for event in _closing(self._chosen.stream(request)):
             yield event
 
+    def use_schema(self) -> None:
+        """Use `SchemaActions` from now on: the model writes its calls as text."""
+        self._chosen = self._schema
+
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         await close_provider(self._native)
@@ -239,28 +252,59 @@ def _describe_outcome(outcome: Completed | Failed) -> list[Part]:
 def _actions(parts: tuple[AssistantPart, ...]) -> list[str]:
     calls = [part for part in parts if isinstance(part, ToolCall)]
     if calls:
-        return [compact({"tool": call.name, "arguments": call_arguments(call)}) for call in calls]
+        actions = [{"tool": call.name, "arguments": call_arguments(call)} for call in calls]
+        return [compact(actions[0] if len(actions) == 1 else {"calls": actions})]
     return [compact({"answer": "".join(part.text for part in parts if isinstance(part, Text))})]
 
 
-def _read_action(message: AssistantMessage) -> AssistantMessage:
-    """Read an answer as a call or as text; anything else stays unchanged."""
+def _read_action(message: AssistantMessage, tools: Sequence[ToolSpec]) -> AssistantMessage:
+    """Read an answer as calls or as text; anything else stays unchanged."""
     thoughts = tuple(part for part in message.parts if isinstance(part, Thinking))
-    action = parse_object(message.text)
+    action = _parse_action(message.text)
     if action is None:
         return message
-    if isinstance(action.get("tool"), str):
-        call = ToolCall(f"call_{token_hex(8)}", action["tool"], compact(_arguments(action)))
-        return replace(message, parts=(*thoughts, call), stop="calls" if message.stop == "end" else message.stop)
+    listed = action.get("calls")
+    entries = cast("list[Any]", listed) if isinstance(listed, list) else [action]
+    spellings = {spelling: spec.name for spec in tools for spelling in (*spec.aliases, spec.name)}
+    calls = [_to_call(entry, spellings) for entry in entries]
+    if calls and None not in calls:
+        found = tuple(call for call in calls if call is not None)
+        return replace(message, parts=(*thoughts, *found), stop="calls" if message.stop == "end" else message.stop)
     if "answer" not in action:
         return message
     answer = action["answer"]
     return replace(message, parts=(*thoughts, Text(answer if isinstance(answer, str) else compact(answer))))
 
 
-def _arguments(action: dict[str, Any]) -> Mapping[str, Any]:
-    found = action.get("arguments")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+def _parse_action(text: str) -> dict[str, Any] | None:
+    """Return the object of an answer; servers that do not enforce the schema leave mistakes in it."""
+    action = parse_object(text)
+    if action is not None:
+        return action
+    try:
+        value = read_lenient(text)
+    except NotJson:
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _to_call(entry: Any, spellings: Mapping[str, str]) -> ToolCall | None:
+    """Return a call: with an object, with text or with the arguments beside the name."""
+    if not isinstance(entry, dict):
+        return None
+    action = cast("dict[str, Any]", entry)
+    name = action.get("tool")
+    if not isinstance(name, str):
+        read = read_text_calls(compact(action), spellings) if "answer" not in action else None
+        return ToolCall(f"call_{token_hex(8)}", read[0].name, read[0].arguments) if read and len(read) == 1 else None
+    arguments = action.get("arguments")
+    if isinstance(arguments, str):
+        written = arguments  # the executor reads it, with the same repairs as of any other call
+    elif isinstance(arguments, dict):
+        written = compact(cast("dict[str, Any]", arguments))
+    else:
+        written = compact({key: value for key, value in action.items() if key not in ("tool", "arguments")})
+    return ToolCall(f"call_{token_hex(8)}", repair_name(name, spellings) or name, written)
 
 
 def _deltas(message: AssistantMessage) -> list[ModelEvent]:

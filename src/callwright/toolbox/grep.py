@@ -35,37 +35,37 @@ class GrepArguments(Arguments):
     """Arguments of `grep`."""
 
     pattern: str = Field(min_length=1, validation_alias=AliasChoices("pattern", "query", "regex"))
-    """A regular expression as ripgrep reads it; escape literal braces and brackets."""
+    """A regular expression (ripgrep)."""
     path: str = Field(default=".", validation_alias=AliasChoices("path", "dir_path", "directory"))
-    """The file or folder to search."""
+    """File or folder."""
     glob: str = Field(default="", validation_alias=AliasChoices("glob", "include", "include_pattern"))
-    """Only files that match, such as *.py or src/**/*.{ts,tsx}; !*.test.ts leaves files out."""
+    """Only matching files: *.py, src/**/*.{ts,tsx}, !*.test.ts."""
     type: str = ""
-    """Only files of a type ripgrep knows, such as py, js, rust."""
+    """Only files of a type: py, js, rust."""
     mode: Annotated[Mode, BeforeValidator(_translate_mode)] = Field(
         default="files", validation_alias=AliasChoices("mode", "output_mode")
     )
-    """files names files that match, content shows the lines, count counts matching lines per file."""
+    """Names of files, matching lines, or counts per file."""
     ignore_case: bool = Field(default=False, validation_alias=AliasChoices("ignore_case", "-i", "case_insensitive"))
-    """Ignore the difference between upper and lower case."""
+    """Ignore case."""
     context: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("context", "-C"))
-    """Lines to show before and after each match, in content mode."""
+    """Lines around each match."""
     before: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("before", "-B"))
-    """Lines to show before each match."""
+    """Lines before it."""
     after: int = Field(default=0, ge=0, le=1_000, validation_alias=AliasChoices("after", "-A"))
-    """Lines to show after each match."""
+    """Lines after it."""
     line_numbers: bool = Field(default=True, validation_alias=AliasChoices("line_numbers", "-n"))
-    """Whether content mode numbers the lines."""
+    """Number the lines."""
     multiline: bool = False
-    """Let the pattern match over line ends; a dot then matches them too."""
+    """Match across lines."""
     ignored: bool = Field(default=False, validation_alias=AliasChoices("ignored", "no_ignore", "include_ignored"))
-    """Include files that .gitignore or .ignore hide."""
+    """Include ignored files."""
     limit: int = Field(
         default=100, ge=1, le=10_000, validation_alias=AliasChoices("limit", "head_limit", "max_results")
     )
-    """How many files or lines to show at most."""
+    """Most rows to show."""
     offset: int = Field(default=0, ge=0)
-    """How many of them to skip, to read the next page."""
+    """Rows to skip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,8 @@ class Grep(TypedTool[GrepArguments]):
     spec = describe(
         "grep",
         "Search file contents with a regular expression (ripgrep). mode files (default) names the files, content shows"
-        " the lines, count counts them. Dotfiles are searched; binary files and files that .gitignore or .ignore hide"
-        " are not, unless ignored is true. Files that may hold secrets, such as .env, are searched only if path names"
-        " them. Page with limit and offset.",
+        " the lines, count counts them. Ignored and binary files are left out; files that may hold secrets, such as"
+        " .env, are searched only if path names them.",
         effect=Effect.READ,
         group="file",
         aliases=("Grep", "search_file_content", "grep_search", "search_content", "ripgrep"),

@@ -34,7 +34,7 @@ class Replacement(Arguments):
     """One of several changes."""
 
     old_string: str = Field(validation_alias=_OLD)
-    """The exact text to replace; it must occur in the file once."""
+    """The exact text; it must occur once."""
     new_string: str = Field(validation_alias=_NEW)
     """The text to put in its place."""
     replace_all: bool = Field(default=False, validation_alias=_ALL)
@@ -45,13 +45,13 @@ class EditArguments(TargetArguments):
     """Arguments of `edit`."""
 
     old_string: str | None = Field(default=None, validation_alias=_OLD)
-    """The exact text to replace, with enough lines around it to occur in the file once; empty to create a file."""
+    """The exact text, with enough lines around it to occur once; empty to create a file."""
     new_string: str | None = Field(default=None, validation_alias=_NEW)
     """The text to put in its place."""
     replace_all: bool = Field(default=False, validation_alias=_ALL)
     """Replace every occurrence."""
     edits: tuple[Replacement, ...] = ()
-    """Several changes instead of one, applied in this order, all or none."""
+    """Several changes instead of one."""
 
     @model_validator(mode="after")
     def _one_form(self) -> "EditArguments":
