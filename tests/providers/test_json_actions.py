@@ -179,3 +179,24 @@ def test_recursive_schema_can_be_embedded() -> None:
     assert check.is_valid({"answer": "done"})
     assert not check.is_valid({"tool": "cut", "arguments": {"tree": {"leaf": 1}}})
     assert not check.is_valid({"tool": "saw", "arguments": nested})
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"tool": "look", "arguments": "{\\"path\\": \\"x\\"}"}', [("look", {"path": "x"})]),
+        ('{"tool": "look", "path": "x"}', [("look", {"path": "x"})]),
+        ('{"tool": "functions.look", "arguments": {"path": "x"},}', [("look", {"path": "x"})]),
+        ('{"name": "look", "arguments": {"path": "x"}}', [("look", {"path": "x"})]),
+        (
+            '{"calls": [{"tool": "look", "arguments": {"path": "x"}}, {"tool": "look", "path": "y"}]}',
+            [("look", {"path": "x"}), ("look", {"path": "y"})],
+        ),
+    ],
+)
+async def test_action_keeps_its_arguments(
+    server: Loopback, chat: OpenAIChat, request_for: Requests, text: str, wanted: list[Any]
+) -> None:
+    server.reply(_says(text))
+    message = await _ask(SchemaActions(chat), request_for(UserMessage("hi")))
+    assert [(call.name, json.loads(str(call.arguments))) for call in message.calls] == wanted

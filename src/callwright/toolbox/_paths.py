@@ -110,7 +110,7 @@ class TargetArguments(Arguments):
         min_length=1,
         validation_alias=AliasChoices("path", "file_path", "filePath", "file", "filename", "target_file"),
     )
-    """File to work on, relative to the workspace or absolute."""
+    """Path of the file, relative or absolute."""
     _resolved: Path | None = PrivateAttr(default=None)
 
     def resolve(self, check: Callable[[str], Path]) -> Path:

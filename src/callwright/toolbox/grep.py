@@ -86,9 +86,9 @@ class Grep(TypedTool[GrepArguments]):
 
     spec = describe(
         "grep",
-        "Search file contents with a regular expression (ripgrep). mode files (default) names the files, content shows"
-        " the lines, count counts them. Ignored and binary files are left out; files that may hold secrets, such as"
-        " .env, are searched only if path names them.",
+        "Search file contents with a regular expression. mode files (default) names the files, content shows the lines,"
+        " count counts them. Ignored and binary files are left out; secrets such as .env are searched only if path"
+        " names them.",
         effect=Effect.READ,
         group="file",
         aliases=("Grep", "search_file_content", "grep_search", "search_content", "ripgrep"),

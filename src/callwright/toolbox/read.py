@@ -210,9 +210,8 @@ class Read(TypedTool[ReadArguments]):
 
     spec = describe(
         "read",
-        "Read a file: numbered lines (number, tab, text) of text in any encoding, images, PDF pages, notebook cells; "
-        "of a folder its entries. Long files come in parts: the last line says how to read on. Read a file "
-        "before changing it.",
+        "Read a file: numbered lines (number, tab, text), images, PDF pages, notebook cells; of a folder its entries. "
+        "Long files come in parts: the last line says how to read on.",
         effect=Effect.READ,
         group="file",
         aliases=("Read", "read_file", "view", "view_file", "open_file", "cat"),

@@ -42,8 +42,7 @@ class Write(TypedTool[WriteArguments]):
     spec = describe(
         "write",
         "Write a whole file, creating folders as needed. An existing file must have been read in this session and not "
-        "changed since (or pass overwrite=true); it keeps its mode, line breaks and byte order mark. To change a part "
-        "of a file use edit.",
+        "changed since (or pass overwrite=true). To change a part of a file use edit.",
         annotations=Annotations(Effect.WRITE, idempotent=True),
         group="file",
         aliases=("Write", "write_file", "create_file", "save_file"),

@@ -131,10 +131,9 @@ class Bash(TypedTool[BashArguments]):
 
     spec = describe(
         "bash",
-        "Run a bash command line. Each call is a new shell in the folder the last call ended in; variables do not"
-        " persist, and no input or terminal is available. Processes left in the background with & are stopped when"
-        " the call ends: use background=true for servers and watchers. Prefer read, edit, glob and grep to cat,"
-        " sed, find and grep.",
+        "Run a bash command line. Each call is a new shell in the folder the last call ended in; variables do not "
+        "persist, and there is no input. Processes left with & are stopped when the call ends: use background=true "
+        "for servers. Prefer read, edit, glob and grep to cat, sed, find and grep.",
         annotations=Annotations(Effect.DESTROY, open_world=True, streams=True),
         limits=Limits(seconds=_MAX_SECONDS + 30),
         aliases=("Bash", "shell", "run_shell_command", "execute_command", "local_shell", "execute_bash"),

@@ -79,9 +79,9 @@ class Edit(TypedTool[EditArguments]):
 
     spec = describe(
         "edit",
-        "Replace text in a file. old_string must be copied exactly, with its indentation and without read's line "
-        "numbers, and occur in the file once (or pass replace_all=true); several changes go into edits, all or none. "
-        "The file must have been read in this session. Returns a diff.",
+        "Replace text in a file that was read in this session. Copy old_string exactly, with its indentation and "
+        "without line numbers; it must occur once (or pass replace_all=true). Several changes go into edits, all or "
+        "none.",
         effect=Effect.WRITE,
         group="file",
         aliases=("Edit", "MultiEdit", "str_replace", "edit_file", "replace", "str_replace_editor"),

@@ -1,0 +1,41 @@
+"""The tool sets of the command: small enough for small models, and named in full when a name is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from callwright import UsageError
+from callwright.app.run_context import COMPACT_TOOLS, agent_tools, choose_tools, tool_set_for
+from callwright.policy.modes import ModeSwitch
+from callwright.registry.catalog import estimate_spec_tokens
+from callwright.system.paths import Workspace
+from callwright.tool.base import Tool
+from callwright.toolbox import Bash
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> list[Tool]:
+    workspace = Workspace(tmp_path)
+    return agent_tools(workspace, ModeSwitch("default"), bash=Bash(workspace), hidden=None)
+
+
+def test_compact_set_takes_at_most_1200_tokens(tools: list[Tool]):
+    """Tokens are estimated as characters divided by four."""
+    compact = choose_tools(tools, "compact")
+    assert sorted(tool.spec.name for tool in compact) == sorted(COMPACT_TOOLS)
+    assert sum(estimate_spec_tokens(tool.spec) for tool in compact) <= 1200
+
+
+def test_tools_are_chosen_by_name_or_alias(tools: list[Tool]):
+    assert [tool.spec.name for tool in choose_tools(tools, "Read, grep")] == ["read", "grep"]
+    assert choose_tools(tools, "all") is tools
+
+
+@pytest.mark.parametrize("chosen", ["reed", "read,nothing", ","])
+def test_unknown_tool_set_is_an_error(tools: list[Tool], chosen: str):
+    with pytest.raises(UsageError, match="expected all, compact or names of tools"):
+        choose_tools(tools, chosen)
+
+
+def test_little_context_means_the_compact_set():
+    assert [tool_set_for(context) for context in (None, 8_192, 200_000)] == ["all", "compact", "all"]
