@@ -71,6 +71,7 @@ def test_import_loads_only_the_lazy_table() -> None:
         "callwright",
         "callwright.core",
         "callwright.core._lazy",
+        "callwright.core._safe_path",
         "callwright.tool",
     }
     assert not loaded & HEAVY
