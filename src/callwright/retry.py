@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Protocol
 
-from callwright.core.errors import TimedOut, ToolError, Transient, UsageError
+from callwright.core.errors import TimedOut, ToolError, Transient, UsageError, describe_raised
 from callwright.core.spec import Annotations
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429})
@@ -64,6 +64,11 @@ class RetryPolicy:
             return not error.inferred or harmless
         return isinstance(error, TimedOut) and annotations.idempotent
 
+    def find_excessive_wait(self, error: ToolError) -> float | None:
+        """Return the wait that the server asked for if it is longer than `longest_seconds`, else None."""
+        requested = error.retry_after if isinstance(error, Transient) else None
+        return requested if requested is not None and not requested <= self.longest_seconds else None
+
     def delay(self, error: ToolError, attempt: int) -> float:
         """Return the seconds to wait after an attempt: the backoff, or the server's `retry_after` if it is longer."""
         planned = min(self.initial_seconds * self.backoff ** (attempt - 1), self.longest_seconds)
@@ -80,7 +85,7 @@ def is_transient_status(status: int) -> bool:
 def detect_transient(error: BaseException) -> Transient | None:
     """Return a `Transient` error for a broken connection, None for any other exception."""
     if isinstance(error, (ConnectionError, asyncio.IncompleteReadError)):
-        found = Transient(f"{type(error).__name__}: {error}")
+        found = Transient(describe_raised(error))
         found.inferred = True
         return found
     return None

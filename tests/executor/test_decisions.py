@@ -264,7 +264,7 @@ async def test_resume_runs_nothing_without_approve(store: str, tmp_path: Path) -
     assert not isinstance(await agent.resume("s", Answers.approving(paused.questions)), Paused)
     assert ran == ["wipe"]
     if isinstance(sessions, SqliteStore):
-        await sessions.close()
+        sessions.close()
 
 
 _ANYTHING: Any = cast(Any, st.from_type(type)).flatmap(st.from_type)

@@ -113,10 +113,9 @@ async def carry_out(calls: Sequence[ToolCall], width: int, cancel_after: int | N
         task.cancel()
     try:
         outcomes = await task
-    except TurnCancelled as stopped:
-        return stopped.outcomes, True
-    except asyncio.CancelledError:
-        return [], True  # cancelled before anything was admitted
+    except asyncio.CancelledError as stopped:
+        cancelled = TurnCancelled.find(stopped)  # None: cancelled before anything was admitted
+        return [] if cancelled is None else cancelled.outcomes, True
     questions = [q for outcome in outcomes if isinstance(outcome, Interrupted) for q in outcome.questions]
     if questions:
         answers = Answers.approving(questions[::2])

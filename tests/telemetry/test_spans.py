@@ -22,7 +22,6 @@ from callwright import (
     ToolFailed,
     Transient,
     Turn,
-    TurnCancelled,
     UsageError,
     tool,
 )
@@ -400,7 +399,7 @@ async def test_cancelled_call_restores_the_callers_span(collected: "Collected") 
         with collected.tracers.get_tracer("program").start_as_current_span("caller") as around:
             try:
                 await executor.run("hang", turn=Turn(session_id="s"))
-            except TurnCancelled:
+            except asyncio.CancelledError:
                 seen.extend((around, trace.get_current_span()))
 
     task = asyncio.ensure_future(caller())

@@ -58,11 +58,10 @@ async def make_calls(
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:
         outcomes = await _execute(transcript, turn, calls, catalog, context) if calls else []
-    except TurnCancelled as stopped:
-        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, stopped.outcomes))
-        raise
-    except asyncio.CancelledError:  # cancelled before the executor had outcomes of its own
-        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, [Interrupted(call) for call in calls]))
+    except asyncio.CancelledError as stopped:
+        turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
+        outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
+        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes))
         raise
     if any(isinstance(outcome, Interrupted) for outcome in outcomes):
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]

@@ -18,7 +18,7 @@ CallwrightError
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias, cast
 
 Code: TypeAlias = Literal[
     "not_found",
@@ -53,8 +53,9 @@ class ToolError(CallwrightError):
     prefix: ClassVar[str] = ""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        text = message if type(cast(object, message)) is str else safe_str(message)
+        super().__init__(text)
+        self.message = text
 
     def __str__(self) -> str:
         return self.prefix + self.message
@@ -196,6 +197,20 @@ class AuthRequired(CallwrightError):
         super().__init__(reason)
         self.reason = reason
         self.url = url
+
+
+def safe_str(value: object) -> str:
+    """Return the text of any value, of an exception for example; never fails, whatever its `__str__` does."""
+    try:
+        return str.__str__(str(value))
+    except Exception:  # noqa: BLE001 - the value is foreign, and an error message must not fail
+        return f"a {type(value).__name__} without a readable text"
+
+
+def describe_raised(raised: BaseException) -> str:
+    """Return the type and the text of an exception; never fails."""
+    text = safe_str(raised)
+    return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
 
 
 def safe_repr(value: object) -> str:

@@ -4,7 +4,20 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 RepairKind: TypeAlias = Literal[
-    "name", "json", "empty", "wrapped", "key", "nested", "null", "list", "command", "literal", "choice", "path", "text"
+    "name",
+    "json",
+    "empty",
+    "wrapped",
+    "key",
+    "nested",
+    "null",
+    "list",
+    "command",
+    "literal",
+    "choice",
+    "path",
+    "text",
+    "edited",
 ]
 
 

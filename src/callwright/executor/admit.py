@@ -3,6 +3,7 @@
 look up ─► bind ─► (repair) ─► before-hooks ─► accesses ─► policies ─► answers
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -33,10 +34,12 @@ from callwright.core.errors import (
     InvalidArguments,
     ToolError,
     UnknownTool,
+    describe_raised,
+    safe_str,
 )
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
-from callwright.executor.deadlines import Deadlines
+from callwright.executor.deadlines import Deadlines, is_cancelling
 from callwright.executor.repair import RepairMode, repair_call, repair_paths
 from callwright.executor.summary import summarize
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite
@@ -94,7 +97,7 @@ class Gate:
                 repair_call(admitted, catalog, self._find_entry, self.repairs)
         except AuthRequired as error:
             admitted.sign_in = error
-        except Exception as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
+        except BaseException as error:  # noqa: BLE001 - a tool that cannot even be bound fails its own call only
             admitted.error = _as_tool_error(error)
         return admitted
 
@@ -131,7 +134,7 @@ class Gate:
                 changed = bool(asks) and self._apply_answer(admitted, asks, answers)
         except AuthRequired as error:
             self._require_sign_in(admitted, error, answers)
-        except Exception as error:  # noqa: BLE001 - a failing hook, policy or tool fails this call only: nothing ran
+        except BaseException as error:  # noqa: BLE001 - a failing hook, policy or tool fails this call only: nothing ran
             admitted.error = _as_tool_error(error)
 
     def consume_answers(self, admitted: Sequence[Admitted], answers: AnswerSource) -> None:
@@ -193,6 +196,7 @@ class Gate:
             admitted.shown = frozenset(admitted.accesses), frozenset(ask.reason for ask in asks)
             admitted.asks, admitted.accesses, admitted.hook_output = (), (), None
             admitted.bind(admitted.require_entry(), approve.arguments)
+            admitted.edited_by = approve.by or "the user"
             return True
         admitted.confinement = Confinement.APPROVED
         if approve.scope != "once":
@@ -274,7 +278,10 @@ def _apply_verdict(admitted: Admitted, hook: Hook, verdict: object) -> None:
         case None | Proceed() | Allow():
             pass
         case Rewrite(arguments):
+            before = admitted.arguments
             admitted.bind(admitted.require_entry(), arguments)
+            if admitted.arguments != before:
+                admitted.edited_by = f"the hook {type(hook).__name__}"
         case Deny(reason):
             raise Denied(reason)
         case Halt(reason):
@@ -307,13 +314,20 @@ async def _ask_hook(hook: Hook, pending: PendingCall, deadlines: Deadlines) -> o
         raise Denied(
             f"the hook {type(hook).__name__} did not return within {hook.seconds:g} s, so nothing ran"
         ) from error
-    except (Exception, SystemExit) as error:
-        raise Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelling():
+            raise
+        raise Denied(f"the hook {type(hook).__name__} failed, so nothing ran: {safe_str(error)}") from error
 
 
-def _as_tool_error(error: Exception) -> ToolError:
-    if isinstance(error, ToolError):
+def _as_tool_error(error: BaseException) -> ToolError:
+    """Turn what a tool, hook or policy raised into an error of the call; only a cancellation from outside passes."""
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, asyncio.CancelledError) and is_cancelling()):
+        raise error
+    if isinstance(error, ToolError) and type(getattr(error, "message", None)) is str:
         return error
-    crashed = Crashed(f"{type(error).__name__}: {error}")
+    crashed = Crashed(describe_raised(error))
     crashed.__cause__ = error
     return crashed

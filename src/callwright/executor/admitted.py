@@ -92,6 +92,8 @@ class Admitted:
     """Its outcome was counted and reported."""
     lasting_grant: tuple[Question, Approve] | None = None
     """An approval for the session or permanently, remembered when the call runs."""
+    edited_by: str = ""
+    """Who changed the arguments last: `the user`, or a hook."""
     repairs: tuple[Repair, ...] = ()
     """What was changed before the call was judged."""
     _digest: str = ""

@@ -131,8 +131,8 @@ class Executor:
 
         Raises:
             UsageError: `calls` is not a sequence of calls, or `answers` is not `Answers`.
-            TurnCancelled: The awaiting task was cancelled; the exception carries an outcome for every call. A
-                `Cancellation` in the turn returns them instead.
+            CancelledError: The awaiting task was cancelled; `TurnCancelled.find(error)` has an outcome for every call.
+                A `Cancellation` in the turn returns them instead.
         """
         if isinstance(calls, ToolCall):
             raise UsageError(
@@ -195,7 +195,9 @@ class Executor:
         for observer in self.observers:
             try:
                 observer(event)
-            except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001 - an observer that fails must not fail the call
                 _log.exception("an observer failed on %s", type(event).__name__)
 
 

@@ -101,13 +101,16 @@ class FastPath:
             if deadline is not None and deadline.claim_cancellation():
                 error = make_timeout(tool.seconds)
             elif is_cancelling():
-                raise TurnScope(self._runtime, turn).cancel_alone(tool.admit(call, turn.session_id)) from None
+                cause = TurnScope(self._runtime, turn).cancel_alone(tool.admit(call, turn.session_id))
+                raise asyncio.CancelledError(str(cause)) from cause
             else:
                 error = normalise(stopped)
             return await self._continue(call, tool, turn, error, began)
         except (ApprovalRequired, AuthRequired) as raised:
             return await self._continue(call, tool, turn, raised, began)
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
             return await self._continue(call, tool, turn, normalise(raised), began)
         finally:
             if deadline is not None:

@@ -23,11 +23,13 @@ from callwright.core.errors import (
     TimedOut,
     ToolError,
     ToolFailed,
+    describe_raised,
+    safe_str,
 )
 from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
 from callwright.executor.deadlines import Deadlines, is_cancelling
-from callwright.executor.repair import tell_repairs
+from callwright.executor.repair import tell_edit, tell_repairs
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
 from callwright.stats import Stats
@@ -128,7 +130,9 @@ class Runner:
                         error = normalise(stopped)
                 except (ApprovalRequired, AuthRequired) as raised:
                     error = raised
-                except (Exception, SystemExit) as raised:  # noqa: BLE001 - anything a tool raises becomes a value
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
                     error = normalise(raised)
                 finally:
                     if deadline is not None:
@@ -143,7 +147,10 @@ class Runner:
                     answered, error = reply, None
                     continue
                 error = reply
-            if not self.retry.should_retry(error, attempt, entry.annotations):
+            wait_seconds = self.retry.find_excessive_wait(error)
+            if wait_seconds is not None:
+                error = error.with_message(f"{error.message} (asked to wait {wait_seconds:g} s, too long to retry)")
+            if wait_seconds is not None or not self.retry.should_retry(error, attempt, entry.annotations):
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
@@ -186,6 +193,8 @@ class Runner:
         admitted.finished = True
         if admitted.entry is not None:
             outcome = self._clip(admitted.entry, outcome)
+        if admitted.edited_by:
+            outcome = tell_edit(outcome, admitted.edited_by, admitted.arguments)
         if admitted.repairs:
             outcome = tell_repairs(outcome, admitted.repairs)
         self.stats.record(admitted.name, outcome)
@@ -201,8 +210,12 @@ class Runner:
             try:
                 returned = await deadlines.limit(hook.seconds, hook.after(pending, outcome))
                 outcome = _replace_outcome(outcome, returned)
-            except (Exception, SystemExit) as raised:  # noqa: BLE001 - a hook's failure is its call's failure
-                reason = _format_exception(raised)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as raised:
+                if isinstance(raised, asyncio.CancelledError) and is_cancelling():
+                    raise
+                reason = describe_raised(raised)
                 error = Crashed(f"the output is withheld: the hook {type(hook).__name__} failed ({reason})")
                 error.__cause__ = raised
                 started = isinstance(outcome, Completed) or (isinstance(outcome, Failed) and outcome.started)
@@ -254,20 +267,17 @@ def _context(
 
 def normalise(raised: BaseException) -> ToolError:
     """Turn any exception into a `ToolError`; the original stays its `__cause__`, for operators."""
-    if isinstance(raised, ToolError):
+    if isinstance(raised, ToolError) and type(getattr(raised, "message", None)) is str:
         return raised
     if isinstance(raised, TimeoutError):
+        text = safe_str(raised)
         error: ToolError = TimedOut(
-            f"an operation inside the tool timed out: {raised}" if str(raised) else "timed out in the tool"
+            f"an operation inside the tool timed out: {text}" if text else "timed out in the tool"
         )
     else:
-        error = detect_transient(raised) or Crashed(_format_exception(raised))
+        error = detect_transient(raised) or Crashed(describe_raised(raised))
     error.__cause__ = raised
     return error
-
-
-def _format_exception(raised: BaseException) -> str:
-    return f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
 
 
 def _add_attempts(error: ToolError, attempts: int) -> ToolError:

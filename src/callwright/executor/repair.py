@@ -156,6 +156,22 @@ def describe_offer(name: str, arguments: JsonObject, repairs: Sequence[Repair]) 
     return f"send {name} with {compact(arguments)} ({'; '.join(repair.note for repair in repairs)})"
 
 
+def tell_edit(outcome: Outcome, who: str, arguments: JsonObject) -> Outcome:
+    """Put the arguments that ran into an outcome, with who changed them; the model is told what the user changed."""
+    edit = Repair("edited", f"the arguments were changed by {who}")
+    call = replace(outcome.call, arguments=arguments)
+    note = f"[{edit.note}; the call ran with {compact(arguments)}]" if who == "the user" else ""
+    match outcome:
+        case Completed(output=output):
+            told = _add_note(output, note) if note else output
+            return replace(outcome, call=call, output=told, repairs=(*outcome.repairs, edit))
+        case Failed(error=error):
+            told_error = error.with_message(f"{error.message}\n{note}") if note and outcome.started else error
+            return replace(outcome, call=call, error=told_error, repairs=(*outcome.repairs, edit))
+        case Interrupted():
+            return outcome
+
+
 Ending = TypeVar("Ending", bound=Outcome)
 
 
@@ -163,11 +179,13 @@ def tell_repairs(outcome: Ending, repairs: tuple[Repair, ...], *, told: tuple[Re
     """Put the repairs of a call into its outcome, with a note for the model about those that it was not told yet."""
     notes = "; ".join(repair.note for repair in repairs if repair not in told)
     note = f"[the call was repaired: {notes}; write it that way next time]"
+    edits = () if isinstance(outcome, Interrupted) else outcome.repairs
+    merged = (*repairs, *(edit for edit in edits if edit not in repairs))
     match outcome:
         case Completed(output=output):
-            return replace(outcome, output=_add_note(output, note), repairs=repairs)
+            return replace(outcome, output=_add_note(output, note), repairs=merged)
         case Failed(error=error):
-            return replace(outcome, error=error.with_message(f"{error.message}\n{note}"), repairs=repairs)
+            return replace(outcome, error=error.with_message(f"{error.message}\n{note}"), repairs=merged)
         case Interrupted():
             return outcome
 

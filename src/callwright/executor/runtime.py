@@ -73,7 +73,9 @@ def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Obs
             executor_observe(event)
         try:
             turn_observe(event)
-        except Exception:  # noqa: BLE001 - an observer that fails must not fail the call
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - an observer that fails must not fail the call
             _log.exception("an observer failed on %s", type(event).__name__)
 
     return observe

@@ -30,7 +30,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.calls import Failed, Outcome
-from callwright.core.errors import Crashed
+from callwright.core.errors import Crashed, describe_raised
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admitted import Admitted
 
@@ -265,7 +265,7 @@ class Batch:
         if task.cancelled():
             self._outcomes[index] = self._finish_cancelled(item, True)
         elif (error := task.exception()) is not None:
-            self._outcomes[index] = Failed(item.call, Crashed(f"{type(error).__name__}: {error}"), started=True)
+            self._outcomes[index] = Failed(item.call, Crashed(describe_raised(error)), started=True)
         else:
             self._outcomes[index] = task.result()
         del self._running[index]

@@ -13,7 +13,18 @@ from callwright.clip import clip_turn
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_answers, check_reply
-from callwright.core.errors import Cancelled, Denied, Halted, ToolError, ToolFailed, Unanswered, UsageError
+from callwright.core.errors import (
+    CallwrightError,
+    Cancelled,
+    Denied,
+    Halted,
+    ToolError,
+    ToolFailed,
+    Unanswered,
+    UsageError,
+    describe_raised,
+    safe_str,
+)
 from callwright.core.events import BatchBegan, CallProgressed, Event, QuestionsRaised
 from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts, is_cancelling
@@ -58,15 +69,26 @@ class Turn:
     """
 
 
-class TurnCancelled(asyncio.CancelledError):
-    """The task that executed a turn was cancelled; `outcomes` has one outcome for every call."""
+class TurnCancelled(CallwrightError):
+    """The cause of the `CancelledError` that ends a cancelled turn; `outcomes` has one outcome for every call.
+
+    It is not a `CancelledError` itself, because `asyncio.timeout` and task groups recognise only that exact type.
+    """
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        super().__init__("the turn was cancelled")
+        super().__init__(_CANCELLED)
         self.outcomes = list(outcomes)
+
+    @classmethod
+    def find(cls, error: BaseException | None) -> "TurnCancelled | None":
+        """Return the cancelled turn behind an error: a `CancelledError`, or the `TimeoutError` of a time limit."""
+        while error is not None and not isinstance(error, cls):
+            error = error.__cause__
+        return error
 
 
 _log = logging.getLogger("callwright")
+_CANCELLED = "the turn was cancelled"
 _MAX_EDITS = 20
 """How often in a row a user may change the arguments in question."""
 
@@ -102,6 +124,8 @@ class TurnScope:
             observe(event)
 
     async def execute(self, context: ToolContext, calls: Sequence[ToolCall]) -> list[Outcome]:
+        if not calls:
+            return []
         depth = self._runtime.limits.depth
         if context.depth + 1 >= depth:
             error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
@@ -163,7 +187,7 @@ class TurnScope:
             try:  # in this task, because a new one costs more than the pipeline
                 return [await self._perform(admitted[0], local, parent)]
             except asyncio.CancelledError:
-                raise self.cancel_alone(admitted[0]) from None
+                raise asyncio.CancelledError(_CANCELLED) from self.cancel_alone(admitted[0])
         outcomes = await self._run_batch(admitted, local, parent)
         return clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars)
 
@@ -183,11 +207,11 @@ class TurnScope:
         try:
             outcome = await runner.attempt(item, self, local.deadlines, failed=failed)
         except asyncio.CancelledError:
-            raise self.cancel_alone(item) from None
+            raise asyncio.CancelledError(_CANCELLED) from self.cancel_alone(item)
         return runner.finish(item, outcome, None)
 
     def cancel_alone(self, item: Admitted) -> TurnCancelled:
-        """Finish a lone call that was cancelled while it ran, and return what to raise."""
+        """Finish a lone call that was cancelled while it ran, and return the cause of the cancellation."""
         return TurnCancelled([self._finish_cancelled(item, True)])
 
     def _catalog(self) -> Catalog:
@@ -210,7 +234,7 @@ class TurnScope:
                 if isinstance(item.error, Halted):
                     halted = halted or item.error
         except asyncio.CancelledError:
-            raise self._cancel_before_start(admitted) from None
+            raise asyncio.CancelledError(_CANCELLED) from self._cancel_before_start(admitted)
         if halted is None:
             return admitted, questions
         for item in admitted:
@@ -257,20 +281,39 @@ class TurnScope:
         try:
             return await self._ask_user(ask, questions)
         except asyncio.CancelledError:
-            raise self._cancel_before_start(admitted) from None
+            raise asyncio.CancelledError(_CANCELLED) from self._cancel_before_start(admitted)
+
+    async def _race(self, asking: Coroutine[Any, Any, Any]) -> Any:
+        """Await the user, unless the turn is cancelled meanwhile, which is no answer."""
+        cancellation = self._turn.cancellation
+        if cancellation is None:
+            return await asking
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(asking)
+
+        def stop() -> None:  # by way of the loop, because a cancellation may come from any thread
+            loop.call_soon_threadsafe(task.cancel)
+
+        unsubscribe = cancellation.subscribe(stop)
+        try:
+            return await task
+        finally:
+            unsubscribe()
+            task.cancel()
 
     async def _ask_user(self, ask: AskPerson, questions: Sequence[Question]) -> Answers:
         """Return the user's answers; if asking fails, every question is declined."""
         try:
-            return check_answers(await await_if_needed(ask(questions)))
+            return check_answers(await self._race(await_if_needed(ask(questions))))
         except Unanswered:
             raise
-        except (Exception, asyncio.CancelledError) as error:
-            if is_cancelling():
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelling():
                 raise
             # the programmer's mistake explains itself, anything else needs its traceback
-            _log.error("asking the user failed: %s", error, exc_info=not isinstance(error, UsageError))
-            reason = f"asking the user failed ({type(error).__name__}: {error})"
+            _log.error("asking the user failed: %s", safe_str(error), exc_info=not isinstance(error, UsageError))
+            reason = f"asking the user failed ({describe_raised(error)})"
             return Answers({question.id: Decline(reason) for question in questions})
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
@@ -340,13 +383,13 @@ class TurnScope:
             return await batch.run()
         except asyncio.CancelledError:
             await batch.drain()
-            raise TurnCancelled(batch.outcomes()) from None
+            raise asyncio.CancelledError(_CANCELLED) from TurnCancelled(batch.outcomes())
         finally:
             if unsubscribe is not None:
                 unsubscribe()
 
     def _cancel_before_start(self, admitted: Sequence[Admitted]) -> TurnCancelled:
-        """Finish the calls of a turn that was cancelled during admission, and return what to raise."""
+        """Finish the calls of a turn that was cancelled during admission, and return the cause of the cancellation."""
         return TurnCancelled([self._finish_cancelled(item, False) for item in admitted])
 
     def _finish_cancelled(self, item: Admitted, started: bool) -> Outcome:

@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.content import Output
+from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 
@@ -69,6 +70,15 @@ class Hook:
     """
 
     seconds: float = 60.0
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse a subclass that overrides nothing, such as one with `pre_tool` instead of `before`."""
+        names = ("before", "after", "agent_began", "agent_ended")
+        if cls is not Hook and all(getattr(cls, name) is getattr(Hook, name) for name in names):
+            raise UsageError(
+                f"{cls.__name__} overrides none of the methods that are called; define before(self, pending)"
+            )
+        return super().__new__(cls)
 
     def before(self, pending: PendingCall) -> Verdict | Awaitable[Verdict | None] | None:
         """Decide about a call before policies judge it. Hooks run in registration order; None means `Proceed`.

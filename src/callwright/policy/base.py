@@ -1,10 +1,11 @@
 """The base class of policies, their tiers, and the call a policy judges."""
 
 from enum import IntEnum
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from callwright.core.access import Access, Ask, Decision
 from callwright.core.calls import Approve, Question
+from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.spec import ToolSpec
 
@@ -37,6 +38,13 @@ class Policy:
     """Judges accesses; subclass it and override `judge`. This base class decides nothing."""
 
     tier: ClassVar[Tier] = Tier.RULE
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse a subclass that overrides nothing, such as one with `decide` instead of `judge`."""
+        names = ("judge", "settle", "remember")
+        if cls is not Policy and all(getattr(cls, name) is getattr(Policy, name) for name in names):
+            raise UsageError(f"{cls.__name__} overrides none of the methods that are called; define judge")
+        return super().__new__(cls)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         """Decide about one access of a call. Must change nothing: it is called again after an approval or a restart.

@@ -154,8 +154,11 @@ async def _check_cancelling(tool: Tool, example: JsonObject) -> None:
     task.cancel()
     try:
         await task
-    except TurnCancelled as stopped:
-        assert len(stopped.outcomes) == 1, f"{tool.spec.name}: a cancelled call must have an outcome"
+    except asyncio.CancelledError as stopped:
+        cancelled = TurnCancelled.find(stopped)
+        assert cancelled is not None and len(cancelled.outcomes) == 1, (
+            f"{tool.spec.name}: a cancelled call must have an outcome"
+        )
     for _ in range(100):  # killed processes need a moment to be reaped
         if _find_child_processes() <= children:
             return

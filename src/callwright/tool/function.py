@@ -149,7 +149,7 @@ class FunctionTool(LazyTool):
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """Return the arguments as JSON, with defaults filled in."""
         plain, defaults = self._json_form
-        given = values if plain else to_jsonable_python(values, serialize_unknown=True)
+        given = values if plain else to_jsonable_python(_sort_sets(values), serialize_unknown=True)
         return {**given, **{name: value for name, value in defaults.items() if name not in given}}
 
     @cached_property
@@ -205,6 +205,17 @@ class Bound:
         """Return the coroutine of an async function itself: a wrapper would cost every call."""
         direct = self.tool.direct
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
+
+
+def _sort_sets(value: Any) -> Any:
+    """Return a value with its sets in one order, because the order of a set differs from process to process."""
+    if isinstance(value, (set, frozenset)):
+        return sorted((_sort_sets(item) for item in cast("set[Any]", value)), key=repr)
+    if isinstance(value, dict):
+        return {key: _sort_sets(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if type(value) in (list, tuple):
+        return [_sort_sets(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -1,0 +1,285 @@
+"""Nothing raises and nothing hangs: whatever a tool, hook, policy or observer throws becomes an outcome."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from callwright import (
+    Allow,
+    Answers,
+    Approve,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Policy,
+    Question,
+    Registry,
+    ToolCall,
+    ToolContext,
+    ToolFailed,
+    Transient,
+    Turn,
+    TurnCancelled,
+    UsageError,
+    tool,
+)
+from callwright.core.access import Access, Decision
+from callwright.hooks import Hook, PendingCall, Rewrite
+from callwright.policy import AllowEverything, Subject
+from callwright.testing import FakeClock
+from callwright.tool.base import Cancellation
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    ran.clear()
+
+
+class Unprintable(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class Odd(BaseException):
+    """Neither an `Exception` nor one of Python's own."""
+
+
+class NoMessage(ToolFailed):
+    """A tool error that never called the base class."""
+
+    def __init__(self) -> None:
+        pass
+
+
+THROWN: Sequence[Callable[[], BaseException]] = (
+    Unprintable,
+    Odd,
+    SystemExit,
+    GeneratorExit,
+    NoMessage,
+    RecursionError,
+    MemoryError,
+    StopAsyncIteration,
+    asyncio.CancelledError,
+    lambda: ToolFailed(5),  # type: ignore[arg-type] - on purpose
+    lambda: ExceptionGroup("several", [Unprintable()]),
+)
+SEAMS = ("tool", "accesses", "before", "after", "policy", "observer", "ask")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("seam", SEAMS)
+@pytest.mark.parametrize("make", THROWN, ids=range(len(THROWN)))
+async def test_whatever_is_thrown_becomes_an_outcome(make: Callable[[], BaseException], seam: str, count: int) -> None:
+    def throw(at: str) -> None:
+        if at == seam:
+            raise make()
+
+    def declare(arguments: Any) -> list[Access]:
+        throw("accesses")
+        return []
+
+    @tool(effect=Effect.WRITE, accesses=declare)
+    async def work() -> str:
+        """Work."""
+        throw("tool")
+        return "done"
+
+    class Throwing(Hook):
+        def before(self, pending: PendingCall) -> None:
+            throw("before")
+
+        def after(self, pending: PendingCall, outcome: object) -> None:
+            throw("after")
+
+    class Judge(Policy):
+        def judge(self, access: Access, subject: Subject) -> Decision | None:
+            throw("policy")
+            return None if seam == "ask" else Allow()
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        throw("ask")
+        return Answers()
+
+    executor = Executor(Registry(work), Judge(), hooks=[Throwing()], observe=lambda event: throw("observer"))
+    calls = [ToolCall(str(number), "work") for number in range(count)]
+    async with asyncio.timeout(20):
+        outcomes = await executor.execute(calls, turn=Turn(ask=ask))
+    assert len(outcomes) == count
+    expected = Completed if seam == "observer" else Failed
+    assert all(isinstance(outcome, expected) and isinstance(outcome.text, str) for outcome in outcomes)
+
+
+@tool(effect=Effect.READ)
+async def sleep(context: ToolContext) -> str:
+    """Sleep for long."""
+    await asyncio.sleep(60)
+    return "slept"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_asyncio_timeout_works_as_usual(count: int) -> None:
+    executor = Executor(Registry(sleep), AllowEverything())
+    calls = [ToolCall(str(number), "sleep") for number in range(count)]
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(0.01):
+            await executor.execute(calls)
+    cancelled = TurnCancelled.find(caught.value)
+    assert cancelled is not None and [outcome.call.id for outcome in cancelled.outcomes] == [call.id for call in calls]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(executor.execute(calls), 0.01)
+
+
+async def test_task_group_works_as_usual() -> None:
+    executor = Executor(Registry(sleep), AllowEverything())
+
+    async def fail() -> None:
+        await asyncio.sleep(0.01)
+        raise ValueError("a sibling failed")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(executor.run("sleep"))
+            group.create_task(fail())
+    assert [type(error) for error in caught.value.exceptions] == [ValueError]
+
+
+async def test_cancellation_ends_a_turn_that_waits_for_the_user() -> None:
+    stop, asked = Cancellation(), asyncio.Event()
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        ran.append("work")
+        return "done"
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.set()
+        await asyncio.Event().wait()
+        return Answers.approving(questions)
+
+    running = asyncio.create_task(
+        Executor(Registry(work)).execute([ToolCall("1", "work")], turn=Turn(ask=ask, cancellation=stop))
+    )
+    await asked.wait()
+    stop.cancel()
+    (outcome,) = await asyncio.wait_for(running, 20)
+    assert isinstance(outcome, Failed) and not ran
+
+
+async def test_long_retry_after_fails_and_names_the_wait() -> None:
+    @tool(effect=Effect.READ)
+    async def busy() -> str:
+        """Be busy."""
+        ran.append("busy")
+        raise Transient("busy", retry_after=86_400)
+
+    outcome = await Executor(Registry(busy), AllowEverything(), clock=FakeClock()).run("busy")
+    assert isinstance(outcome, Failed) and "86400 s" in outcome.text and ran == ["busy"]
+
+
+async def test_execute_without_calls_returns_nothing() -> None:
+    @tool(effect=Effect.READ)
+    async def none(context: ToolContext) -> int:
+        """Call nothing."""
+        return len(await context.execute())
+
+    outcome = await Executor(Registry(none), AllowEverything()).run("none")
+    assert isinstance(outcome, Completed) and outcome.text == "0"
+
+
+@tool
+async def pay(amount: int) -> str:
+    """Pay."""
+    ran.append(f"pay {amount}")
+    return "paid"
+
+
+async def test_outcome_shows_the_edited_arguments_and_who_edited() -> None:
+    executor, call = Executor(Registry(pay)), ToolCall("1", "pay", {"amount": 500})
+    (asked,) = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    answers = Answers().approve(asked.questions[0], arguments={"amount": 5})
+    (again,) = await executor.execute([call], answers=answers)
+    if isinstance(again, Interrupted):  # the edit touches more than was shown, so it is asked about
+        (again,) = await executor.execute([call], answers=Answers({**dict(answers), again.questions[0].id: Approve()}))
+    assert isinstance(again, Completed) and ran == ["pay 5"]
+    assert again.call.arguments == {"amount": 5} and "changed by the user" in again.text
+    assert [repair.kind for repair in again.repairs] == ["edited"]
+
+
+async def test_outcome_shows_what_a_hook_rewrote() -> None:
+    class Cheaper(Hook):
+        def before(self, pending: PendingCall) -> Rewrite:
+            return Rewrite({"amount": 1})
+
+    executor = Executor(Registry(pay), AllowEverything(), hooks=[Cheaper()])
+    outcome = await executor.run("pay", {"amount": 500})
+    assert isinstance(outcome, Completed) and outcome.call.arguments == {"amount": 1} and outcome.text == "paid"
+    assert "Cheaper" in outcome.repairs[0].note
+
+
+async def test_replaced_tool_is_asked_about_again() -> None:
+    def make(log: list[str]) -> Any:
+        @tool(name="work")
+        async def work() -> str:
+            """Work."""
+            log.append("work")
+            return "done"
+
+        return work
+
+    first, second = list[str](), list[str]()
+    registry = Registry(make(first))
+    executor, call = Executor(registry), ToolCall("1", "work")
+    (asked,) = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    registry.add(make(second))
+    (again,) = await executor.execute([call], answers=Answers.approving(asked.questions))
+    assert isinstance(again, Interrupted) and not first and not second
+
+
+async def test_one_answer_serves_one_of_two_identical_calls() -> None:
+    executor, call = Executor(Registry(pay)), ToolCall("1", "pay", {"amount": 5})
+    outcomes = await executor.execute([call, call])
+    assert isinstance(outcomes[0], Interrupted)
+    again = await executor.execute([call, call], answers=Answers.approving(outcomes[0].questions))
+    assert all(isinstance(outcome, Interrupted) for outcome in again) and not ran
+
+
+async def test_concurrent_uses_of_an_answer_run_the_call_once() -> None:
+    class Slow(Hook):
+        async def before(self, pending: PendingCall) -> None:
+            await asyncio.sleep(0.01)
+
+    executor, call = Executor(Registry(pay), hooks=[Slow()]), ToolCall("1", "pay", {"amount": 5})
+    (asked,) = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    answers = Answers.approving(asked.questions)
+    await asyncio.gather(*(executor.execute([call], answers=answers) for _ in range(6)))
+    assert ran == ["pay 5"]
+
+
+def test_policy_or_hook_that_overrides_nothing_is_a_usage_error() -> None:
+    class Misnamed(Policy):
+        def decide(self, access: Access, subject: Subject) -> Decision | None:
+            return None
+
+    class Unasked(Hook):
+        def pre_tool(self, pending: PendingCall) -> None:
+            return None
+
+    with pytest.raises(UsageError, match="define judge"):
+        Misnamed()
+    with pytest.raises(UsageError, match="define before"):
+        Unasked()
