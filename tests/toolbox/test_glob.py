@@ -117,3 +117,9 @@ async def test_files_of_equal_age_are_sorted_by_name(tmp_path: Path) -> None:
 async def test_ignored_folder_by_path_has_a_note(tmp_path: Path) -> None:
     make_tree(tmp_path, {".gitignore": "build/\n", "build/a.py": ""})
     assert "is ignored by" in await call(Glob(tmp_path), pattern="*.py", path="build")
+
+
+async def test_line_break_in_a_name_forges_no_line(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"a\nsecret.py": "", "b\x1b[2J.py": ""})
+    found = await call(Glob(tmp_path), pattern="*.py")
+    assert sorted(found.splitlines()) == ["a\\nsecret.py", "b\\x1b[2J.py"]

@@ -149,3 +149,12 @@ def explain_error(error: OSError, given: str, verb: str) -> ToolFailed:
     if error.errno == errno.ENAMETOOLONG:
         return ToolFailed(f"cannot {verb} {given[:80]}…: the name is too long")
     return ToolFailed(f"cannot {verb} {given}: {describe_exception(error)}")
+
+
+def one_line(name: str) -> str:
+    """Escape the line breaks and control characters of a file name, which could forge lines of an output."""
+    if name.isprintable():
+        return name
+    return "".join(
+        char if char.isprintable() or char == " " else char.encode("unicode_escape").decode("ascii") for char in name
+    )

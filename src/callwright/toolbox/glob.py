@@ -23,7 +23,7 @@ from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
+from callwright.toolbox._paths import Hidden, VisibleFiles, format_count, one_line
 
 _MAX_IGNORED_ENTRIES = 20_000
 """How many entries of ignored folders are searched for the note about hidden matches."""
@@ -158,7 +158,7 @@ def _find(search: _Search, listing: _Listing, limit: int) -> Output:
     prefix = search.files.prefix(search.root)
     lines = [prefix + name for name in _newest_first(dated, limit)]
     notes = list(_notes(search, listing, len(dated), limit))
-    text = "\n".join([*lines, *([""] if lines and notes else []), *notes])
+    text = "\n".join([*map(one_line, lines), *([""] if lines and notes else []), *notes])
     return Output(text, {"files": lines, "total": len(dated)})
 
 

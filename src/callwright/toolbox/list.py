@@ -17,7 +17,7 @@ from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles
+from callwright.toolbox._paths import Hidden, VisibleFiles, one_line
 
 
 class ListArguments(Arguments):
@@ -103,4 +103,4 @@ def _output(arguments: ListArguments, entries: list[str], hidden: int) -> Output
         notes.append(f"(entries {arguments.offset + 1:,} to {last:,} of {len(entries):,}{rest})")
     if hidden:
         notes.append(f"({hidden:,} ignored, not shown; ignored=true shows all)")
-    return Output("\n".join([*page, *notes]), {"entries": page, "total": len(entries)})
+    return Output("\n".join([*map(one_line, page), *notes]), {"entries": page, "total": len(entries)})
