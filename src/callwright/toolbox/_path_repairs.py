@@ -95,7 +95,10 @@ def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
 def _exists(path: str, workspace: Workspace) -> bool:
     expanded = os.path.expanduser(path) if path.startswith("~") else path  # noqa: PTH111 - the raw text is wanted
     try:
-        return os.path.lexists(os.path.join(workspace.root, expanded))  # noqa: PTH118 - cheaper than a Path
+        os.lstat(expanded if expanded.startswith("/") else f"{workspace.roots[0]}/{expanded}")  # cheaper than a Path
+        return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except (OSError, ValueError):
         return True  # a name that no file can have is explained by the tool
 
