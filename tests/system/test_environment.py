@@ -3,6 +3,7 @@
 import pytest
 
 from callwright.system.environment import is_credential, without_credentials
+from callwright.system.subprocesses import clean_environment
 
 CREDENTIALS = [
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "npm_config__authToken"),
@@ -41,3 +42,8 @@ def test_named_variables_are_passed_on() -> None:
     given = {"PATH": "/bin", "GH_TOKEN": "a", "AWS_PROFILE": "b", "AWS_SECRET_ACCESS_KEY": "c"}
     assert without_credentials(given) == {"PATH": "/bin"}
     assert set(without_credentials(given, passed=["GH_TOKEN", "AWS_P*"])) == {"PATH", "GH_TOKEN", "AWS_PROFILE"}
+
+
+def test_children_do_not_find_programs_in_their_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", ":/usr/bin:.:bin:/bin:")
+    assert clean_environment()["PATH"] == "/usr/bin:/bin"

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from callwright.system.environment import safe_search_path
+
 _CHUNK = 1 << 18
 _ERROR_BYTES = 1 << 16
 _DROPPED_PREFIXES = ("GIT_", "RIPGREP_")
@@ -29,6 +31,7 @@ class ChildResult:
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return our environment without the variables that change what git or ripgrep do."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_PREFIXES)}
+    kept["PATH"] = safe_search_path(kept.get("PATH", os.defpath))  # children start in the workspace
     return {**kept, "LC_ALL": "C.UTF-8", **(extra or {})}
 
 
