@@ -11,7 +11,7 @@ from callwright.executor.deadlines import LoopLocal
 from callwright.executor.ledger import Ledger
 from callwright.executor.perform import Observe, Runner
 from callwright.registry.catalog import Catalog, Toolset
-from callwright.tool.base import State
+from callwright.tool.base import State, ToolContext
 
 _log = logging.getLogger("callwright")
 
@@ -79,3 +79,12 @@ def add_observer(executor_observe: Observe | None, turn_observe: Observe) -> Obs
             _log.exception("an observer failed on %s", type(event).__name__)
 
     return observe
+
+
+def is_running_outside(name: str, parent: ToolContext | None) -> bool:
+    """Whether a tool is already running further out in the same chain of calls."""
+    while parent is not None:
+        if parent.call.name == name:
+            return True
+        parent = parent.parent
+    return False

@@ -30,7 +30,7 @@ from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts, is_cancelling
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
-from callwright.executor.runtime import Runtime, add_observer
+from callwright.executor.runtime import Runtime, add_observer, is_running_outside
 from callwright.executor.schedule import Batch
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
@@ -348,7 +348,7 @@ class TurnScope:
     ) -> Outcome:
         """Perform a call of a tool with a concurrency limit."""
         perform = self._runtime.runner.perform
-        if _is_running_outside(item.name, parent):
+        if is_running_outside(item.name, parent):
             item.error = ToolFailed(f"{item.name} is limited to {limit} at a time and would wait for itself")
             return await perform(item, self, local.deadlines, self._observe, parent)
         async with local.semaphores.setdefault(item.name, asyncio.Semaphore(limit)):
@@ -394,12 +394,3 @@ class TurnScope:
 
     def _finish_cancelled(self, item: Admitted, started: bool) -> Outcome:
         return self._runtime.runner.finish_cancelled(item, started=started, observe=self._observe)
-
-
-def _is_running_outside(name: str, parent: ToolContext | None) -> bool:
-    """Whether a tool is already running further out in the same chain of calls."""
-    while parent is not None:
-        if parent.call.name == name:
-            return True
-        parent = parent.parent
-    return False
