@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,7 @@ class Tmux(Window):
 
     def resize(self, columns: int, rows: int) -> None:
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+        time.sleep(0.4)  # tmux passes a new size on at most every 250 ms
 
     def paste(self, text: str) -> None:
         """Paste a text with bracketed-paste marks, as a terminal does."""

@@ -48,19 +48,17 @@ def test_demo_completes_its_task_and_asks_before_deleting() -> None:
     told = done.stdout
     steps = [
         "● write words.py",
-        "Allow bash?",
-        "in /",
-        "your answer: s",
         "✗ bash python3 -m unittest",
         "+    return sorted(set(words), key=words.count, reverse=True)[:count]",
         "● bash python3 -m unittest",
+        "Allow bash?",
         "deletes /",
-        "your answer: y",
+        "your answer: s",
         "● bash rm scratch.txt",
         "files: test_words.py, words.py",
     ]
     place = 0
     for step in steps:
         place = told.index(step, place) + len(step)
-    assert told.count("Allow bash?") == 2  # the yes for this session is not asked for again
+    assert told.count("Allow bash?") == 1  # the test ran unasked behind the wall
     assert "scripted: stdin is not a terminal" in told

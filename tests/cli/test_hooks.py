@@ -11,7 +11,7 @@ HOOKS = {
         {
             "matcher": "Bash",
             "hooks": [
-                {"command": "python3 missing.py"},
+                {"command": "python3 missing.py", "onError": "proceed"},
                 {"command": "echo 'no removing' >&2; exit 2", "if": "Bash(rm *)"},
             ],
         }

@@ -178,7 +178,7 @@ def test_escape_interrupts_and_returns_the_queue(machine: Any, tmux: Any) -> Non
     tmux.shows("queued: and then this")
     tmux.type("Escape")
     stopped = tmux.shows("stopped: interrupted by the user")
-    assert "second answer" not in stopped and "queued:" not in tmux.shows("\n> and then this\n")
+    assert "second answer" not in stopped and "queued:" not in tmux.shows("\n> and then this")
     tmux.type("Enter")
     tmux.shows("second answer")
 

@@ -44,7 +44,7 @@ async def test_refused_sign_in_reports_reason():
     sign_in, address = a_sign_in()
     waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
-    await visit(f"{address}?error=access_denied<script>")
+    await visit(f"{address}?error=access_denied<script>&state=s%201")
     with pytest.raises(OAuthFlowError, match="access_deniedscript"):
         await waiting
     sign_in.close()
