@@ -29,6 +29,7 @@ async def visit(url: str) -> int:
 async def test_code_is_received_on_callback_path_only():
     sign_in, address = a_sign_in()
     assert urlsplit(address).hostname == "127.0.0.1"
+    await sign_in._request_sign_in("https://auth.example/authorize?state=s%201")  # pyright: ignore[reportPrivateUsage] - the SDK calls it
     waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
     await visit(address.replace("/callback", "/favicon.ico"))
@@ -42,6 +43,7 @@ async def test_code_is_received_on_callback_path_only():
 
 async def test_refused_sign_in_reports_reason():
     sign_in, address = a_sign_in()
+    await sign_in._request_sign_in("https://auth.example/authorize?state=s%201")  # pyright: ignore[reportPrivateUsage] - the SDK calls it
     waiting = asyncio.create_task(sign_in.wait_for_browser())
     await asyncio.sleep(0.02)
     await visit(f"{address}?error=access_denied<script>&state=s%201")
