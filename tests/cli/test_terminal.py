@@ -220,7 +220,7 @@ def test_escape_at_a_question_declines_all_and_stops(machine: Any, tmux: Any) ->
     tmux.shows("allow? >")
     tmux.type("Escape")
     shown = tmux.shows("stopped: interrupted by the user")
-    assert shown.count("Allow write?") == 1 and "never said" not in shown
+    assert "+ one" in shown and "+ two" not in shown and "never said" not in shown
     assert not list(machine.project.glob("*.txt"))
 
 
@@ -238,7 +238,7 @@ def test_terminal_mode_is_restored_at_exit(machine: Any, tmux: Any) -> None:
 def test_trust_is_asked_before_settings_apply(machine: Any, tmux: Any) -> None:
     machine.settings({"hooks": {"SessionStart": [{"hooks": [{"command": "touch started"}]}]}})
     tmux.start(machine.project, machine.says("hello", "hello"))
-    tmux.shows("hook on SessionStart: touch started")
+    tmux.shows("trust? >")
     tmux.type("n", "Enter")
     tmux.shows("not trusted")
     tmux.type("hi", "Enter")
