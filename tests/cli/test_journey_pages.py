@@ -67,7 +67,7 @@ def test_mcp_page_adds_tests_and_uses_a_server(follow: Follow) -> None:
     assert settings["mcpServers"]["shop"]["args"] == ["server.py"]
     added, asked, done = seen.shown
     assert "shop: ready" in added.text and "Allow mcp__shop__in_stock?" in asked.text
-    assert done.text.startswith('● mcp__shop__in_stock {"item": "pencil"}\n  12\n')
+    assert done.text.startswith("  12\nThere are 12 pencils left.")
 
 
 def test_skill_page_writes_checks_and_runs_a_skill(follow: Follow) -> None:
