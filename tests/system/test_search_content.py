@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from callwright.core.errors import InvalidArguments
 from callwright.system.search.content import SearchResult, search, search_python
@@ -54,6 +54,7 @@ _PATTERNS = [
     st.booleans(),
     st.sampled_from(["\n", "\r\n"]),
 )
+@example(texts=[["ab", "", "", "", "ab"]], pattern="a", mode="content", around=1, ignore_case=False, ending="\n")
 def test_without_ripgrep_the_same_lines_are_found(
     texts: list[list[str]], pattern: str, mode: Mode, around: int, ignore_case: bool, ending: str
 ) -> None:

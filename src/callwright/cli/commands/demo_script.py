@@ -38,14 +38,15 @@ def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
 
 REPLIES: list[Any] = [
     {
-        "text": "I write the module and its test side by side; neither needs the other.",
-        "calls": [
-            tool_call("write", path="words.py", content=MODULE),
-            tool_call("write", path="test_words.py", content=TESTS),
-        ],
+        "text": "First the module.",
+        "calls": [tool_call("write", path="words.py", content=MODULE)],
     },
     {
-        "text": "Now I run the test.",
+        "text": "Then its test.",
+        "calls": [tool_call("write", path="test_words.py", content=TESTS)],
+    },
+    {
+        "text": "Now I run it.",
         "calls": [tool_call("bash", command="python3 -m unittest -q test_words", description="run the test")],
     },
     {

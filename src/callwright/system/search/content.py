@@ -143,14 +143,11 @@ def _parse_lines(output: bytes) -> Iterator[MatchLine]:
     for row in output.split(b"\n"):
         name, found, raw = row.partition(b"\0")
         if not found:
-            gap = row == b"--"
+            gap = row in (b"--", b"--\r")  # ripgrep ends its own rows like the lines of the file
             continue
         if name != last:
-            gap, last, path = (
-                False,
-                name,
-                _decode_path(name),
-            )  # the order of files is arbitrary, so there is no gap between two of them
+            # the order of files is arbitrary, so there is no gap between two of them
+            gap, last, path = False, name, _decode_path(name)
         yield MatchLine(path, raw, gap)
         gap = False
 
