@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callwright.agent import Requests
-from callwright.app.hook_transcripts import TranscriptFiles
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers, prepare_servers
 from callwright.app.models import Models
@@ -28,6 +27,7 @@ from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.app.skills.grants import ActiveSkills
 from callwright.app.skills.service import AppAgent, SkillService
+from callwright.app.transcripts import TranscriptFiles
 from callwright.clip import Outputs
 from callwright.core.events import Event
 from callwright.core.spec import ToolSpec

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 import uuid
@@ -12,14 +11,13 @@ from pathlib import Path
 from callwright.agent.replay import SessionReplay
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
+from callwright.app.transcripts import export_redacted
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import print_json, print_text, visible_line
 from callwright.cli.startup import find_session
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import compact
-from callwright.hooks.builtin import Redact
-from callwright.sessions import SqliteStore, export_jsonl
+from callwright.sessions import SqliteStore
 from callwright.sessions.records import sum_usage
 from callwright.system.private_files import open_private
 
@@ -146,7 +144,7 @@ async def _fork(options: argparse.Namespace, store: SqliteStore) -> None:
 
 
 async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
-    text = redact_lines(await export_jsonl(store, options.id))
+    text = await export_redacted(store, options.id)
     if options.output is None:
         sys.stdout.write(text)
     else:
@@ -156,13 +154,6 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
         except OSError as error:
             raise UsageError(f"--output {options.output}: {describe_exception(error)}; name another file") from None
         print_text(f"wrote {options.output}", file=sys.stderr)
-
-
-def redact_lines(text: str) -> str:
-    """Replace credentials in JSON lines; each line is parsed, so that it stays valid."""
-    redact = Redact()
-    lines = (compact(redact.clean_data(json.loads(line))) for line in text.splitlines())
-    return "".join(f"{line}\n" for line in lines)
 
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:

@@ -14,7 +14,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
-from callwright.cli.commands.sessions import redact_lines
+from callwright.app.transcripts import export_redacted
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import visible, wrap_line
 from callwright.cli.startup import find_session
@@ -26,7 +26,6 @@ from callwright.core.messages import AssistantMessage, Message, ToolMessage, Use
 from callwright.hooks.builtin import Redact
 from callwright.policy.modes import Mode, mode_named
 from callwright.policy.paths import PathContext
-from callwright.sessions import export_jsonl
 from callwright.system.paths import Workspace
 from callwright.system.private_files import open_private
 
@@ -68,7 +67,7 @@ async def export_session(app: App, session_id: str, name: str) -> Path:
     """
     target = _target(app.locations, name or f"session-{session_id[:8]}.md")
     if target.suffix == ".jsonl":
-        text = redact_lines(await export_jsonl(app.agent.sessions, session_id))
+        text = await export_redacted(app.agent.sessions, session_id)
     else:
         text = Redact().clean("\n".join(transcript(await app.agent.messages(session_id))))
     try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from callwright.app.hook_transcripts import TranscriptFiles
+from callwright.app.transcripts import TranscriptFiles
 from callwright.core.messages import UserMessage
 from callwright.sessions import MemoryStore, SqliteStore
 from callwright.sessions.records import Said

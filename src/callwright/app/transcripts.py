@@ -1,16 +1,31 @@
-"""Session transcripts as JSON Lines files, which hooks read instead of the session store."""
+"""Session transcripts as JSON Lines: for export without credentials, and as files for hooks."""
 
+import json
 import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from callwright.sessions import SessionError, SessionStore
+from callwright.core.json import compact
+from callwright.hooks.builtin import Redact
+from callwright.sessions import SessionError, SessionStore, export_jsonl
 from callwright.sessions.record_encoding import dump_record
 from callwright.system.output_capture import output_folder
 
 _REST_FACTOR = 20
 """Pause after writing, as a multiple of the time it took: reading a long session takes 0.2 s, and calls are many."""
+
+
+async def export_redacted(store: SessionStore, session_id: str) -> str:
+    """Return the records of a session as JSON Lines, with credentials replaced.
+
+    Raises:
+        SessionError: The session is not stored, or a record cannot be read.
+    """
+    redact = Redact()
+    records = (json.loads(line) for line in (await export_jsonl(store, session_id)).splitlines())
+    # parsed first: a pattern that matches across quotes would leave invalid JSON
+    return "".join(f"{compact(redact.clean_data(record))}\n" for record in records)
 
 
 @dataclass(frozen=True, slots=True)
