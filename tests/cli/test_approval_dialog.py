@@ -71,6 +71,38 @@ def test_dialog_names_letters_of_other_alphabets() -> None:
     assert "alphabets" not in shown(question(RunCommand("grep привет größe 日本語", "/srv")))
 
 
+# whole words of another alphabet that pass for Latin ones: Cyrillic, Greek, Armenian, Cherokee
+DISGUISED = {
+    "\u0441\u043e\u0440\u0443": "copy",
+    "\u0435\u0445\u0440\u043e": "expo",
+    "\u0455\u0441\u0440": "scp",
+    "\u0391\u03a4\u039c": "ATM",
+    "\u03bd\u03b9": "vi",
+    "\u0578\u0585": "no",
+    "\u13a2\u13a1\u13a2": "TRT",
+}
+
+
+@pytest.mark.parametrize(("word", "latin"), DISGUISED.items())
+@pytest.mark.parametrize("text", ["{}", "{} a b", "run --{} now", "/srv/{}/x", "привет {} мир"])
+def test_dialog_names_words_that_only_look_latin(word: str, latin: str, text: str) -> None:
+    warning = f"looks like {latin}, but has no Latin letter: U+{ord(word[0]):04X}"
+    asked = dialog_text(question(RunCommand(text.format(word), "/srv")), PLAIN, 200)
+    assert warning in "\n".join(asked.body) and warning in "\n".join(asked.deciding)
+    tool = dialog_text(question(UseTool("pay", Effect.DESTROY), tool="pay", to=[{"who": word}]), PLAIN, 200)
+    assert warning in "\n".join(tool.body)
+
+
+def test_single_letter_is_named_unless_it_is_prose() -> None:
+    assert "looks like a" in shown(question(RunCommand("rm -\u0430", "/srv")))
+    assert "looks like" not in shown(question(RunCommand("echo 'я и он, а не вы'", "/srv")))
+
+
+@pytest.mark.parametrize("text", ["日本語", "größe", "привет", "λόγος", "naïve", "שלום"])
+def test_ordinary_words_of_other_languages_cause_no_warning(text: str) -> None:
+    assert "!" not in shown(question(RunCommand(f"grep -r {text}", "/srv")))
+
+
 def test_deciding_rows_name_commands_that_do_more_than_read() -> None:
     line = "\n".join([*(["echo harmless"] * 40), "eval $x", *(["ls"] * 40)])
     deciding = "\n".join(dialog_text(question(RunCommand(line, "/srv")), PLAIN).deciding)

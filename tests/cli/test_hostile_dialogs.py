@@ -82,7 +82,8 @@ async def was_visible(call: HostileCall, screen: Frames) -> bool:
     # what caused the question is on every page, unless it alone is longer than a page
     in_view = len(text.deciding) > (screen.height - 12) // 2 or all(line in now for line in lines_of(text.deciding))
     wanted = squeezed(visible_line(call.harmful))
-    return in_view and seen == text.body and any(wanted in line for line in lines_of(seen))
+    warned = not (call.disguised and not any(f"! {call.disguised} " in row for row in screen.frame))
+    return warned and in_view and seen == text.body and any(wanted in line for line in lines_of(seen))
 
 
 def keep_page(frame: Sequence[str], seen: list[str]) -> None:

@@ -320,3 +320,28 @@ def test_every_action_has_help(machine: Any, action: str) -> None:
 def test_unknown_action_is_an_error(machine: Any) -> None:
     assert machine("mcp").code == 2
     assert machine("mcp", "lst").code == 2
+
+
+def test_list_and_doctor_name_a_server_that_replaces_the_users(machine: Any) -> None:
+    machine("mcp", "add", "rough", "--scope", "user", "--", *SERVER)
+    assert "REPLACES" not in machine("mcp", "list").out and "mcp " not in machine("doctor").out
+    (machine.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"rough": {"command": "other"}}}))
+    for shown in (machine("mcp", "list").out, machine("doctor").out):  # before and after the folder is trusted
+        assert "REPLACES your own server of this name; your allow rules do not apply to it" in shown
+    assert machine("mcp", "list", "--json").document[0]["conflict"].startswith("REPLACES")
+    machine("trust", "give")
+    assert "REPLACES your own server" in machine("mcp", "list").out
+    assert "REPLACES your own server" in machine("doctor").out
+
+
+def test_removing_a_projects_server_keeps_the_pins_of_the_users(machine: Any) -> None:
+    machine("mcp", "add", "rough", "--scope", "user", "--", *SERVER)
+    machine("mcp", "test", "rough")
+    machine("mcp", "add", "rough", "--scope", "local", "--", *SERVER)
+    machine("mcp", "test", "rough")
+    (pins,) = machine.home.glob("projects/*/mcp-tools.json")
+    own = json.loads(pins.read_text())["rough"]
+    assert len({key.partition("\n#")[0] for key in json.loads(pins.read_text())}) == 2
+    machine("mcp", "remove", "rough", "--scope", "local")
+    assert json.loads(pins.read_text())["rough"] == own
+    assert not any("\n/" in key for key in json.loads(pins.read_text()))

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,8 @@ async def test_server_cannot_take_the_names_of_runtime_tools() -> None:
         status = servers.status()[0]
         answer = executor.registry.snapshot().get("mcp__h__answer")
     assert answer is not None and answer.spec.description != "Not ours."
-    assert sum("reserved" in problem for problem in status.problems) == 7
-    assert [name for name in status.tools if "answer" in name.lower()] == []
+    assert sum("reserved" in problem for problem in status.problems) == 17
+    assert status.tools == ("mcp__h__echo",)
 
 
 async def test_changed_prompt_is_held_until_accepted(tmp_path: Path) -> None:
@@ -85,6 +86,54 @@ async def test_changed_prompt_is_held_until_accepted(tmp_path: Path) -> None:
         assert isinstance(outcome, Failed) and "review" in outcome.text
         servers.accept("mcp__h__get_prompt")
         assert isinstance(await executor.run("mcp__h__get_prompt", {"name": "greet"}), Completed)
+
+
+async def test_changed_resource_text_is_held_until_accepted(tmp_path: Path) -> None:
+    pins, switch = PinnedTools(), tmp_path / "changed"
+    both = ("mcp__h__list_resources", "mcp__h__read_resource")
+    async with connected("resources", str(switch), pinned=pins) as (_, executor):
+        assert isinstance(await executor.run(both[0], {}), Completed)
+    Path(f"{switch}2").touch()
+    async with connected("resources", str(switch), pinned=pins) as (servers, executor):
+        assert servers.status()[0].held == ()  # a new resource is like a new tool
+        switch.touch()  # without an announcement: found when the resources are listed
+        refused = await executor.run(both[0], {})
+        assert isinstance(refused, Failed) and "review" in refused.text and "Ignore" not in refused.text
+        assert servers.status()[0].held == both
+    async with connected("resources", str(switch), pinned=pins) as (servers, executor):
+        assert servers.status()[0].held == both
+        for name, arguments in zip(both, ({}, {"uri": "notes://a"}), strict=True):
+            refused = await executor.run(name, arguments)
+            assert isinstance(refused, Failed) and "review" in refused.text
+        servers.accept(both[0])
+        assert servers.status()[0].held == ()
+        for name, arguments in zip(both, ({}, {"uri": "notes://a"}), strict=True):
+            assert isinstance(await executor.run(name, arguments), Completed)
+
+
+async def test_tool_cannot_borrow_the_pin_of_a_prompt_or_resource(tmp_path: Path) -> None:
+    pins, switch = PinnedTools(), tmp_path / "changed"
+    async with connected("pins", str(switch), pinned=pins) as (servers, _):
+        assert servers.status()[0].held == ()
+    switch.touch()
+    async with connected("pins", str(switch), pinned=pins) as (servers, _):
+        held = servers.status()[0].held
+    assert len(held) == 5 and "mcp__h__get_prompt" not in held
+
+
+async def test_project_servers_are_pinned_apart_from_the_users(tmp_path: Path) -> None:
+    pins, switch = PinnedTools(), tmp_path / "changed"
+    async with connected("pins", str(switch), pinned=pins):
+        pass
+    switch.touch()
+    theirs = replace(config("pins", str(switch)), repository=str(tmp_path))
+    async with McpServers([theirs], Registry(), pinned=pins) as servers:
+        assert servers.status()[0].held == ()
+    async with connected("pins", str(switch), pinned=pins) as (servers, _):
+        assert len(servers.status()[0].held) == 5  # what the project's server listed was not accepted for the user's
+    pins.forget("h")
+    async with connected("pins", str(switch), pinned=pins) as (servers, _):
+        assert servers.status()[0].held == ()
 
 
 async def test_error_code_of_a_closed_connection_does_not_restart_the_server() -> None:

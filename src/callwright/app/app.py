@@ -285,4 +285,6 @@ def _store(locations: Locations) -> SessionStore:
 def _connect(sources: Sequence[str], app: App) -> "McpServers | None":
     if not sources and not app.settings.merged("mcpServers"):
         return None
-    return prepare_servers(app.registry, load_servers(app.settings, sources, app.problems), app.locations)
+    return prepare_servers(
+        app.registry, load_servers(app.settings, sources, app.problems, app.locations), app.locations
+    )

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
-from callwright.app.settings import Settings
+from callwright.app.settings import Settings, describe_shadow, shadowed_server
 from callwright.core.errors import UsageError, describe_exception
-from callwright.core.json import thaw
+from callwright.core.json import FrozenDict, thaw
 from callwright.mcp.config import ServerConfig, servers_of
 from callwright.registry import Registry
 
@@ -31,26 +32,51 @@ def prepare_servers(registry: Registry, configs: Iterable[ServerConfig], locatio
     )
 
 
-def load_servers(settings: Settings, sources: Iterable[str], problems: list[str]) -> list[ServerConfig]:
+def load_servers(
+    settings: Settings, sources: Iterable[str], problems: list[str], locations: Locations
+) -> list[ServerConfig]:
     """Return the configured servers; a later entry replaces an earlier one of the same name.
 
     Args:
         settings: The merged settings.
         sources: Values of `--mcp-config`, each a file name or JSON.
-        problems: Receives a message for every entry that cannot be used.
+        problems: Receives a message for every entry that cannot be used, or replaces one of the user's.
+        locations: Where the project is.
 
     Raises:
         UsageError: A source cannot be read.
     """
-    entries: list[tuple[str, Any]] = [("settings", {"mcpServers": thaw(settings.merged("mcpServers"))})]
-    entries += [_read_source(text) for text in sources]
+    own = [name for layer in settings.layers if not layer.in_repository for name in layer.section("mcpServers")]
+    # for each name only the entry of the last layer, so that a replaced one causes no messages
+    last = {name: layer for layer in settings.layers for name in layer.section("mcpServers")}
     found: dict[str, ServerConfig] = {}
-    for source, content in entries:
+    for layer in dict.fromkeys(last.values()):
+        entries = {name: entry for name, entry in layer.section("mcpServers").items() if last[name] is layer}
+        loaded = servers_of({"mcpServers": thaw(FrozenDict(entries))}, written_in="settings")
+        servers = mark_repository(loaded.servers, own, locations) if layer.in_repository else loaded.servers
+        found |= {server.name: server for server in servers}
+        problems += loaded.problems
+    for source, content in map(_read_source, sources):
         loaded = servers_of(content, written_in=source)
         # the whole entry is replaced: merging a command with another's variables would be a third server
         found |= {server.name: server for server in loaded.servers}
         problems += loaded.problems
+    problems += [describe_replacement(server) for server in found.values() if server.shadows]
     return list(found.values())
+
+
+def mark_repository(
+    servers: Iterable[ServerConfig], own: Iterable[str], locations: Locations
+) -> tuple[ServerConfig, ...]:
+    """Mark servers that a project's files configure, and which of the user's servers they replace or resemble."""
+    names, project = tuple(own), str(locations.project)
+    return tuple(replace(server, repository=project, shadows=shadowed_server(server.name, names)) for server in servers)
+
+
+def describe_replacement(server: ServerConfig) -> str:
+    """Say that a project's server replaces or resembles one of the user's."""
+    conflict = describe_shadow(server.name, server.shadows)
+    return f"MCP server {server.name} of this project {conflict}; your allow rules do not apply to it"
 
 
 def _read_source(text: str) -> tuple[str, Any]:

@@ -13,6 +13,7 @@ from callwright.app.trust import Trust
 from callwright.core.access import Access, Allow, Decision
 from callwright.core.calls import Approve, Question, digest_of
 from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.spec import SHADOWS
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import ShellHook
 from callwright.hooks.shell.hooks import ShellHooks
@@ -100,7 +101,7 @@ class HookAllows(Policy):
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:
         allowed = self._hooks.allowed_calls | self._hooks.approved_calls
-        if not allowed:
+        if not allowed or subject.spec.metadata.get(SHADOWS):  # hooks go by the name, which is another server's
             return None
         mark = digest_of(subject.spec.name, subject.arguments, (), session_id=subject.session_id)
         return Allow("a hook allowed it", "hook") if mark in allowed else None
@@ -132,7 +133,7 @@ def load_rules(
     Raises:
         UsageError: A rule cannot be parsed.
     """
-    given = rules_of(allow=allow, ask=ask, deny=deny, written_in="the command line")
+    given = rules_of(allow=allow, ask=ask, deny=deny, written_in="the command line", scope="command line")
     entries = [entry for layer in settings.layers for entry in _entries(layer)]
     rules = (*(rule for rule, _ in entries), *given)
     failed = [problem for rule, fields in entries for problem in _examples(rule, fields, here)]
@@ -150,12 +151,12 @@ def _entries(layer: SettingsLayer) -> Iterator[tuple[Rule, Mapping[str, Any]]]:
         for place, entry in enumerate(layer.section("permissions").get(kind, ())):
             fields = {"rule": entry} if isinstance(entry, str) else entry
             where = layer.at("permissions", kind, place)
-            yield _parse(kind, fields["rule"], where, _base(layer)), fields
+            yield _parse(kind, fields["rule"], where, layer), fields
 
 
-def _parse(kind: RuleKind, text: str, where: str, base: str) -> Rule:
+def _parse(kind: RuleKind, text: str, where: str, layer: SettingsLayer) -> Rule:
     try:
-        return parse_rule(kind, text, written_in=where, base=base)
+        return parse_rule(kind, text, written_in=where, base=_base(layer), scope=layer.scope)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 

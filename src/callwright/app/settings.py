@@ -4,7 +4,6 @@ Rules of all sources add up; for any other setting the last source wins. Setting
 after the user trusts the folder; its deny and ask rules always count.
 """
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings_file import SettingsLayer, parse_layer, read_layer
 from callwright.app.skills.grants import describe_requests, requesting_skills
 from callwright.core.errors import UsageError, describe_exception
+from callwright.core.escaping import latin_form
 from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
@@ -21,6 +21,7 @@ _REQUESTING_KEYS = (
     "model fallbackModel modelOptions baseUrl toolMode tools repairs "
     "instructions sandbox autoAllow limits prices log telemetry disableAllHooks"
 ).split()
+_DIGITS_LIKE_LETTERS = str.maketrans("01", "ol")
 _State: TypeAlias = tuple[int, int, int] | None
 
 
@@ -130,20 +131,24 @@ class Repository:
     skills: tuple[Skill, ...]
     """The skills that request rules or a model."""
     user_servers: tuple[str, ...] = ()
-    """The names of the user's own MCP servers, which the project's may replace or resemble."""
+    """The names of the user's and the administrator's MCP servers, which the project's may replace or resemble."""
 
     @classmethod
     def at(cls, locations: Locations) -> "Repository":
         """Read the files as they are now."""
-        user = read_layer("user", locations.user_settings)
-        servers = () if user is None else tuple(user.section("mcpServers"))
-        return cls(repository_layers(locations), requesting_skills(locations), servers)
+        return cls(repository_layers(locations), requesting_skills(locations), own_servers(locations))
 
     @property
     def requests(self) -> tuple[str, ...]:
         """What the project requests beyond denying permissions, as text; empty if there is nothing to trust."""
         requested = (request for layer in self.layers for request in requested_by(layer, self.user_servers))
         return tuple(dict.fromkeys((*requested, *describe_requests(self.skills))))
+
+
+def own_servers(locations: Locations) -> tuple[str, ...]:
+    """Return the names of the MCP servers that the user, or the administrator, has configured outside the project."""
+    layers = (read_layer("user", locations.user_settings), read_layer("managed", locations.managed))
+    return tuple(name for layer in layers if layer is not None for name in layer.section("mcpServers"))
 
 
 def load_settings(
@@ -222,16 +227,32 @@ def _describe_server(entry: Mapping[str, Any]) -> str:
     return ", ".join((" ".join(filter(None, command)), *where, *headers))
 
 
-def _describe_conflict(name: str, user_servers: Sequence[str]) -> str:
+def shadowed_server(name: str, user_servers: Iterable[str]) -> str:
+    """Return the server of the user's whose name a project's server takes, or resembles; empty if there is none.
+
+    Args:
+        name: The name of the project's server.
+        user_servers: The names of the user's own servers.
+    """
+    own = tuple(user_servers)
+    return name if name in own else next((each for each in own if _folded(each) == _folded(name)), "")
+
+
+def describe_shadow(name: str, shadowed: str) -> str:
     """Say that a server takes the name of one of the user's, or a name that looks like it; empty if it does not."""
-    if name in user_servers:
-        return " (REPLACES your own server of this name)"
-    near = next((own for own in user_servers if _folded(own) == _folded(name)), "")
-    return f" (looks like your own server {near}, but is another)" if near else ""
+    if not shadowed:
+        return ""
+    return "REPLACES your own server of this name" if name == shadowed else f"looks like your own server {shadowed}"
+
+
+def _describe_conflict(name: str, user_servers: Sequence[str]) -> str:
+    conflict = describe_shadow(name, shadowed_server(name, user_servers))
+    return f" ({conflict}; your allow rules do not apply to it)" if conflict else ""
 
 
 def _folded(name: str) -> str:
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+    """Return what is left of a name for a hasty reader: g1thub, Git-Hub and a Cyrillic one are all github."""
+    return "".join(filter(str.isalnum, latin_form(name).casefold())).translate(_DIGITS_LIKE_LETTERS)
 
 
 def _hook_commands(layer: SettingsLayer) -> Iterable[str]:

@@ -52,6 +52,11 @@ class SettingsLayer:
     text: str = field(default="", repr=False, compare=False)
     """The original text, for line numbers."""
 
+    @property
+    def in_repository(self) -> bool:
+        """Whether the file lies in the project, where its authors may have put it."""
+        return self.scope in ("project", "local")
+
     def at(self, *path: str | int) -> str:
         """Return the source and line of a value, as `file:line`."""
         return f"{self.source}:{self.line(path)}" if self.text else self.source

@@ -22,6 +22,7 @@ from callwright.core.access import (
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
 from callwright.core.decisions import parse_answer
+from callwright.core.escaping import latin_form, looks_latin
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
 
@@ -118,7 +119,7 @@ def trust_text(project: str, requests: Sequence[str], palette: Palette, width: i
         width: The columns of the screen.
     """
     room = max(width - 4, 20)
-    conflicts = [request for request in requests if " (REPLACES " in request or " (looks like your own " in request]
+    conflicts = [request for request in requests if "; your allow rules do not apply" in request]
     first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(f"{mark_text(project)} requests:", room)]
     return DialogText(
         [first],
@@ -249,14 +250,30 @@ def _deciding_commands(access: RunCommand) -> list[str]:
 
 
 def _look_alikes(question: Question) -> Iterator[str]:
-    """Warn of words that mix Latin letters with letters of another alphabet, some of which look the same."""
+    """Warn of words whose letters are not the Latin ones they look like, in a mix of alphabets or in one other."""
     texts = [question.tool, question.url, *_strings(question.arguments), *_strings(map(str, question.accesses))]
-    found = dict.fromkeys(word for text in texts if not text.isascii() for word in _WORD.findall(text))
-    for word in found:
+    found = dict[str, str]()
+    for text in texts:
+        if not text.isascii():
+            found |= _suspicious_words(_WORD.findall(text))
+    for word, fault in found.items():
         foreign = [character for character in word if _alphabet(character) not in ("", "LATIN")]
-        if foreign and any(_alphabet(character) == "LATIN" for character in word):
-            named = ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '')}" for character in foreign[:3])
-            yield f"! {mark_text(word)} mixes alphabets: {named}"
+        named = ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '')}" for character in foreign[:3])
+        yield f"! {mark_text(word)} {fault}: {named}"
+
+
+def _suspicious_words(words: Sequence[str]) -> dict[str, str]:
+    """Return the words of one text that are not written in the letters they seem to be, with what is wrong."""
+    found = dict[str, str]()
+    # a sentence in another language has words of one letter; on its own, such a word may pass for an option
+    prose = any(not word.isascii() and not looks_latin(word) and len(word) > 1 for word in words)
+    for word in words:
+        alphabets = {_alphabet(character) for character in word} - {""}
+        if len(alphabets) > 1 and "LATIN" in alphabets:
+            found[word] = "mixes alphabets"
+        elif looks_latin(word) and not (prose and len(word) == 1):
+            found[word] = f"looks like {latin_form(word)}, but has no Latin letter"
+    return found
 
 
 def _alphabet(character: str) -> str:

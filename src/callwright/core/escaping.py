@@ -52,6 +52,32 @@ def visible_json(text: str) -> str:
     return text if text.isascii() else _escape_text(text, _escape_json, keep="\n\t")
 
 
+# letters of other alphabets and the Latin letters they are drawn like: Cyrillic, Greek, Armenian, Cherokee
+_DRAWN_ALIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u051d\u04bb\u04cf\u0475\u04af"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408\u04c0\u050c\u051a\u051c"
+    "\u03bf\u03b1\u03bd\u03c1\u03c5\u03b9\u03f2\u03f3"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f9"
+    "\u0585\u0578\u057d\u0570\u0581\u0566\u0561\u056c\u0555\u054d"
+    "\u13a0\u13a1\u13a2\u13aa\u13ab\u13ac\u13b3\u13b7\u13bb\u13c0\u13c2\u13c3\u13cf\u13d2\u13d4\u13d5\u13d9\u13da\u13de\u13df\u13e2\u13e6\u13f4",
+    "aeopcyxijsdqwhlvyABEKMHOPCTYXSIJIGQWoavpuicjABEZHIKMNOPTYXConuhgqwlOUDRTAJEWMHGhZbRWSVSLCPKB",
+)
+_DRAWN_SIMILARLY = _DRAWN_ALIKE | str.maketrans(
+    "\u0432\u043d\u043a\u043c\u0442\u0433\u043f\u044c\u0451\u0457\u0417\u0428\u03ba\u03c4\u03c7\u03b5\u03b3\u03c9\u03c3\u03b7\u03bc\u03c0\u0131\u0138\u0261",
+    "bhkmtrnbei3wktxeywonunikg",
+)
+
+
+def latin_form(text: str) -> str:
+    """Return the text with every letter of another alphabet replaced by a Latin letter that it resembles."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_DRAWN_SIMILARLY)
+
+
+def looks_latin(word: str) -> bool:
+    """Whether a word has no Latin letter, but all its letters are drawn like Latin ones."""
+    return not word.isascii() and bool(word) and all(ord(character) in _DRAWN_ALIKE for character in word)
+
+
 def _escape_text(text: str, escape: Callable[[str], str], keep: str = "") -> str:
     flags = {at for found in _FLAGS.finditer(text) for at in range(*found.span())}
     marks, shown = 0, list[str]()

@@ -79,6 +79,10 @@ def check_name(name: str) -> str:
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
 ELICITS = "elicits"
 """Metadata key of a tool whose questions are an MCP server's elicitation form."""
+REPOSITORY = "repository"
+"""Metadata key of a tool whose MCP server a project's files configure: the user's allow rules do not cover it."""
+SHADOWS = "shadows"
+"""Metadata key of a tool whose MCP server takes the name of one of the user's, or one that looks like it."""
 
 
 @dataclass(frozen=True, slots=True)

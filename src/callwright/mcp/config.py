@@ -43,10 +43,14 @@ class ServerConfig:
     """A server that sends a larger message is disconnected."""
     trusted: bool = False
     """Whether the server's tool annotations (such as read-only) count, and changed tools are accepted."""
+    repository: str = ""
+    """The project whose files configure it; empty for a server of the user's, whose allow rules do not cover it."""
+    shadows: str = ""
+    """The user's own server whose name it takes or resembles."""
 
     def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise UsageError("an MCP server needs a name")
+        if not self.name.strip() or not self.name.isprintable():
+            raise UsageError(f"an MCP server needs a name of printable characters, got {self.name!r}")
         if bool(self.command) == bool(self.url):
             raise UsageError(f"MCP server {self.name!r} needs either a command or a url")
         if self.url and not self.url.startswith(("http://", "https://")):
@@ -55,10 +59,20 @@ class ServerConfig:
             raise UsageError(f"MCP server {self.name!r}: time and size limits must be above 0")
 
     @property
+    def pin_name(self) -> str:
+        """The name its accepted definitions are kept under: a project's server never counts as the user's own."""
+        return pin_name(self.name, self.repository)
+
+    @property
     def digest(self) -> str:
         """Hash of what would be started or reached; a user's approval of the entry is valid for this hash only."""
         parts = [self.name, self.command, list(self.args), dict(self.env), self.cwd, self.url, dict(self.headers)]
         return sha256(canonical(parts).encode()).hexdigest()
+
+
+def pin_name(name: str, repository: str = "") -> str:
+    """Return the name that the accepted definitions of a server are kept under."""
+    return f"{name}\n{repository}" if repository else name  # no server has a line break in its name
 
 
 @dataclass(frozen=True, slots=True)

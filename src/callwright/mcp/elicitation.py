@@ -15,7 +15,7 @@ from callwright.core.errors import ApprovalRequired, Denied
 from callwright.core.json import JsonObject
 from callwright.core.spec import ELICITS, Annotations, Effect, ToolSpec
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.translate import visible
+from callwright.mcp.translate import server_metadata, visible
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
@@ -45,7 +45,7 @@ class AnswerTool(SchemaTool):
             group=f"mcp:{config.name}",
             origin=f"mcp:{config.name}",
             deferred=True,
-            metadata={ELICITS: True, "server": config.name},
+            metadata={ELICITS: True, **server_metadata(config)},
         )
         super().__init__(spec, _return_answer)
         self._server = config.name

@@ -1,4 +1,4 @@
-"""Pinned tool definitions: a tool that its server changes after its first use is detected."""
+"""Pinned definitions: a tool, prompt or resource text that its server changes after its first use is detected."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,12 @@ class PinnedTools:
 
     def accept(self, server: str, tool: str, digest: str) -> None:
         """Accept this definition, after the user has reviewed it."""
-        self._known.setdefault(server, {})[tool] = digest
+        self.accept_all(server, {tool: digest})
+
+    def accept_all(self, server: str, digests: Mapping[str, str]) -> None:
+        """Accept these definitions, after the user has reviewed them."""
+        self._known.setdefault(server, {}).update(digests)
+        self._save()
 
     def check_all(self, server: str, digests: Mapping[str, str], *, trusted: bool = False) -> set[str]:
         """Return the tools of a listing that are not the accepted ones; new ones are accepted, all of a trusted server.
@@ -50,7 +55,8 @@ class PinnedTools:
 
     def forget(self, server: str) -> None:
         """Accept everything this server lists next."""
-        self._known.pop(server, None)
+        for key in [server, *(key for key in self._known if key.startswith(f"{server}\n#"))]:
+            self._known.pop(key, None)
 
 
 class PinnedToolsFile(PinnedTools):
@@ -66,10 +72,6 @@ class PinnedToolsFile(PinnedTools):
     def __init__(self, path: Path) -> None:
         self._path = path
         super().__init__(_read(path))
-
-    def accept(self, server: str, tool: str, digest: str) -> None:
-        super().accept(server, tool, digest)
-        self._save()
 
     def forget(self, server: str) -> None:
         super().forget(server)

@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
 from typing import Protocol
 
@@ -13,19 +13,23 @@ import httpx2
 from mcp.client.auth import TokenStorage
 
 from callwright.core.errors import UsageError
+from callwright.core.escaping import latin_form
+from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.connection import Condition, Connection
 from callwright.mcp.elicitation import AnswerTool
 from callwright.mcp.pinned_tools import PinnedTools, digest_of
 from callwright.mcp.session import Listing
-from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_tool, resource_tools
+from callwright.mcp.tools import HeldTool, RemoteTool, SignInTool, prompt_line, prompt_tool, resource_tools
 from callwright.mcp.translate import server_names, tool_names
 from callwright.tool.base import Tool, identify
+from callwright.tool.schema_tool import SchemaTool
 
 _RUNTIME_TOOLS = ("answer", "get_prompt", "list_resources", "read_resource", "sign_in")
 _RESERVED = frozenset(name.replace("_", "") for name in (*_RUNTIME_TOOLS, "tool_search", "read_output"))
-_PROMPTS = "prompts/list"
-"""Under this name the prompts are pinned; no tool can have it, because its digest is checked together with theirs."""
+_PROMPTS = "#prompts"
+_RESOURCES = "#resources"
+_MOST_PINNED_RESOURCES = 5_000
 
 
 class MutableRegistry(Protocol):
@@ -160,11 +164,15 @@ class McpServers:
 
 
 def _prompt_digests(listing: Listing) -> dict[str, str]:
-    """Return the digest of the prompts' texts, which the model reads like a tool's description."""
-    if not listing.prompts:
-        return {}
-    texts = [prompt.model_dump(mode="json", exclude={"icons", "meta"}) for prompt in listing.prompts]
-    return {_PROMPTS: digest_of({"prompts": texts})}
+    """Return the digests of the prompts' texts, which the model reads like a tool's description."""
+    return {
+        prompt.name: digest_of(prompt.model_dump(mode="json", exclude={"icons", "meta"})) for prompt in listing.prompts
+    }
+
+
+def _resource_digests(texts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the digests of what the model reads about resources, up to a number."""
+    return {uri: digest_of(entry) for uri, entry in islice(texts.items(), _MOST_PINNED_RESOURCES)}
 
 
 class _ServerTools:
@@ -212,8 +220,8 @@ class _ServerTools:
         self._problems = []
         offers = {tool: offered for tool, offered in listing.tools.items() if not self._is_reserved(tool)}
         given = tool_names(self._name, [*offers])
-        digests = {tool: offered.digest for tool, offered in offers.items()} | _prompt_digests(listing)
-        changed = self._pinned.check_all(self._config.name, digests, trusted=self._config.trusted)
+        digests = {tool: offered.digest for tool, offered in offers.items()}
+        changed = self._pinned.check_all(self._config.pin_name, digests, trusted=self._config.trusted)
         desired: dict[str, Tool] = {}
         for tool, offered in offers.items():
             kept = self._tools.get(given[tool])
@@ -227,28 +235,45 @@ class _ServerTools:
                 continue
             fresh.held = tool in changed
             desired[given[tool]] = fresh
-        for tool in self._runtime_tools(listing, changed):
+        for tool in self._runtime_tools(listing):
             desired[identify(tool)[0]] = tool
         self._replace(desired)
 
     def _is_reserved(self, tool: str) -> bool:
         """Whether a name is one of ours, however it is written: a user who is asked must not take one for the other."""
-        plain = re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKC", tool).casefold())
-        if plain not in _RESERVED:
+        drawn = latin_form(tool).casefold()
+        if re.sub(r"[^a-z0-9]", "", drawn) not in _RESERVED and not drawn.lstrip("_ ").startswith("mcp__"):
             return False
         self._problems.append(f"{tool[:80]!r}: left out, the name is reserved")
         return True
 
-    def _runtime_tools(self, listing: Listing, changed: Collection[str]) -> list[Tool]:
+    def _runtime_tools(self, listing: Listing) -> list[Tool]:
         tools: list[Tool] = [AnswerTool(self.names["answer"], self._config)]
         if listing.resources:
-            tools += resource_tools(self.names, self.connection)
+            changed = self._changed_resources(listing.resources)
+            review = tuple(compact(dict(listing.resources[uri])) for uri in sorted(changed))
+            for tool in resource_tools(self.names, self.connection, lambda texts: not self._changed_resources(texts)):
+                tools.append(self._hold(tool, _RESOURCES, _resource_digests(listing.resources), review))
         if listing.prompts:
-            fresh = prompt_tool(self.names["get_prompt"], self.connection, listing.prompts)
-            if _PROMPTS in changed:
-                fresh = HeldTool(fresh, self._config.name, _prompt_digests(listing)[_PROMPTS])
-            tools.append(fresh)
+            digests = _prompt_digests(listing)
+            changed = self._check_texts(_PROMPTS, digests)
+            review = tuple(prompt_line(prompt) for prompt in listing.prompts if prompt.name in changed)
+            prompts = prompt_tool(self.names["get_prompt"], self.connection, listing.prompts)
+            tools.append(self._hold(prompts, _PROMPTS, digests, review))
         return [self._keep_unchanged(tool) for tool in tools]
+
+    def _changed_resources(self, texts: Mapping[str, Mapping[str, str]]) -> set[str]:
+        return self._check_texts(_RESOURCES, _resource_digests(texts))
+
+    def _check_texts(self, kind: str, digests: Mapping[str, str]) -> set[str]:
+        return self._pinned.check_all(f"{self._config.pin_name}\n{kind}", digests, trusted=self._config.trusted)
+
+    def _hold(self, tool: SchemaTool, kind: str, digests: Mapping[str, str], review: tuple[str, ...]) -> SchemaTool:
+        """Return the tool, or what stands for it while the user has to review texts that changed."""
+        if not review:
+            return tool
+        pinned_as = f"{self._config.pin_name}\n{kind}"
+        return HeldTool(tool, self._config.name, pinned_as=pinned_as, digests=digests, review=review)
 
     def _keep_unchanged(self, tool: Tool) -> Tool:
         kept = self._tools.get(identify(tool)[0])
@@ -282,11 +307,12 @@ class _ServerTools:
         """Accept a held tool, if it is one of this server."""
         tool = self._tools.get(name)
         if isinstance(tool, HeldTool):
-            self._pinned.accept(self._config.name, _PROMPTS, tool.digest)
-            self._replace({**self._tools, name: tool.tool})
+            self._pinned.accept_all(tool.pinned_as, tool.digests)
+            if self.connection.listing is not None:
+                self.update(self.connection.listing)
             return True
         if not isinstance(tool, RemoteTool) or not tool.held:
             return False
-        self._pinned.accept(self._config.name, str(tool.spec.metadata["tool"]), tool.digest)
+        self._pinned.accept(self._config.pin_name, str(tool.spec.metadata["tool"]), tool.digest)
         tool.held = False
         return True

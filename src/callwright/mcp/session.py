@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import httpx2
@@ -42,8 +42,8 @@ class Listing:
 
     tools: dict[str, Offered]
     prompts: tuple[types.Prompt, ...] = ()
-    resources: bool = False
-    """Whether there are resources; they are listed on demand."""
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """What the model would read about each resource and template, by its URI."""
     instructions: str = ""
     protocol: str = ""
     """The MCP version in use."""
@@ -63,7 +63,7 @@ async def list_all(client: Client) -> Listing:
     prompts: list[types.Prompt] = []
     if can.prompts is not None:
         prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts", problems)
-    readable = can.resources is not None and any((await resources_of(client)).values())
+    readable = {} if can.resources is None else texts_of(await resources_of(client))
     return Listing(
         tools,
         tuple(prompts),
@@ -79,7 +79,7 @@ def _server_label(server: types.Implementation | None) -> str:
     return f"{server.name} {server.version}".strip() if server is not None else ""
 
 
-async def resources_of(client: Client) -> dict[str, Any]:
+async def resources_of(client: Client) -> dict[str, list[dict[str, str]]]:
     """List the resources and the resource templates."""
     listed = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources", [])
     templates = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates", [])
@@ -87,6 +87,11 @@ async def resources_of(client: Client) -> dict[str, Any]:
         "resources": [_entry(str(item.uri), item) for item in listed],
         "templates": [_entry(item.uri_template, item) for item in templates],
     }
+
+
+def texts_of(resources: Mapping[str, list[dict[str, str]]]) -> dict[str, Mapping[str, str]]:
+    """Return the entries of `resources_of` by URI."""
+    return {entry["uri"]: entry for entries in resources.values() for entry in entries if "uri" in entry}
 
 
 def _entry(uri: str, item: types.Resource | types.ResourceTemplate) -> dict[str, str]:

@@ -16,8 +16,16 @@ from callwright.core.json import Json, JsonObject, thaw
 from callwright.core.spec import Limits, ToolSpec
 from callwright.mcp.connection import Connection
 from callwright.mcp.elicitation import ask_person
-from callwright.mcp.session import Offered, resources_of
-from callwright.mcp.translate import claims_of, clean_description, contents_of, messages_of, output_of, spec_of
+from callwright.mcp.session import Offered, resources_of, texts_of
+from callwright.mcp.translate import (
+    claims_of,
+    clean_description,
+    contents_of,
+    messages_of,
+    output_of,
+    server_metadata,
+    spec_of,
+)
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_cost import SchemaCost
 from callwright.tool.schema_tool import SchemaInvocation, SchemaTool, find_mismatch
@@ -49,10 +57,7 @@ class RemoteTool(SchemaTool):
         """Bind, unless the user has to review the tool or sign in to its server first."""
         self._connection.check()
         if self.held:
-            raise Denied(
-                f"the MCP server {self._connection.config.name} changed {self.spec.name} after it was accepted;"
-                " the user has to review and accept it again before it can be called"
-            )
+            raise Denied(describe_hold(self._connection.config.name, self.spec.name))
         return super().bind(arguments)
 
     async def _call(self, arguments: dict[str, Any], context: ToolContext) -> Output:
@@ -175,12 +180,24 @@ class _ProgressThrottle:
         self._context.report(fields | ({} if message is None else {"message": message}))
 
 
-def resource_tools(names: Mapping[str, str], connection: Connection) -> list[SchemaTool]:
-    """Create `list_resources` and `read_resource` for a server with resources."""
+def resource_tools(
+    names: Mapping[str, str], connection: Connection, accepts: Callable[[Mapping[str, Mapping[str, str]]], bool]
+) -> list[SchemaTool]:
+    """Create `list_resources` and `read_resource` for a server with resources.
+
+    Args:
+        names: The tools' full names.
+        connection: The connection to the server.
+        accepts: Whether no accepted text of a resource has changed in a listing.
+    """
 
     async def list_resources(arguments: dict[str, Any], context: ToolContext) -> object:
         async with connection.session(context) as client:
-            return await resources_of(client)
+            found = await resources_of(client)
+        if not accepts(texts_of(found)):  # listed on demand, so a change may not have been announced
+            await connection.refresh()
+            raise Denied(describe_hold(connection.config.name, names["list_resources"]))
+        return found
 
     async def read(arguments: dict[str, Any], context: ToolContext) -> Output:
         async with connection.session(context) as client:
@@ -225,7 +242,7 @@ def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, 
 
             return messages_of(await send_until_answered(send, connection, context))
 
-    known = "; ".join(_prompt_line(prompt) for prompt in prompts)
+    known = "; ".join(prompt_line(prompt) for prompt in prompts)
     about = clean_description(f"Get a prompt the MCP server {connection.config.name} has prepared: {known}", "")
     properties: dict[str, Json] = {
         "name": {"type": "string", "enum": [prompt.name for prompt in prompts]},
@@ -235,23 +252,40 @@ def prompt_tool(name: str, connection: Connection, prompts: tuple[types.Prompt, 
 
 
 class HeldTool(SchemaTool):
-    """Stands for a tool whose texts the server changed, until the user has reviewed and accepted them."""
+    """Stands for a tool whose texts the server changed, until the user has reviewed and accepted them.
 
-    def __init__(self, tool: SchemaTool, server: str, digest: str) -> None:
+    Args:
+        tool: The tool that is held.
+        server: The server's name.
+        pinned_as: The name under which its texts are pinned.
+        digests: The texts as they are now.
+        review: What changed, for the user.
+    """
+
+    def __init__(
+        self, tool: SchemaTool, server: str, *, pinned_as: str, digests: Mapping[str, str], review: tuple[str, ...]
+    ) -> None:
         about = f"The MCP server {server} changed its texts. It cannot be used until the user has reviewed them."
         super().__init__(replace(tool.spec, description=about, input_schema={"type": "object"}), tool.handler)
-        self.tool = tool
-        self.digest = digest
+        self.pinned_as = pinned_as
+        self.digests = digests
+        self.review = review
         self._server = server
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:
-        raise Denied(
-            f"the MCP server {self._server} changed {self.spec.name} after it was accepted;"
-            " the user has to review and accept it again before it can be called"
-        )
+        raise Denied(describe_hold(self._server, self.spec.name))
 
 
-def _prompt_line(prompt: types.Prompt) -> str:
+def describe_hold(server: str, tool: str) -> str:
+    """Say why a tool whose definition or texts have changed cannot be called."""
+    return (
+        f"the MCP server {server} changed {tool} after it was accepted;"
+        " the user has to review and accept it again before it can be called"
+    )
+
+
+def prompt_line(prompt: types.Prompt) -> str:
+    """Describe a prompt in one line."""
     takes = ", ".join(f"{item.name}{'' if item.required else '?'}" for item in prompt.arguments or ())
     return f"{prompt.name}({takes}){f': {prompt.description}' if prompt.description else ''}"
 
@@ -276,7 +310,7 @@ def _make_server_tool(
         limits=Limits(config.seconds),
         group=f"mcp:{config.name}",
         origin=f"mcp:{config.name}",
-        metadata={"server": config.name},
+        metadata=server_metadata(config),
     )
     return SchemaTool(spec, handler)
 
@@ -288,7 +322,8 @@ class SignInTool(SchemaTool):
         config = connection.config
         about = f"Sign in to the MCP server {config.name}; its tools can be used after that."
         group = f"mcp:{config.name}"
-        super().__init__(ToolSpec(name, about, {"type": "object"}, group=group, origin=group), _confirm_sign_in)
+        spec = ToolSpec(name, about, {"type": "object"}, group=group, origin=group, metadata=server_metadata(config))
+        super().__init__(spec, _confirm_sign_in)
         self._connection = connection
 
     def bind(self, arguments: JsonObject | str | bytes) -> SchemaInvocation:

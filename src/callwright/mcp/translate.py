@@ -19,7 +19,7 @@ from mcp.client.auth import OAuthFlowError
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import ToolError, ToolFailed, Transient
 from callwright.core.json import Json, compact
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.fast_path import ConnectionLost, ServerError
 
@@ -139,7 +139,7 @@ def definition_of(tool: types.Tool) -> dict[str, Any]:
 def spec_of(tool: types.Tool, name: str, config: ServerConfig) -> ToolSpec:
     """Build the spec of a server's tool."""
     title = tool.title or (tool.annotations.title if tool.annotations else None)
-    metadata: dict[str, Json] = {"server": config.name, "tool": tool.name}
+    metadata = {**server_metadata(config), "tool": tool.name}
     if title:
         metadata["title"] = visible(title)
     return ToolSpec(
@@ -153,6 +153,13 @@ def spec_of(tool: types.Tool, name: str, config: ServerConfig) -> ToolSpec:
         origin=f"mcp:{config.name}",
         metadata=metadata,
     )
+
+
+def server_metadata(config: ServerConfig) -> dict[str, Json]:
+    """Return what every tool of a server says about it, for policies."""
+    metadata: dict[str, Json] = {"server": config.name}
+    metadata |= {REPOSITORY: config.repository} if config.repository else {}
+    return metadata | ({SHADOWS: config.shadows} if config.shadows else {})
 
 
 def claims_of(hints: types.ToolAnnotations | None, *, trusted: bool) -> Annotations:

@@ -93,4 +93,5 @@ class ActiveSkills(Policy):
             requested.append(("allow", skill.allowed_tools))
         for kind, texts in requested:
             for text in texts:
-                yield parse_rule(kind, text, written_in=str(skill.file), base=str(skill.base), session=session)
+                where = {"written_in": str(skill.file), "base": str(skill.base)}
+                yield parse_rule(kind, text, **where, session=session, scope=skill.scope)

@@ -3,6 +3,7 @@
 import platform
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Literal
@@ -13,6 +14,7 @@ from callwright.app.models import choose_model
 from callwright.app.run_context import SandboxOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.app.trust import Trust
+from callwright.cli.commands.mcp_config import find_entries
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_text
 from callwright.core.errors import UsageError
@@ -77,6 +79,7 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     except UsageError as error:
         yield CheckResult("settings", "fail", str(error), "correct the file; callwright does not start without it")
     yield _trust(locations)
+    yield from _servers(locations)
     yield _model(settings)
     yield _sandbox(settings, locations)
     yield _skills(locations)
@@ -95,6 +98,16 @@ def _trust(locations: Locations) -> CheckResult:
         )
     except UsageError as error:
         return CheckResult("trust", "fail", str(error))
+
+
+def _servers(locations: Locations) -> Iterator[CheckResult]:
+    """Report the project's MCP servers that take the name of one of the user's."""
+    with suppress(UsageError):  # an unreadable file is reported above
+        for entry in find_entries(locations):
+            if entry.conflict:
+                yield CheckResult(
+                    "mcp", "note", f"{entry.name} in {entry.place}: {entry.conflict}", "rename or remove one of the two"
+                )
 
 
 def _model(settings: Settings) -> CheckResult:

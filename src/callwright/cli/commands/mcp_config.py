@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from callwright.app.locations import Locations
-from callwright.app.settings import repository_layers
+from callwright.app.settings import describe_shadow, own_servers, repository_layers, shadowed_server
 from callwright.app.settings_file import read_layer
 from callwright.app.trust import Trust
 from callwright.cli.main import DONE
 from callwright.cli.render.calls import one_line
 from callwright.cli.render.text import print_notice, print_text
 from callwright.core.errors import UsageError
+from callwright.mcp.config import pin_name
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
 
@@ -30,6 +31,19 @@ class ServerEntry:
     scope: str
     file: Path
     entry: Mapping[str, Any]
+    shadows: str = ""
+    """The user's own server that a project's entry replaces or resembles."""
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether its file lies in the project."""
+        return self.scope in ("project", "local")
+
+    @property
+    def conflict(self) -> str:
+        """What the user must know about an entry that takes the name of another; empty if it does not."""
+        conflict = describe_shadow(self.name, self.shadows)
+        return f"{conflict}; your allow rules do not apply to it" if conflict else ""
 
     @property
     def target(self) -> str:
@@ -46,8 +60,15 @@ class ServerEntry:
 def find_entries(locations: Locations) -> list[ServerEntry]:
     """Return the entries of every file; of several with the same name the last one wins."""
     layers = [read_layer("user", locations.user_settings), *repository_layers(locations)]
+    own = own_servers(locations)
     return [
-        ServerEntry(name, layer.scope, Path(layer.source), entry)
+        ServerEntry(
+            name,
+            layer.scope,
+            Path(layer.source),
+            entry,
+            shadowed_server(name, own) if layer.in_repository else "",
+        )
         for layer in layers
         if layer is not None
         for name, entry in layer.section("mcpServers").items()
@@ -148,8 +169,10 @@ def remove(options: argparse.Namespace) -> int:
     remaining = [entry for entry in find_entries(locations) if entry.name == options.name]
     if remaining:
         print_text(f"the entry in {remaining[-1].place} is used now")
-    else:
-        PinnedToolsFile(locations.seen_tools).forget(options.name)
+    if not any(entry.in_repository is chosen.in_repository for entry in remaining):
+        PinnedToolsFile(locations.seen_tools).forget(
+            pin_name(options.name, str(locations.project) if chosen.in_repository else "")
+        )
     return DONE
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from callwright.app.locations import Locations
-from callwright.app.mcp_servers import prepare_servers
+from callwright.app.mcp_servers import mark_repository, prepare_servers
+from callwright.app.settings import own_servers
 from callwright.app.trust import Trust
 from callwright.cli.commands.mcp_config import ServerEntry, describe_unknown_server, find_entries
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
@@ -140,12 +141,14 @@ async def _connect(
     locations = Locations.of()
     trusted = bool(options.trust) or Trust(locations).given
     settings_for(options, locations)  # sets the environment variables that ${NAME} refers to
-    permitted = {entry.name: thaw(entry.entry) for entry in entries if _may_start(entry, trusted)}
-    loaded = servers_of({"mcpServers": permitted})
+    permitted = {entry.name: entry for entry in entries if _may_start(entry, trusted)}
+    loaded = servers_of({"mcpServers": {name: thaw(entry.entry) for name, entry in permitted.items()}})
     for problem in loaded.problems:
         print_notice(f"warning: {problem}")
+    theirs = [server for server in loaded.servers if permitted[server.name].in_repository]
+    marked = {server.name: server for server in mark_repository(theirs, own_servers(locations), locations)}
     # the user is waiting, so the limit is the option's and not that of the entry
-    configs = [replace(server, connect_seconds=options.seconds) for server in loaded.servers]
+    configs = [replace(marked.get(server.name, server), connect_seconds=options.seconds) for server in loaded.servers]
     async with prepare_servers(registry, configs, locations) as servers:
         yield servers, trusted
 
@@ -154,6 +157,8 @@ def _print_line(each: FoundServer, width: int) -> None:
     entry, name = each.entry, visible(each.entry.name)
     print_text(f"{name:<{width}}  {each.condition:<11}  {entry.scope:<7}  {entry.target}")
     status = each.status
+    if entry.conflict:
+        print_text(f"{'':<{width}}  {visible(entry.conflict)}")
     if status is None:
         print_text(f"{'':<{width}}  {_NEXT_TRUST}")
         return
@@ -212,6 +217,8 @@ def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any
     print_text(f"{entry.name}: ready in {status.seconds:.2f} s, {_count_tools(len(tools))}")
     print_text(f"  {visible(status.server) or 'unnamed server'}, MCP {status.protocol}")
     print_text(f"  {entry.place}: {entry.target}")
+    if entry.conflict:
+        print_text(f"  {visible(entry.conflict)}")
     width = max((len(tool.spec.name) for tool in tools), default=0)
     for tool in tools:
         effect = tool.spec.annotations.effect.name.lower()
@@ -220,7 +227,10 @@ def _print_ready(entry: ServerEntry, status: "ServerStatus", tools: Sequence[Any
         print_text(f"  {tool.spec.name:<{width}}  {shown:<22}  {one_line(tool.spec.description, 60)}".rstrip())
     for problem in status.problems:
         print_text(f"  problem: {visible(problem)}")
+    held = {tool.spec.name: tool for tool in tools}
     for name in status.held:
+        for line in getattr(held.get(name), "review", ()):
+            print_text(f"  {name} is now: {one_line(line, 200)}")
         print_text(
             f"  {name} changed since it was accepted and is denied; review it, then run callwright mcp test --accept"
         )
@@ -239,6 +249,7 @@ def _tool_fields(spec: ToolSpec) -> dict[str, str]:
 def _fields(each: FoundServer) -> dict[str, Any]:
     entry, status = each.entry, each.status
     found: dict[str, Any] = {"name": entry.name, "scope": entry.scope, "file": str(entry.file), "target": entry.target}
+    found |= {"conflict": entry.conflict} if entry.conflict else {}
     if status is None:
         return {**found, "condition": each.condition, "reason": _NEXT_TRUST}
     fields = ("condition", "sign_in_url", "tools", "held", "problems", "protocol", "server", "log")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callwright.app.app import App
-from callwright.app.mcp_servers import load_servers, prepare_servers
+from callwright.app.mcp_servers import describe_replacement, load_servers, prepare_servers
 from callwright.cli.commands.call import app_without_model
 from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_notice
@@ -128,10 +128,13 @@ def _app(options: argparse.Namespace) -> App:
 
 
 def _servers(app: App, options: argparse.Namespace) -> "McpServers":
-    configs = load_servers(app.settings, options.mcp_config, app.problems)
+    configs = load_servers(app.settings, options.mcp_config, app.problems, app.locations)
     unknown = set(options.believe) - {config.name for config in configs}
     if unknown:
         raise UsageError(f"--believe {sorted(unknown)[0]}: no such server; callwright mcp list shows them")
+    for config in configs:
+        if config.name in options.believe and config.shadows:
+            raise UsageError(f"--believe {config.name}: {describe_replacement(config)}")
     configs = [replace(config, trusted=config.name in options.believe) for config in configs]
     return prepare_servers(app.registry, configs, app.locations)
 

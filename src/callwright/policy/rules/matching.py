@@ -68,6 +68,8 @@ class Match(IntEnum):
 
 def match(rule: Rule, access: Access, subject: Subject, here: PathContext) -> Match:
     """Compare a rule with one access of a call. Resolves links and globs, changes nothing."""
+    if not rule.may_cover(subject.spec):
+        return Match.NO
     if "*" in rule.tool and not rule.restricts and not _names_one_server(rule.tool):
         return Match.NO  # `allow *` would cover tools that are added later, unseen
     if rule.specifier is None:

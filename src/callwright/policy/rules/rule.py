@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import UsageError
+from callwright.core.spec import REPOSITORY, SHADOWS, ToolSpec
 from callwright.policy.tool_names import canonical
 
 RuleKind: TypeAlias = Literal["deny", "ask", "allow"]
@@ -26,6 +27,8 @@ class Rule:
     """The folder that a path pattern with one leading slash starts from; empty for the working folder."""
     session: str = ""
     """The only session it applies in; empty for all."""
+    scope: str = ""
+    """Whose rule it is: `user`, `managed`, `project`, `local`, `command line`; empty for an answer or a program's."""
 
     @property
     def source(self) -> str:
@@ -37,8 +40,18 @@ class Rule:
         """It denies or asks, so it applies where a match is uncertain."""
         return self.kind != "allow"
 
+    def may_cover(self, spec: ToolSpec) -> bool:
+        """Whether the rule may decide about a tool: the user's allow rules are not about a repository's MCP server."""
+        if self.restricts or not spec.metadata.get(REPOSITORY):
+            return True
+        if self.scope == "command line":  # given for this run, but perhaps with the user's own server in mind
+            return not spec.metadata.get(SHADOWS)
+        return self.scope in ("", "project", "local")
 
-def parse_rule(kind: RuleKind, text: str, *, written_in: str = "", base: str = "", session: str = "") -> Rule:
+
+def parse_rule(
+    kind: RuleKind, text: str, *, written_in: str = "", base: str = "", session: str = "", scope: str = ""
+) -> Rule:
     """Parse the text of a rule.
 
     Args:
@@ -47,6 +60,7 @@ def parse_rule(kind: RuleKind, text: str, *, written_in: str = "", base: str = "
         written_in: The file, option or answer it comes from.
         base: The folder that a path pattern with one leading slash starts from.
         session: The only session it applies in.
+        scope: Whose rule it is, as in `Rule.scope`.
 
     Raises:
         UsageError: The text has another form. No rule is dropped silently.
@@ -58,7 +72,7 @@ def parse_rule(kind: RuleKind, text: str, *, written_in: str = "", base: str = "
             f"the {kind} rule {text!r} is not of the form Tool or Tool(specifier), such as Bash(git log *)"
         )
     specifier = rest[:-1].strip() if opened else None
-    return Rule(kind, text.strip(), canonical(name), specifier or None, written_in, base, session)
+    return Rule(kind, text.strip(), canonical(name), specifier or None, written_in, base, session, scope)
 
 
 def rules_of(
@@ -68,6 +82,7 @@ def rules_of(
     deny: Iterable[str] = (),
     written_in: str = "",
     base: str = "",
+    scope: str = "",
 ) -> tuple[Rule, ...]:
     """Parse lists of rules that come from one place.
 
@@ -77,6 +92,7 @@ def rules_of(
         deny: Rules that deny.
         written_in: The file or option they come from.
         base: The folder that a path pattern with one leading slash starts from.
+        scope: Whose rules they are, as in `Rule.scope`.
 
     Raises:
         UsageError: A text is not a rule, or a list is one string.
@@ -85,4 +101,6 @@ def rules_of(
     for kind, texts in lists:
         if isinstance(texts, str):  # each letter would become a rule about a tool of one letter, and protect nothing
             raise UsageError(f"{kind} expects a list of rules, got the string {texts!r}; write {kind}=[{texts!r}]")
-    return tuple(parse_rule(kind, text, written_in=written_in, base=base) for kind, texts in lists for text in texts)
+    return tuple(
+        parse_rule(kind, text, written_in=written_in, base=base, scope=scope) for kind, texts in lists for text in texts
+    )
