@@ -13,7 +13,7 @@ from callwright import Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, RunLimits
 from callwright.core.content import Text
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, ToolMessage, encode_messages
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest
 from callwright.sessions import SessionStore, SqliteStore

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from callwright.executor.executor import Executor as Executor
     from callwright.executor.runtime import TurnLimits as TurnLimits
-    from callwright.executor.turn import Turn as Turn, TurnCancelled as TurnCancelled
+    from callwright.executor.turn_context import Turn as Turn, TurnCancelled as TurnCancelled
     from callwright.hooks.base import Hook as Hook
     from callwright.policy.base import Policy as Policy
     from callwright.registry.registry import Registry as Registry

@@ -20,7 +20,7 @@ from pydantic import AnyUrl
 from callwright import Answers, Executor, Registry
 from callwright.core.calls import Question
 from callwright.core.json import thaw
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.mcp import McpServers, ServerConfig
 from callwright.mcp.oauth import Tokens
 from callwright.policy import AllowEverything

@@ -10,7 +10,7 @@ import pytest
 from callwright import Executor, Registry
 from callwright.core.calls import Outcome
 from callwright.core.json import JsonObject
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.mcp import McpServers, PinnedTools, ServerConfig
 from callwright.policy import AllowEverything, Policy
 

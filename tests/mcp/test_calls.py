@@ -10,7 +10,7 @@ from callwright import Answers, Completed, Effect, Failed, Interrupted
 from callwright.core.calls import Question
 from callwright.core.content import Image, Text
 from callwright.core.events import CallProgressed, Event
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.policy import ByMode
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from callwright.core.errors import InvalidArguments, ToolFailed, UnknownTool, Us
 from callwright.core.json import Json, JsonObject, compact
 from callwright.core.spec import ToolSpec
 from callwright.executor import Executor
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.policy import AllowEverything
 from callwright.registry import Catalog, Deferred, Registry, recall_reveals, reveal_to, session_catalog
 from callwright.registry.catalog import estimate_spec_tokens

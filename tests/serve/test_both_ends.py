@@ -13,7 +13,7 @@ import pytest
 
 from callwright import Answers, Completed, Executor, Failed, Registry
 from callwright.core.calls import Question
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.mcp import McpServers, ServerConfig
 from callwright.policy import AllowEverything
 

@@ -19,7 +19,7 @@ from callwright.core.content import Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.executor import Executor
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelRequest, Provider
 from callwright.skills import Skill, Skills

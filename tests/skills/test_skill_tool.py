@@ -11,7 +11,7 @@ from callwright.core.events import CallEnded, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
 from callwright.executor import Executor
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
 from callwright.policy import AllowEverything, Grants, PathContext, Policies, Rule, rules_of, standard_policies

@@ -27,7 +27,7 @@ from callwright.core.errors import InvalidArguments, UsageError, safe_repr
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
-from callwright.executor.turn import AskPerson
+from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import Provider, vendor_of
 from callwright.providers.pricing import find_prices, prices_for
 from callwright.providers.resolve import provider_for

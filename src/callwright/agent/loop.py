@@ -22,7 +22,7 @@ from callwright.core.errors import Halted, InvalidArguments
 from callwright.core.json import JsonObject, freeze
 from callwright.core.messages import AssistantMessage, Message, UserMessage
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson
+from callwright.executor.turn_context import AskPerson
 from callwright.providers.base import ModelRequest, Provider, ProviderError
 from callwright.registry.catalog import Catalog, Toolset, session_catalog
 from callwright.tool.arguments import ArgumentParser

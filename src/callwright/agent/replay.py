@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from callwright.agent.history import Ending
 from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
 from callwright.core.errors import Cancelled
+from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, UserMessage
 from callwright.sessions.records import (
     Answered,
@@ -12,6 +13,7 @@ from callwright.sessions.records import (
     Began,
     Compacted,
     Ended,
+    Kept,
     Record,
     Said,
     Started,
@@ -26,6 +28,7 @@ class OpenTurn:
         "calls",
         "digests",
         "ended",
+        "kept",
         "message",
         "questions",
         "replies",
@@ -46,6 +49,8 @@ class OpenTurn:
         self.begun: set[str] = set()
         """Ids of the calls whose start is on record."""
         self.ended: dict[str, Ending] = {}
+        self.kept: dict[str, list[Json]] = {}
+        """Notes of running tools, by the path of the call."""
         self.replies: dict[str, Reply] = {}
         self.questions: dict[str, Question] = {}
         """The questions of this turn that are on record, by id."""
@@ -151,5 +156,7 @@ class SessionReplay:
                 turn.begun.update(call_ids)
             case Ended(outcome):
                 turn.ended[outcome.call.id] = outcome
+            case Kept(path, note):
+                turn.kept.setdefault(path, []).append(note)
             case _:
                 pass

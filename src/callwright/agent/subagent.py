@@ -14,7 +14,7 @@ from callwright.core.json import JsonObject
 from callwright.core.messages import Usage
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson
+from callwright.executor.turn_context import AskPerson
 from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.decide import Policies

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from callwright.agent.history import Ending
 from callwright.agent.replay import OpenTurn
@@ -18,7 +19,7 @@ from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson, Journal, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import AskPerson, Journal, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.repairs.names import repair_name
@@ -155,6 +156,8 @@ def _execute(
         _observer_for(transcript, calls, context),
         _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()),
+        partial(transcript.keep, turn),
+        {path: tuple(notes) for path, notes in turn.kept.items()},
     )
     answers = Answers(turn.replies) if turn.replies else None
     executing = context.executor.execute(calls, answers=answers, turn=executor_turn)

@@ -14,6 +14,7 @@ from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Approve, Decline, Question, Reply, ToolCall
 from callwright.core.events import BatchBegan
+from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.sessions.base import SessionError, SessionHold
 from callwright.sessions.records import (
@@ -22,6 +23,7 @@ from callwright.sessions.records import (
     Began,
     Compacted,
     Ended,
+    Kept,
     LimitReached,
     Record,
     Said,
@@ -184,6 +186,14 @@ class Transcript:
             self._unsaved.append(record)
         else:
             self.hold.note(record)
+
+    async def keep(self, turn: OpenTurn, path: str, note: Json, wait: bool) -> None:
+        """Store a note of a running tool; with `wait`, it is stored on return."""
+        turn.kept.setdefault(path, []).append(note)
+        if wait:
+            await self._store(*self._opening_records(turn), Kept(path, note))
+        else:
+            self.note(Kept(path, note))
 
     async def record_restart(self, turn: OpenTurn, call_id: str) -> None:
         """Store that a call which asked while it ran is about to run again; must return before it does."""

@@ -8,7 +8,7 @@ from callwright.core.calls import Answers, Question, ToolCall
 from callwright.core.errors import CallwrightError
 from callwright.core.json import JsonObject
 from callwright.executor.executor import Executor
-from callwright.executor.turn import AskPerson
+from callwright.executor.turn_context import AskPerson
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.compat import elicitation_fields, elicitation_server
 from callwright.hooks.shell.hooks import ShellHooks, digest_call

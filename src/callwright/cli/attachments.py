@@ -11,7 +11,7 @@ from pathlib import Path
 from callwright.app.app import App
 from callwright.core.calls import Completed, Failed, ToolCall
 from callwright.core.content import Part, Text
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 
 _MENTION = re.compile(r"""(?<![\w@/])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`@<>|]+))""")
 _LINES = re.compile(r"#L(\d+)(?:-L?(\d+))?$")

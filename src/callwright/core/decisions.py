@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from callwright.core.access import Access
-from callwright.core.errors import UsageError, safe_repr
+from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, freeze
 
 QuestionKind: TypeAlias = Literal["approval", "auth"]
@@ -68,6 +68,10 @@ class Question:
     """Asked by the tool while it ran: with an approval, the call runs again and finds it in `context.answer`."""
     approved: tuple[str, ...] = ()
     """For a `running` question: the reasons for which the user had already approved this call."""
+    within: str = ""
+    """For a call that a tool makes: the id of the model's call inside which it is made."""
+    origin: str = ""
+    """For a call that a tool makes: where it comes from, to show to the user."""
 
     @property
     def id(self) -> str:
@@ -88,6 +92,25 @@ class Question:
     def is_expired(self, now: float | None = None) -> bool:
         """Whether an answer comes too late."""
         return self.expires_at != 0 and (time.time() if now is None else now) >= self.expires_at
+
+
+class AnswersNeeded(CallwrightError):
+    """Raised by a running tool whose inner calls wait for answers: its own call is interrupted with their questions.
+
+    With the answers the call runs again from its start. What it kept on record meanwhile is in `context.kept`.
+
+    Args:
+        questions: The questions of the inner `Interrupted` outcomes.
+
+    Raises:
+        UsageError: There is no question.
+    """
+
+    def __init__(self, questions: Iterable[Question]) -> None:
+        self.questions = tuple(questions)
+        if not self.questions:
+            raise UsageError("AnswersNeeded needs at least one question; raise ToolFailed if there is none")
+        super().__init__(f"{len(self.questions)} questions wait for an answer")
 
 
 @final

@@ -2,6 +2,6 @@
 
 from callwright.executor.executor import Executor
 from callwright.executor.runtime import TurnLimits
-from callwright.executor.turn import Turn, TurnCancelled
+from callwright.executor.turn_context import Turn, TurnCancelled
 
 __all__ = ["Executor", "Turn", "TurnCancelled", "TurnLimits"]

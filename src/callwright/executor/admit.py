@@ -254,6 +254,8 @@ class Gate:
             expires_at=0 if seconds is None else int(time.time() + seconds) + 1,
             running=running,
             approved=admitted.approved if running else (),
+            within=admitted.within,
+            origin=admitted.origin,
         )
 
 

@@ -94,6 +94,10 @@ class Admitted:
     """An approval for the session or permanently, remembered when the call runs."""
     edited_by: str = ""
     """Who changed the arguments last: `the user`, or a hook."""
+    within: str = ""
+    """The id of the model's call inside which a tool makes this one."""
+    origin: str = ""
+    """Where a call that a tool makes comes from, for the user."""
     repairs: tuple[Repair, ...] = ()
     """What was changed before the call was judged."""
     _digest: str = ""

@@ -19,7 +19,8 @@ from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
 from callwright.executor.repair import RepairMode
 from callwright.executor.runtime import Runtime, TurnLimits
-from callwright.executor.turn import Turn, TurnScope
+from callwright.executor.turn import TurnScope
+from callwright.executor.turn_context import Turn
 from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
@@ -161,6 +162,8 @@ class Executor:
         """Return the id of the call that the answers are for, because an answer counts for its own call only."""
         for question_id, _ in check_answers(answers):
             asked = self._runtime.ledger.find(question_id)
+            if asked is not None and asked[0].within:
+                return asked[0].within
             if asked is not None and asked[0].tool == name:
                 return asked[0].call_id
         return f"run-{next(self._ids)}"

@@ -18,7 +18,8 @@ from callwright.executor.admitted import Admitted, ToolEntry
 from callwright.executor.deadlines import is_cancelling
 from callwright.executor.perform import Interruption, make_timeout, normalise
 from callwright.executor.runtime import Runtime
-from callwright.executor.turn import Turn, TurnScope
+from callwright.executor.turn import TurnScope
+from callwright.executor.turn_context import Turn
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool

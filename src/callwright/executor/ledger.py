@@ -58,6 +58,12 @@ class TurnAnswers:
         """Add answers; a later answer to the same question replaces the earlier one."""
         self._answers = Answers({**dict(self._answers), **dict(more)})
 
+    def for_inner_calls(self) -> "TurnAnswers":
+        """Return the same answers for calls that a tool of this turn makes: one use for all of them together."""
+        inner = TurnAnswers(self._answers, self._ledger)
+        inner._on_record = self._on_record
+        return inner
+
     def begin_pass(self) -> None:
         """Forget which call uses which answer, before the calls are admitted once more."""
         self._claims = {}

@@ -14,7 +14,7 @@ from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Output
-from callwright.core.decisions import Approve, Question
+from callwright.core.decisions import AnswersNeeded, Approve, Question
 from callwright.core.errors import (
     ApprovalRequired,
     AuthRequired,
@@ -130,6 +130,8 @@ class Runner:
                         error = normalise(stopped)
                 except (ApprovalRequired, AuthRequired) as raised:
                     error = raised
+                except AnswersNeeded as raised:
+                    return Interrupted(call, raised.questions)
                 except KeyboardInterrupt:
                     raise
                 except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value

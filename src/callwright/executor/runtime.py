@@ -2,10 +2,12 @@
 
 import logging
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
+from callwright.core.json import Json
 from callwright.executor.admit import Gate
 from callwright.executor.deadlines import LoopLocal
 from callwright.executor.ledger import Ledger
@@ -14,6 +16,7 @@ from callwright.registry.catalog import Catalog, Toolset
 from callwright.tool.base import State, ToolContext
 
 _log = logging.getLogger("callwright")
+_MAX_NOTED_CALLS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,31 @@ class TurnLimits:
             raise UsageError(f"width, depth and turn_chars must be at least 1, got {self!r}")
 
 
+class CallNotes:
+    """The notes of calls outside of a session, until they have ended; the oldest are dropped if there are too many."""
+
+    def __init__(self) -> None:
+        self._notes: dict[tuple[str, str], list[Json]] = {}
+
+    def add(self, key: tuple[str, str], note: Json) -> None:
+        """Add a note of the call with this session and path."""
+        self._notes.setdefault(key, []).append(note)
+        if len(self._notes) > _MAX_NOTED_CALLS:
+            del self._notes[next(iter(self._notes))]
+
+    def find(self, key: tuple[str, str]) -> Sequence[Json]:
+        """Return the notes of a call."""
+        return tuple(self._notes.get(key, ()))
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def drop(self, session_id: str, call_id: str) -> None:
+        """Forget the notes of a call of the model that has ended, and of the calls inside it."""
+        for key in [key for key in self._notes if key[0] == session_id and key[1].partition("/")[0] == call_id]:
+            del self._notes[key]
+
+
 @dataclass(slots=True, eq=False)
 class Runtime:
     """The parts of an executor that its turns use."""
@@ -50,6 +78,7 @@ class Runtime:
     limits: TurnLimits
     ledger: Ledger = field(default_factory=Ledger)
     loops: LoopLocal = field(default_factory=LoopLocal)
+    notes: CallNotes = field(default_factory=CallNotes)
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""
     _changes: int = -1

@@ -5,16 +5,15 @@ admit every call ─► ask the user ─► announce ─► perform
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from callwright.clip import clip_turn
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
 from callwright.core.decisions import Answers, Approve, Decline, Question, check_answers, check_reply
 from callwright.core.errors import (
-    CallwrightError,
     Cancelled,
     Denied,
     Halted,
@@ -25,70 +24,35 @@ from callwright.core.errors import (
     describe_raised,
     safe_str,
 )
-from callwright.core.events import BatchBegan, CallProgressed, Event, QuestionsRaised
+from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised
+from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
 from callwright.executor.deadlines import LoopParts, is_cancelling
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
 from callwright.executor.runtime import Runtime, add_observer, is_running_outside
 from callwright.executor.schedule import Batch
+from callwright.executor.turn_context import CANCELLED, AskPerson, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import Cancellation, State, ToolContext
-
-AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
-"""Asks the user. Only an `Approve` in the returned answers approves; anything that is not understood declines."""
-Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
-Starting: TypeAlias = Callable[[ToolCall], Awaitable[None]]
+from callwright.tool.base import ToolContext
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The context of a batch of calls; the default is a call outside of any conversation."""
+class _Inside:
+    """Where the calls of a batch are made: by a tool, inside a call of the model."""
 
-    session_id: str = ""
-    turn_id: str = ""
-    state: State | None = None
-    """Values that the session's tools share; None for the executor's own."""
-    catalog: Catalog | None = None
-    """The tools that were advertised to the model; None for the registry's current ones."""
-    cancellation: Cancellation | None = None
-    """Stops the turn; every call still gets an outcome."""
-    ask: AskPerson | None = None
-    """Asks the user at once; without it, questions are returned as `Interrupted`."""
-    journal: Journal | None = None
-    """Awaited before the calls run, to record that they are about to; if it raises, nothing runs."""
-    observe: Callable[[Event], None] | None = None
-    """Receives this turn's events, in addition to the executor's observers."""
-    starting: Starting | None = None
-    """Awaited before each call of a batch runs, to record its start; if it raises, that call does not run."""
-    asked: Sequence[Question] = ()
-    """Questions of an earlier process or executor that the caller has on record: their answers count here too.
-
-    The caller answers for it that each is used once: by a lock on its record, or by removing the question first.
-    """
+    call_id: str
+    origins: Sequence[str]
 
 
-class TurnCancelled(CallwrightError):
-    """The cause of the `CancelledError` that ends a cancelled turn; `outcomes` has one outcome for every call.
-
-    It is not a `CancelledError` itself, because `asyncio.timeout` and task groups recognise only that exact type.
-    """
-
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        super().__init__(_CANCELLED)
-        self.outcomes = list(outcomes)
-
-    @classmethod
-    def find(cls, error: BaseException | None) -> "TurnCancelled | None":
-        """Return the cancelled turn behind an error: a `CancelledError`, or the `TimeoutError` of a time limit."""
-        while error is not None and not isinstance(error, cls):
-            error = error.__cause__
-        return error
+def _describe_origins(parent: ToolContext, calls: Sequence[ToolCall], origins: Sequence[str]) -> _Inside:
+    if len(origins) not in (0, len(calls)):
+        raise UsageError(f"expected an origin for each of the {len(calls)} calls, got {len(origins)}")
+    return _Inside(parent.path.partition("/")[0], origins or [f"called by {parent.call.name}"] * len(calls))
 
 
 _log = logging.getLogger("callwright")
-_CANCELLED = "the turn was cancelled"
 _MAX_EDITS = 20
 """How often in a row a user may change the arguments in question."""
 
@@ -105,6 +69,7 @@ class TurnScope:
         self.state = turn.state or runtime.state
         self._observe = runtime.observe if turn.observe is None else add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._answers: TurnAnswers | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -123,14 +88,27 @@ class TurnScope:
         else:
             observe(event)
 
-    async def execute(self, context: ToolContext, calls: Sequence[ToolCall]) -> list[Outcome]:
+    async def keep(self, path: str, note: Json, *, wait: bool) -> None:
+        if self._turn.keep is not None:
+            await self._turn.keep(path, note, wait)
+        else:
+            self._runtime.notes.add((self.session_id, path), note)
+
+    def find_kept(self, path: str) -> Sequence[Json]:
+        if self._turn.keep is not None:
+            return self._turn.kept.get(path, ())
+        return self._runtime.notes.find((self.session_id, path))
+
+    async def execute(
+        self, context: ToolContext, calls: Sequence[ToolCall], origins: Sequence[str] = ()
+    ) -> list[Outcome]:
         if not calls:
             return []
         depth = self._runtime.limits.depth
         if context.depth + 1 >= depth:
             error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
             return [Failed(call, error) for call in calls]
-        return await self.run_all(calls, None, context)
+        return await self.run_all(calls, None, context, origins)
 
     async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:
         """Bring a lone call to its outcome."""
@@ -161,14 +139,22 @@ class TurnScope:
                 raise Denied(f"declined: {reason}" if reason else "declined by the user")
 
     async def run_all(
-        self, calls: Sequence[ToolCall], answers: Answers | None, parent: ToolContext | None = None
+        self,
+        calls: Sequence[ToolCall],
+        answers: Answers | None,
+        parent: ToolContext | None = None,
+        origins: Sequence[str] = (),
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
         local = self._runtime.loops.get()
         self._loop = self._loop or local.loop
         ledger = self._runtime.ledger
-        given = None if answers is None else TurnAnswers(answers, ledger, self._turn.asked)
-        admitted, questions = await self._admit(calls, given, local)
+        if answers is not None:
+            self._answers = given = TurnAnswers(answers, ledger, self._turn.asked)
+        else:  # a turn that goes on after a question may have answers for the calls that its tools make
+            given = None if parent is None or self._answers is None else self._answers.for_inner_calls()
+        inside = None if parent is None else _describe_origins(parent, calls, origins)
+        admitted, questions = await self._admit(calls, given, local, inside)
         if questions:
             self._note_questions(admitted)
             self._raise_questions(questions)
@@ -176,7 +162,7 @@ class TurnScope:
                 return [Interrupted(item.call, item.questions) for item in admitted]
             given = given or TurnAnswers(Answers(), ledger, self._turn.asked)
             try:
-                admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, given, local)
+                admitted = await self._ask_and_admit(self._turn.ask, admitted, questions, given, local, inside)
             except Unanswered:
                 return [Interrupted(item.call, item.questions) for item in admitted]
         if given is not None:
@@ -185,11 +171,20 @@ class TurnScope:
             await self._announce(calls, admitted)
         if len(admitted) == 1 and self._turn.cancellation is None:
             try:  # in this task, because a new one costs more than the pipeline
-                return [await self._perform(admitted[0], local, parent)]
+                outcome = await self._perform(admitted[0], local, parent)
+                return self._end((outcome,), parent)
             except asyncio.CancelledError:
-                raise asyncio.CancelledError(_CANCELLED) from self.cancel_alone(admitted[0])
+                raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(admitted[0])
         outcomes = await self._run_batch(admitted, local, parent)
-        return clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars)
+        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars), parent)
+
+    def _end(self, outcomes: Sequence[Outcome], parent: ToolContext | None) -> list[Outcome]:
+        """Forget the notes of calls that will not run again."""
+        if parent is None and len(self._runtime.notes):
+            for outcome in outcomes:
+                if not isinstance(outcome, Interrupted):
+                    self._runtime.notes.drop(self.session_id, outcome.call.id)
+        return list(outcomes)
 
     async def questions(self, call: ToolCall) -> tuple[Question, ...]:
         """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
@@ -207,7 +202,7 @@ class TurnScope:
         try:
             outcome = await runner.attempt(item, self, local.deadlines, failed=failed)
         except asyncio.CancelledError:
-            raise asyncio.CancelledError(_CANCELLED) from self.cancel_alone(item)
+            raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
         return runner.finish(item, outcome, None)
 
     def cancel_alone(self, item: Admitted) -> TurnCancelled:
@@ -218,13 +213,16 @@ class TurnScope:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
 
     async def _admit(
-        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts
+        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts, inside: _Inside | None
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
         if answers is not None:
             answers.begin_pass()
         admitted = [gate.bind(call, catalog, self.session_id, self.state) for call in calls]
+        if inside is not None:
+            for item, origin in zip(admitted, inside.origins, strict=True):
+                item.within, item.origin = inside.call_id, origin
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
         try:
@@ -234,7 +232,7 @@ class TurnScope:
                 if isinstance(item.error, Halted):
                     halted = halted or item.error
         except asyncio.CancelledError:
-            raise asyncio.CancelledError(_CANCELLED) from self._cancel_before_start(admitted)
+            raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
         if halted is None:
             return admitted, questions
         for item in admitted:
@@ -258,11 +256,12 @@ class TurnScope:
         questions: Sequence[Question],
         answers: TurnAnswers,
         local: LoopParts,
+        inside: _Inside | None,
     ) -> Sequence[Admitted]:
         """Ask the user and admit the calls again; a question left unanswered declines its call."""
         calls = [item.call for item in admitted]
         answers.merge(await self._ask(ask, questions, admitted))
-        admitted, questions = await self._admit(calls, answers, local)
+        admitted, questions = await self._admit(calls, answers, local, inside)
         for _ in range(_MAX_EDITS):
             # only edited calls are asked about again: the user has not seen what these would do now
             edited = [question for item in admitted if item.shown is not None for question in item.questions]
@@ -270,7 +269,7 @@ class TurnScope:
                 break
             self._note_questions(admitted)
             answers.merge(await self._ask(ask, edited, admitted))
-            admitted, questions = await self._admit(calls, answers, local)
+            admitted, questions = await self._admit(calls, answers, local, inside)
         for item in admitted:
             if item.questions:
                 item.error, item.questions = item.error or Denied("declined: the user gave no answer"), ()
@@ -281,7 +280,7 @@ class TurnScope:
         try:
             return await self._ask_user(ask, questions)
         except asyncio.CancelledError:
-            raise asyncio.CancelledError(_CANCELLED) from self._cancel_before_start(admitted)
+            raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
 
     async def _race(self, asking: Coroutine[Any, Any, Any]) -> Any:
         """Await the user, unless the turn is cancelled meanwhile, which is no answer."""
@@ -383,7 +382,7 @@ class TurnScope:
             return await batch.run()
         except asyncio.CancelledError:
             await batch.drain()
-            raise asyncio.CancelledError(_CANCELLED) from TurnCancelled(batch.outcomes())
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled(batch.outcomes())
         finally:
             if unsubscribe is not None:
                 unsubscribe()

@@ -10,7 +10,7 @@ from callwright.core.errors import Halted
 from callwright.core.json import Json, JsonObject, canonical, thaw
 from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.interop.approvals import CallOrder, PendingApprovals, ShownQuestions
 from callwright.registry.catalog import Catalog, session_catalog
 from callwright.tool.base import State

@@ -23,7 +23,7 @@ from callwright.core.errors import ToolError, UnknownTool
 from callwright.core.json import JsonObject, thaw
 from callwright.core.spec import ELICITS, ToolSpec
 from callwright.executor.executor import Executor
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.providers.tool_encoding import to_mcp
 from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
 from callwright.registry.compose import combined

@@ -21,6 +21,7 @@ from callwright.sessions.records import (
     Checkpoint,
     Compacted,
     Ended,
+    Kept,
     LimitReached,
     Record,
     Said,
@@ -117,6 +118,8 @@ def encode_record(record: Record) -> Data:
             return {"kind": "asked", "questions": [_encode_question(question) for question in questions]}
         case Answered(replies):
             return {"kind": "answered", "replies": {key: _encode_reply(reply) for key, reply in replies.items()}}
+        case Kept(path, note):
+            return {"kind": "kept", "path": path, "note": note}
         case Compacted(messages, usage):
             kept = [encode_message(message) for message in messages]
             return {"kind": "compacted", "messages": kept, "usage": _encode_usage(usage)}
@@ -143,6 +146,8 @@ def decode_record(data: Data) -> Record:
             return Began(_decode_texts(data, "digests"), each=_check(data.get("each", False), "each", bool))
         case "started":
             return Started(tuple(_take_list(data, "calls", str)))
+        case "kept":
+            return Kept(_take(data, "path", str), data.get("note"))
         case "ended":
             return Ended(decode_outcome(data))
         case "asked":

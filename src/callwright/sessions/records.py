@@ -63,6 +63,15 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A note that a running tool keeps for when its call runs again: after a question, or after a crash."""
+
+    path: str
+    """The ids of the calls from the model's down to the one that keeps it, separated by `/`."""
+    note: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Compacted:
     """These messages replace all earlier ones."""
 
@@ -108,7 +117,7 @@ class UndoPoint:
 
 
 Record: TypeAlias = (
-    Said | Began | Started | Ended | Asked | Answered | Compacted | Spent | LimitReached | Checkpoint | UndoPoint
+    Said | Began | Started | Ended | Asked | Answered | Kept | Compacted | Spent | LimitReached | Checkpoint | UndoPoint
 )
 
 

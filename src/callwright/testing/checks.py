@@ -12,7 +12,7 @@ from callwright.core.errors import InvalidArguments, ToolError
 from callwright.core.json import JsonObject, canonical, thaw
 from callwright.core.spec import Effect, check_name
 from callwright.executor.executor import Executor
-from callwright.executor.turn import Turn, TurnCancelled
+from callwright.executor.turn_context import Turn, TurnCancelled
 from callwright.policy.decide import AllowEverything
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry

@@ -9,7 +9,7 @@ from callwright.core.access import Access, Confinement
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Approve, Question
 from callwright.core.errors import UsageError
-from callwright.core.json import JsonObject, canonical
+from callwright.core.json import Json, JsonObject, canonical
 from callwright.core.spec import ToolSpec
 
 Kept = TypeVar("Kept")
@@ -89,7 +89,13 @@ class Scope(Protocol):
 
     def report(self, call: ToolCall, progress: object) -> None: ...
 
-    def execute(self, context: "ToolContext", calls: Sequence[ToolCall]) -> Awaitable[list[Outcome]]: ...
+    def execute(
+        self, context: "ToolContext", calls: Sequence[ToolCall], origins: Sequence[str]
+    ) -> Awaitable[list[Outcome]]: ...
+
+    def keep(self, path: str, note: Json, *, wait: bool) -> Awaitable[None]: ...
+
+    def find_kept(self, path: str) -> Sequence[Json]: ...
 
 
 class ToolContext:
@@ -179,9 +185,35 @@ class ToolContext:
         """Report progress to observers. Thread-safe."""
         self._scope.report(self.call, progress)
 
-    async def execute(self, *calls: ToolCall) -> list[Outcome]:
-        """Call other tools through the same executor, hooks, policies and deadline."""
-        return await self._scope.execute(self, calls)
+    async def execute(self, *calls: ToolCall, origins: Sequence[str] = ()) -> list[Outcome]:
+        """Call other tools through the same executor, hooks, policies and deadline.
+
+        Args:
+            calls: The calls; those made together are one batch, as the calls of one model message are.
+            origins: For each call where it comes from, shown to a user who is asked about it.
+        """
+        return await self._scope.execute(self, calls, origins)
+
+    @property
+    def path(self) -> str:
+        """The ids of the calls from the model's down to this one; identifies the call within its turn."""
+        return self.call.id if self.parent is None else f"{self.parent.path}/{self.call.id}"
+
+    async def keep(self, note: Json, *, wait: bool = True) -> None:
+        """Keep a note about this call on the session's record, for when the call runs again.
+
+        A call runs again after `AnswersNeeded`, and after a restart if it is idempotent.
+
+        Args:
+            note: What to keep, as JSON.
+            wait: Return when the note is stored; otherwise it is stored a little later, in order.
+        """
+        await self._scope.keep(self.path, note, wait=wait)
+
+    @property
+    def kept(self) -> Sequence[Json]:
+        """The notes that earlier runs of this call kept, in order."""
+        return self._scope.find_kept(self.path)
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from callwright.app.skills.grants import OWN_MODEL, ActiveSkills
 from callwright.app.skills.skill_agent import PathScopedSkills, SkillAgent, skill_agent
 from callwright.core.calls import Answers, Completed, Failed, ToolCall
 from callwright.core.errors import ToolError, ToolFailed, UsageError
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.registry import Catalog, Registry
 from callwright.skills import Expansion, Skill, Skills, SkillTool
 from callwright.skills.render import ExpansionContext, find_references, render_skill

@@ -15,7 +15,7 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.cli.startup import run_options, settings_for
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
-from callwright.executor.turn import Turn
+from callwright.executor.turn_context import Turn
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 
 _DESCRIPTION = """\

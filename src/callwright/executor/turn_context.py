@@ -1,0 +1,71 @@
+"""The context of a turn: what its caller passes in, and what a cancelled turn leaves behind."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from callwright.core.calls import Outcome, ToolCall
+from callwright.core.decisions import Answers, Question
+from callwright.core.errors import CallwrightError
+from callwright.core.events import BatchBegan, Event
+from callwright.core.json import FrozenDict, Json
+from callwright.registry.catalog import Catalog
+from callwright.tool.base import Cancellation, State
+
+CANCELLED = "the turn was cancelled"
+AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
+"""Asks the user. Only an `Approve` in the returned answers approves; anything that is not understood declines."""
+Journal: TypeAlias = Callable[[BatchBegan], Awaitable[None]]
+Starting: TypeAlias = Callable[[ToolCall], Awaitable[None]]
+Keep: TypeAlias = Callable[[str, Json, bool], Awaitable[None]]
+"""Stores a note of the call with this path; if the last argument is true, it is stored on return."""
+_NOTHING_KEPT: Mapping[str, Sequence[Json]] = FrozenDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The context of a batch of calls; the default is a call outside of any conversation."""
+
+    session_id: str = ""
+    turn_id: str = ""
+    state: State | None = None
+    """Values that the session's tools share; None for the executor's own."""
+    catalog: Catalog | None = None
+    """The tools that were advertised to the model; None for the registry's current ones."""
+    cancellation: Cancellation | None = None
+    """Stops the turn; every call still gets an outcome."""
+    ask: AskPerson | None = None
+    """Asks the user at once; without it, questions are returned as `Interrupted`."""
+    journal: Journal | None = None
+    """Awaited before the calls run, to record that they are about to; if it raises, nothing runs."""
+    observe: Callable[[Event], None] | None = None
+    """Receives this turn's events, in addition to the executor's observers."""
+    starting: Starting | None = None
+    """Awaited before each call of a batch runs, to record its start; if it raises, that call does not run."""
+    asked: Sequence[Question] = ()
+    """Questions of an earlier process or executor that the caller has on record: their answers count here too.
+
+    The caller answers for it that each is used once: by a lock on its record, or by removing the question first.
+    """
+    keep: Keep | None = None
+    """Stores the notes of running tools; by default the executor has them, until the call has ended."""
+    kept: Mapping[str, Sequence[Json]] = _NOTHING_KEPT
+    """The notes that earlier runs of the calls kept, by the path of the call."""
+
+
+class TurnCancelled(CallwrightError):
+    """The cause of the `CancelledError` that ends a cancelled turn; `outcomes` has one outcome for every call.
+
+    It is not a `CancelledError` itself, because `asyncio.timeout` and task groups recognise only that exact type.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__(CANCELLED)
+        self.outcomes = list(outcomes)
+
+    @classmethod
+    def find(cls, error: BaseException | None) -> "TurnCancelled | None":
+        """Return the cancelled turn behind an error: a `CancelledError`, or the `TimeoutError` of a time limit."""
+        while error is not None and not isinstance(error, cls):
+            error = error.__cause__
+        return error

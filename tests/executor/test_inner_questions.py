@@ -1,0 +1,145 @@
+"""Questions about calls that a tool makes: the outer call is interrupted, and finds its notes when it runs again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from callwright import (
+    Agent,
+    Answers,
+    Approve,
+    Completed,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Question,
+    Registry,
+    SqliteStore,
+    ToolCall,
+    ToolContext,
+    Turn,
+    tool,
+)
+from callwright.agent import Done, Paused
+from callwright.core.decisions import AnswersNeeded
+from callwright.core.errors import UsageError
+from callwright.core.json import Json
+from callwright.core.spec import Annotations, ToolSpec
+from callwright.sessions.records import Kept
+from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.schema_tool import SchemaTool
+
+paid: list[int] = []
+runs: list[tuple[Json, ...]] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> None:
+    paid.clear()
+    runs.clear()
+
+
+@tool(effect=Effect.WRITE)
+async def pay(amount: int) -> str:
+    """Pay once."""
+    paid.append(amount)
+    return f"paid {amount}"
+
+
+async def _pay_all(arguments: dict[str, list[int]], context: ToolContext) -> str:
+    runs.append(tuple(context.kept))
+    done = {int(str(note)) for note in context.kept}
+    calls = [
+        ToolCall(f"{context.call_id}.{amount}", "pay", {"amount": amount})
+        for amount in arguments["amounts"]
+        if amount not in done
+    ]
+    for call in calls:
+        (outcome,) = await context.execute(call, origins=["step"])
+        if isinstance(outcome, Interrupted):
+            raise AnswersNeeded(outcome.questions)
+        if isinstance(outcome, Failed):
+            return outcome.error.message
+        await context.keep(call.id.partition(".")[2])
+    return "all paid"
+
+
+pay_all = SchemaTool(
+    ToolSpec(
+        "pay_all",
+        "Pay every amount.",
+        {"type": "object", "properties": {"amounts": {"type": "array", "items": {"type": "integer"}}}},
+        annotations=Annotations(Effect.READ, idempotent=True, delegates=True),
+    ),
+    _pay_all,
+)
+CALL = ToolCall("c", "pay_all", {"amounts": [1, 2]})
+
+
+async def test_inner_questions_interrupt_the_outer_call() -> None:
+    executor = Executor(Registry(pay, pay_all))
+    (first,) = await executor.execute([CALL])
+    assert isinstance(first, Interrupted) and first.call is CALL and paid == []
+    (question,) = first.questions
+    assert (question.tool, question.within, question.origin) == ("pay", "c", "step")
+    (second,) = await executor.execute([CALL], answers=Answers.approving([question]))
+    assert isinstance(second, Interrupted) and paid == [1]
+    (third,) = await executor.execute([CALL], answers=Answers.approving(second.questions))
+    assert isinstance(third, Completed) and third.text == "all paid" and paid == [1, 2]
+    assert runs == [(), (), ("1",)]
+
+
+async def test_notes_are_dropped_when_the_call_has_ended() -> None:
+    executor = Executor(Registry(pay, pay_all))
+    outcome = await executor.run("pay_all", {"amounts": [1]})
+    assert isinstance(outcome, Interrupted)
+    ended = await executor.run("pay_all", {"amounts": [1]}, answers=Answers.approving(outcome.questions))
+    assert ended.text == "all paid" and paid == [1]
+    again = await executor.execute([ToolCall("run-1", "pay_all", {"amounts": [1]})])
+    assert isinstance(again[0], Interrupted) and runs[-1] == ()
+
+
+async def test_an_inner_answer_counts_once() -> None:
+    executor = Executor(Registry(pay, pay_all))
+    (first,) = await executor.execute([CALL])
+    assert isinstance(first, Interrupted)
+    answers = Answers.approving(first.questions)
+    await executor.execute([CALL], answers=answers)
+    other = ToolCall("c", "pay_all", {"amounts": [1]})
+    (replayed,) = await Executor(Registry(pay, pay_all)).execute([other], answers=answers)
+    assert isinstance(replayed, Interrupted) and paid == [1]
+
+
+async def test_user_asked_on_the_spot_sees_the_origin() -> None:
+    asked: list[Question] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.extend(questions)
+        return Answers({question.id: Approve() for question in questions})
+
+    (outcome,) = await Executor(Registry(pay, pay_all)).execute([CALL], turn=Turn(ask=ask))
+    assert outcome.text == "all paid" and [question.origin for question in asked] == ["step", "step"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_session_keeps_notes_and_answers(tmp_path: Path, restart: bool) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    agent = Agent(ScriptedProvider([CALL], "done"), executor=Executor(Registry(pay, pay_all)), sessions=store)
+    result = await agent.run("pay", session="s")
+    while isinstance(result, Paused):
+        if restart:
+            store.close()
+            store = SqliteStore(tmp_path / "s.db")
+            agent = Agent(ScriptedProvider("done"), executor=Executor(Registry(pay, pay_all)), sessions=store)
+        result = await agent.resume("s", Answers.approving(result.questions))
+    assert isinstance(result, Done) and paid == [1, 2]
+    records = await store.read("s")
+    assert [record for record in records if isinstance(record, Kept)] == [Kept("c", "1"), Kept("c", "2")]
+    store.close()
+
+
+def test_answers_needed_without_questions_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least one question"):
+        AnswersNeeded(())
