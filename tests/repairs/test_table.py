@@ -8,9 +8,10 @@ from hypothesis import given, strategies as st
 
 from callwright.repairs.lenient_json import CutOff, NotJson, read_lenient
 from callwright.repairs.names import repair_name
-from callwright.repairs.table import EXAMPLE_SCHEMA, TABLE, Row, Target, repair_arguments
+from callwright.repairs.schemas import Target
+from callwright.repairs.table import EXAMPLE_SCHEMA, TABLE, Row, repair_arguments
 
-FIND = Target("find", EXAMPLE_SCHEMA, aliases=("search",), field_aliases={"file_path": "path"})
+FIND = Target("find", EXAMPLE_SCHEMA, aliases=("search",), field_aliases={"file_path": "path"}, lines=("command",))
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.kind)

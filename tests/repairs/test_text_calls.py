@@ -41,6 +41,26 @@ CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
         'read(path="a.py")',
         '```tool_code\nread(path="a.py")\n```',
         '[read(path="a.py")]',
+        '<invoke name="read"><parameter name="path">a.py</parameter></invoke>',
+        '<function_calls>\n<invoke name="read">\n<parameter name="path">\na.py\n</parameter>\n</invoke>\n'
+        "</function_calls>",
+        '<x:function_calls><x:invoke name="read"><x:parameter name="path">a.py</x:parameter></x:invoke>'
+        "</x:function_calls>",
+        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="read">\n<｜DSML｜parameter name="path" string="true">a.py'
+        "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        '<||DSML||tool_calls><||DSML||invoke name="functions.read">{"path": "a.py"}</||DSML||invoke>'
+        "</||DSML||tool_calls>",
+        "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value>\n</tool_call>",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>"
+        '{"path": "a.py"}<|tool_call_end|><|tool_calls_section_end|>',
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n"
+        '```json\n{"path": "a.py"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{"path": "a.py"}<｜tool▁call▁end｜>'
+        "<｜tool▁calls▁end｜>",
+        "<read>\n<path>a.py</path>\n</read>",
+        'Action: read\nAction Input: {"path": "a.py"}',
+        'Thought: I should look.\nAction: Read\nAction Input: {"path": "a.py"}',
+        '<|tool_call_start|>[read(path="a.py")]<|tool_call_end|>',
     ],
 )
 def test_message_of_one_call_is_a_call(text: str):
@@ -80,6 +100,13 @@ def test_message_of_two_calls_is_two_calls(text: str):
         '{"name": "read", "arguments": {"path": "a.p',
         "read(path=open('x').read())",
         "read('a.py')",
+        '<invoke name="read"><parameter name="path">a.py',
+        '<invoke name="read"><parameter name="path">a.py</parameter><parameter name="path">b.py</parameter></invoke>',
+        'I call <invoke name="read"><parameter name="path">a.py</parameter></invoke>',
+        "<p><b>a.py</b></p>",
+        "<read><path>a.py</path></read> is how a file is read.",
+        'Action: think\nAction Input: {"path": "a.py"}',
+        "<tool_call>read\n<arg_key>path</arg_key>\n</tool_call>",
     ],
 )
 def test_other_message_is_no_call(text: str):
@@ -98,6 +125,9 @@ def test_unknown_tool_in_tags_stays_a_call():
         (f"I will read it:\n<tool_call>{CALL}</tool_call>", "read"),
         (f"Let me look.\n\n```json\n{CALL}\n```", "read"),
         (f"First:\n{CALL}\n\nThen the rest.", "read"),
+        ('I call <invoke name="read"><parameter name="path">a.py</parameter></invoke> now.', "read"),
+        ("Let me see. <read><path>a.py</path></read>", "read"),
+        ("Use <b>bold</b> and <p>paragraphs</p>.", None),
         ("I read the file with the read tool.", None),
         ('The answer is {"name": "Ada"}.', None),
         ("```json\n{}\n```", None),

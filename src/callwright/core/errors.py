@@ -80,7 +80,7 @@ class UnknownTool(ToolError):
     fault = "model"
 
     def __init__(self, name: str, nearest: Sequence[str] = (), *, advice: str = "") -> None:
-        shown = name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
+        shown = (name or "(no name)") if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…"
         hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         super().__init__(f"unknown tool: {shown}{hint}{'; ' + advice if advice else ''}")
         self.name = name

@@ -87,7 +87,7 @@ class Gate:
             if entry is None and call.name in catalog.withheld:
                 raise Denied(catalog.withheld[call.name])
             if entry is None:
-                raise UnknownTool(call.name, catalog.nearest(call.name), advice=catalog.advice)
+                raise catalog.unknown_tool(call.name)
             admitted.bind(entry, call.arguments)
             if entry.repair_paths is not None and self.repairs != "off":
                 repair_paths(admitted, entry, self.repairs)

@@ -17,7 +17,7 @@ from callwright.registry.catalog import Catalog
 from callwright.tool.base import Invocation, Tool
 
 if TYPE_CHECKING:
-    from callwright.repairs.table import Target
+    from callwright.repairs.schemas import Target
 
 RepairMode: TypeAlias = Literal["on", "report", "off"]
 """Whether calls are repaired, only reported with the repair that was possible, or left as they are."""
@@ -70,6 +70,7 @@ def repair_call(
         found = propose(item.call, catalog)
         entry = None if found is None else find_entry(found.name, catalog)
         if found is None or entry is None or error is None:
+            item.error = _add_advice(error, item.call, catalog)
             return
         item.bind(entry, found.arguments)
         if item.invocation is None:
@@ -85,8 +86,21 @@ def repair_call(
         item.invocation, item.asks, item.repairs = None, (), ()
         if isinstance(error, UnknownTool) and isinstance(refused, InvalidArguments):
             item.error = error.with_message(f"{error.message}; read as the nearest tool: {refused.message}")
+        elif isinstance(refused, InvalidArguments):
+            item.error = _add_advice(error, item.call, catalog)
         return
     item.error = None
+
+
+def _add_advice(error: ToolError | None, call: ToolCall, catalog: Catalog) -> ToolError | None:
+    """Return the error of refused arguments with what to send instead."""
+    from callwright.repairs.arguments import advise
+
+    tool = catalog.get(call.name)
+    if tool is None or not isinstance(error, InvalidArguments):
+        return error
+    advice = advise(call.arguments, _target(tool), error.message)
+    return error.with_message(f"{error.message}; {advice}") if advice else error
 
 
 def repair_paths(item: RepairableCall[EntryT], entry: EntryT, mode: RepairMode) -> None:
@@ -137,10 +151,12 @@ def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
 
 
 def _target(tool: Tool) -> "Target":
-    from callwright.repairs.table import Target
+    from callwright.repairs.schemas import Target
 
     spec = tool.spec
-    return Target(spec.name, spec.input_schema, spec.aliases, cast("Any", getattr(tool, "field_aliases", dict))())
+    lines: tuple[str, ...] = getattr(tool, "line_fields", ())
+    named = cast("Any", getattr(tool, "field_aliases", dict))()
+    return Target(spec.name, spec.input_schema, spec.aliases, named, lines)
 
 
 def _binds(tool: Tool, arguments: JsonObject | str | bytes) -> bool:

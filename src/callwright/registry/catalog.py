@@ -9,6 +9,7 @@ from heapq import nlargest
 from types import MappingProxyType
 from typing import Protocol
 
+from callwright.core.errors import UnknownTool
 from callwright.core.json import compact
 from callwright.core.messages import SEARCH_NAME, estimate_tokens
 from callwright.core.spec import ToolSpec
@@ -53,6 +54,7 @@ def _hashed_names(name: str, base: str) -> Iterator[str]:
         yield f"{base[: _MAX_WIRE_CHARS - chars - 1]}_{digest[:chars]}"
 
 
+_MAX_LISTED = 20
 _MAX_GUESS_CHARS = 128
 _MAX_COMPARED = 64
 
@@ -121,6 +123,13 @@ class Catalog:
     def advice(self) -> str:
         """A hint for a model that called an unknown tool; empty if there is no tool search."""
         return f"other tools can be found with {SEARCH_NAME}" if SEARCH_NAME in self.tools else ""
+
+    def unknown_tool(self, name: str) -> UnknownTool:
+        """Return the error for a name that no tool has, with the nearest names, or all of them where none is near."""
+        near = self.nearest(name)
+        named = ", ".join(spec.name for spec in self.definitions[:_MAX_LISTED])
+        listed = f"use one of {named}" if named and not near and not self.advice else self.advice
+        return UnknownTool(name, near, advice=listed)
 
     def with_revealed(self, later: Mapping[str, Tool]) -> "Catalog":
         """Return a catalog of the same names that shows these tools after the others."""

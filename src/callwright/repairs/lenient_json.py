@@ -1,9 +1,9 @@
 """Reads JSON with the mistakes models make, where only one reading is possible; never a text that was cut off.
 
-Accepted: a code fence around it, single, typographic, triple or back quotes, raw control characters and invalid escapes
-in strings, trailing commas, comments, unquoted keys, Python's constants, closing brackets too many at the end, the same
-value written twice. Refused: an end inside a value, a quote inside a string that is not escaped, a missing comma, two
-different values for one key, any other text before or after.
+Accepted: a code fence, tokens of a chat template or doubled braces around it, single, typographic, triple or back
+quotes, raw control characters and invalid escapes in strings, trailing commas, comments, unquoted keys, Python's
+constants, closing brackets too many at the end, the same value written twice. Refused: an end inside a value, a quote
+inside a string that is not escaped, a missing comma, two different values for one key, any other text before or after.
 """
 
 import re
@@ -18,6 +18,10 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _MOST_DEPTH = 100
+_TEMPLATE = r"\s|<\|[^|<>\"]*\|>|</?(?:tool_calls?|function_calls?|tools?|s)>|</(?:function|parameter|invoke)>"
+_BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE})+\Z")
+_QUOTE_TOKENS = ('<|"|>', '<|">')
+"""Quotes that a server left in the form of its template."""
 
 
 class NotJson(ValueError):
@@ -35,12 +39,31 @@ def read_lenient(text: str) -> Any:
         CutOff: The text ends inside a value; what is missing cannot be known.
         NotJson: The text has no reading, or more than one.
     """
-    stripped = text.strip().strip("\ufeff\u200b")
+    stripped = _AFTER.sub("", _BEFORE.sub("", text.strip().strip("\ufeff\u200b")))
     fenced = _FENCE.match(stripped)
-    reader = _Reader(fenced["body"] if fenced else stripped)
+    return _read_body(fenced["body"].strip() if fenced else stripped)
+
+
+def _read_body(body: str) -> Any:
+    if body.startswith("{{") and body.endswith("}}"):
+        return _read_doubled(body)
+    reader = _Reader(body)
     value = reader.read_value(0)
     reader.read_rest(value)
     return value
+
+
+def _read_doubled(body: str) -> Any:
+    """Read `{{…}}`, in which all braces or only the outer ones were doubled by a template."""
+    readings: list[Any] = []
+    for text in (body[1:-1], body.replace("{{", "{").replace("}}", "}")):
+        try:
+            readings.append(_read_body(text))
+        except NotJson:
+            continue
+    if not readings or any(reading != readings[0] for reading in readings):
+        raise NotJson("doubled braces with no reading, or two")
+    return readings[0]
 
 
 class _Reader:
@@ -58,6 +81,8 @@ class _Reader:
                 return self._read_list(depth)
             case char if char in _QUOTES:
                 return self._read_string()
+            case "<":
+                return self._read_token_quoted()
             case _:
                 return self._read_plain()
 
@@ -118,8 +143,9 @@ class _Reader:
             raise NotJson("expected a comma")
 
     def _read_key(self) -> str:
-        if self._peek() in _QUOTES:
-            return self._read_string()
+        char = self._peek()
+        if char in _QUOTES or char == "<":
+            return self._read_token_quoted() if char == "<" else self._read_string()
         word = _WORD.match(self._text, self._at)
         if word is None:
             raise NotJson("expected a key")
@@ -145,6 +171,12 @@ class _Reader:
         if opening == "`":
             return self._read_until("`")
         return self._read_quoted(_QUOTES[opening])
+
+    def _read_token_quoted(self) -> str:
+        mark = next((token for token in _QUOTE_TOKENS if self._text.startswith(token, self._at)), None)
+        if mark is None:
+            raise NotJson("expected a value")
+        return self._read_until(mark)
 
     def _read_until(self, mark: str) -> str:
         """Read a string of another language; with an escape or a placeholder it has two readings."""

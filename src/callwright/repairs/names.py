@@ -6,6 +6,7 @@ from collections.abc import Mapping
 _TOKEN = re.compile(r"<\|.*", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:functions?|tools?|default_api|multi_tool_use|builtin|repo_browser|tool_call)[.:/]|\Ato=")
 _SUFFIX = re.compile(r"(?::\d+|\(\)|\[\d+\])\Z")
+_REPEATED = re.compile(r"(?P<name>.+?)(?P=name)+")
 _QUOTED = " \t\r\n\"'`“”‘’<>[]{},;:"
 
 
@@ -31,6 +32,9 @@ def repair_name(name: str, spellings: Mapping[str, str]) -> str | None:
         return None
     if cleaned in spellings:
         return spellings[cleaned]
+    repeated = _REPEATED.fullmatch(cleaned)  # a server that joined the pieces of a stream twice
+    if repeated and repeated["name"] in spellings:
+        return spellings[repeated["name"]]
     folded = _fold(cleaned)
     meant = {tool for spelling, tool in spellings.items() if _fold(spelling) == folded}
     return meant.pop() if len(meant) == 1 else None

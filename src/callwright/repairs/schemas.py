@@ -1,7 +1,10 @@
 """What a JSON Schema says about the fields of an object, as far as repairs need it; in doubt it says nothing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
+
+from callwright.repairs.names import clean_name
 
 Schema: TypeAlias = Mapping[str, Any]
 _ANY = frozenset({"string", "integer", "number", "boolean", "object", "array", "null"})
@@ -91,3 +94,25 @@ def fits(value: Any, kinds: frozenset[str]) -> bool:
     """Tell whether a value has one of the types; an integer is a number too."""
     kind = kind_of(value)
     return kind in kinds or (kind == "integer" and "number" in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The tool that arguments are for."""
+
+    name: str
+    schema: Schema
+    aliases: tuple[str, ...] = ()
+    field_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other names that a field may be given by, which the schema does not show."""
+    lines: tuple[str, ...] = ()
+    """Fields that hold a shell line, in which marks of Markdown and JSON are slips."""
+
+    @property
+    def fields(self) -> dict[str, Schema]:
+        """The fields of the arguments."""
+        return fields_of(self.schema, self.schema)
+
+    def names(self, value: object) -> bool:
+        """Tell whether a value is the tool's name or an alias of it."""
+        return isinstance(value, str) and clean_name(value) in (self.name, *self.aliases)

@@ -5,45 +5,24 @@ makes of them. Every row has an example and a reverse: arguments that must not b
 """
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from callwright.core.json import JsonObject, thaw
+from callwright.core.json import JsonObject
 from callwright.core.repairs import Repair, RepairKind
-from callwright.repairs.lenient_json import NotJson, read_lenient
-from callwright.repairs.names import clean_name
-from callwright.repairs.schemas import Schema, fields_of, fits, items_of, kind_of, kinds_of, required_of
+from callwright.repairs.arguments import read_arguments, read_text
+from callwright.repairs.commands import quote_words, unwrap_line
+from callwright.repairs.schemas import Schema, Target, fields_of, fits, items_of, kind_of, kinds_of, required_of
 
 Object: TypeAlias = dict[str, Any]
 Change: TypeAlias = tuple[Object, str] | None
 """The changed arguments and the note; None if the repair does not apply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The tool that arguments are for."""
-
-    name: str
-    schema: Schema
-    aliases: tuple[str, ...] = ()
-    field_aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Other names that a field may be given by, which the schema does not show."""
-
-    @property
-    def fields(self) -> dict[str, Schema]:
-        """The fields of the arguments."""
-        return fields_of(self.schema, self.schema)
-
-    def names(self, value: object) -> bool:
-        """Tell whether a value is the tool's name or an alias of it."""
-        return isinstance(value, str) and clean_name(value) in (self.name, *self.aliases)
-
-
 def repair_arguments(arguments: JsonObject | str | bytes, target: Target) -> tuple[Object, list[Repair]] | None:
     """Return repaired arguments, not validated, and what was changed; None if nothing applies."""
-    found = _read(arguments, target)
+    found = read_arguments(arguments, target)
     if found is None:
         return None
     given, repairs = found
@@ -64,60 +43,6 @@ def _name_fields(given: Object, target: Target) -> Object:
     return named if len(named) == len(given) else given
 
 
-def _read(arguments: JsonObject | str | bytes, target: Target) -> tuple[Object, list[Repair]] | None:
-    """Return the arguments as an object."""
-    if isinstance(arguments, Mapping):
-        return cast("Object", thaw(arguments)), []
-    text = arguments.decode("utf-8", "replace") if isinstance(arguments, bytes) else arguments
-    if text.strip() in ("", "null", "None"):
-        return {}, [Repair("empty", "no arguments read as {}")]
-    repairs: list[Repair] = []
-    try:
-        value = _read_strictly(text)
-    except ValueError:
-        try:
-            value = read_lenient(text)
-        except NotJson:
-            return None
-        repairs.append(Repair("json", "invalid JSON corrected"))
-    if isinstance(value, str):  # the whole object written as text, perhaps with mistakes of its own
-        inner = _read_text(value)
-        if isinstance(inner, dict):
-            return cast("Object", inner), [*repairs, Repair("wrapped", "an object written as text was read")]
-    if isinstance(value, list) and len(cast("list[Any]", value)) == 1 and isinstance(value[0], dict):
-        return cast("Object", value[0]), [*repairs, Repair("list", "a list with one object read as the object")]
-    if isinstance(value, dict):
-        return cast("Object", value), repairs
-    return _name_only_field(value, target, repairs)
-
-
-def _name_only_field(value: Any, target: Target, repairs: list[Repair]) -> tuple[Object, list[Repair]] | None:
-    """Read a bare string as the value of the tool's only required field."""
-    required = required_of(target.schema, target.schema)
-    if not isinstance(value, str) or len(required) != 1:
-        return None
-    (field,) = required
-    if "string" not in kinds_of(target.fields.get(field, {}), target.schema):
-        return None
-    return {field: value}, [*repairs, Repair("wrapped", f"a bare string read as {field}")]
-
-
-def _read_strictly(text: str) -> Any:
-    from json import loads
-
-    def refuse(name: str) -> None:
-        raise ValueError(name)
-
-    return loads(text, parse_constant=refuse)
-
-
-def _read_text(text: str) -> Any:
-    try:
-        return read_lenient(text)
-    except NotJson:
-        return None
-
-
 _HOLDERS = (
     "arguments",
     "parameters",
@@ -128,9 +53,11 @@ _HOLDERS = (
     "tool_input",
     "function_args",
     "action_input",
+    "properties",
 )
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action", "recipient_name")
-_EXTRAS = ("type", "id", "call_id", "tool_call_id")
+_LINES = ("command", "cmd", "command_line", "commandline", "shell_command")
+_EXTRAS = ("type", "id", "call_id", "tool_call_id", "required", "additionalProperties")
 
 
 def unwrap(given: Object, target: Target) -> Change:
@@ -159,7 +86,7 @@ def _unwrap_once(given: Object, target: Target, fields: Mapping[str, Schema]) ->
     held = [key for key in rest if key in _HOLDERS and key not in fields]
     if len(held) == 1 and all(key in held or key in _EXTRAS for key in rest):
         inner = rest[held[0]]
-        inner = _read_text(inner) if isinstance(inner, str) else inner
+        inner = read_text(inner) if isinstance(inner, str) else inner
         return cast("Object", inner) if isinstance(inner, dict) else {} if inner is None else None
     return rest if labels else None  # {"name": "read", "path": …}
 
@@ -246,10 +173,6 @@ def _is_absent(value: Any, kinds: frozenset[str]) -> bool:
     return value is None or (value in ("null", "None", "undefined", "") and not kinds & {"string"})
 
 
-_LINES = ("command", "cmd", "command_line", "commandline", "shell_command")
-_OPERATORS = re.compile(r"[|&;<>()`$*?~{}\n]")
-
-
 def quote_command(given: Object, target: Target) -> Change:
     """Write a list of words as one command line, unless a word may have been meant as an operator."""
     for key, value in given.items():
@@ -259,16 +182,16 @@ def quote_command(given: Object, target: Target) -> Change:
         words = cast("list[Any]", value)
         if "array" in kinds_of(field, target.schema) or len(words) < 2:
             continue
-        if not all(isinstance(word, str) and word for word in words) or not _is_plain_argv(cast("list[str]", words)):
-            return None
-        return {**given, key: shlex.join(cast("list[str]", words))}, f"the list for {key} quoted as one line"
+        line = quote_words(words)
+        return None if line is None else ({**given, key: line}, f"the list for {key} quoted as one line")
     return None
 
 
-def _is_plain_argv(words: list[str]) -> bool:
-    """Tell whether words are what `exec` takes: operators only inside the program text of `sh -c`."""
-    script = len(words) == 3 and re.fullmatch(r"(?:/\S*/)?(?:ba|z|da|k)?sh", words[0]) and words[1] in ("-c", "-lc")
-    return bool(script) or not any(_OPERATORS.search(word) for word in words)
+def unwrap_lines(given: Object, target: Target) -> Change:
+    """Take shell lines out of a code fence, a prompt or JSON."""
+    lines = {key: unwrap_line(value) for key, value in given.items() if key in target.lines and isinstance(value, str)}
+    found = {key: line for key, line in lines.items() if line is not None}
+    return ({**given, **found}, f"{', '.join(found)}: the line alone") if found else None
 
 
 def fit_lists(given: Object, target: Target) -> Change:
@@ -294,6 +217,9 @@ def _is_one_item(value: Any, kinds: frozenset[str]) -> bool:
     return not several and fits(value, kinds)
 
 
+_DESCRIBED = {"type", "value", "description", "title"}
+
+
 def read_literals(given: Object, target: Target) -> Change:
     """Read `"True"`, `"5.0"`, `"['a']"`: values written as text that are not quite JSON."""
     changed, notes = dict(given), list[str]()
@@ -311,8 +237,10 @@ def read_literals(given: Object, target: Target) -> Change:
 
 def _read_literal(value: Any, kinds: frozenset[str]) -> Any:
     if isinstance(value, str):
-        read = _read_text(value.strip()) if value.strip() else None
+        read = read_text(value.strip()) if value.strip() else None
         return int(read) if isinstance(read, float) and read.is_integer() and "number" not in kinds else read
+    if isinstance(value, dict) and "value" in value and set(cast("Object", value)) <= _DESCRIBED:
+        return cast("Object", value)["value"]  # the field's schema, filled in
     return None
 
 
@@ -378,6 +306,12 @@ TABLE: tuple[Row, ...] = (
         quote_command,
         ({"path": "a", "command": ["echo", "a b"]}, {"path": "a", "command": "echo 'a b'"}),
         {"path": "a", "command": ["ls", "|", "wc"]},
+    ),
+    Row(
+        "command",
+        unwrap_lines,
+        ({"path": "a", "command": "$ ls"}, {"path": "a", "command": "ls"}),
+        {"path": "a", "command": "`ls`"},
     ),
     Row("list", fit_lists, ({"path": ["a"], "tags": "b"}, {"path": "a", "tags": ["b"]}), {"path": ["a", "b"]}),
     Row(

@@ -1,7 +1,7 @@
 """Calls that a model wrote as text: a message that is nothing but calls in a known dialect, and calls among prose.
 
 <tool_call>{…}</tool_call>   <tools>…   <function=read>{…}</function>   [TOOL_CALLS][…]   <|channel|>commentary to=…
-a fenced or bare JSON object or list, {{…}}, read(path="a.py")
+a fenced or bare JSON object or list, {{…}}, read(path="a.py"), and the markup of markup_calls.py
 """
 
 import ast
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from callwright.core.json import compact
 from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.markup_calls import MARKUP, read_markup_calls
 from callwright.repairs.names import repair_name
 
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -25,7 +26,9 @@ _MISTRAL = re.compile(
     r"\s*\[TOOL_CALLS\]\s*(?P<name>[\w.-]*)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?P<body>.*)\Z", re.DOTALL
 )
 _TAG_TOKENS = re.compile(
-    r"\s*<\|(?:python_tag|tool_call|tool_calls_section_begin)\|>\s*(?P<body>.*?)\s*(?:<\|[^|]*\|>\s*)*\Z", re.DOTALL
+    r"\s*<\|(?:python_tag|tool_call|tool_calls_section_begin|tool_call_start)\|>\s*(?P<body>.*?)\s*"
+    r"(?:<\|[^|]*\|>\s*)*\Z",
+    re.DOTALL,
 )
 _HARMONY = re.compile(
     r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*"
@@ -60,7 +63,7 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
     body = _END.sub("", _THINKING.sub("", text)).strip()
     if not body:
         return None
-    for read in (_read_tagged, _read_harmony, _read_tokens, _read_fenced, _read_bare, _read_python):
+    for read in (_read_markup, _read_tagged, _read_harmony, _read_tokens, _read_fenced, _read_bare, _read_python):
         calls = read(body, spellings)
         if calls:
             return calls if len(calls) <= _MOST_CALLS else None
@@ -70,7 +73,7 @@ def read_text_calls(text: str, spellings: Mapping[str, str]) -> list[TextCall] |
 def find_call_in_prose(text: str, spellings: Mapping[str, str]) -> str | None:
     """Return the tool of a call that stands among other text; None if there is none."""
     body = _THINKING.sub("", text)
-    for pattern in (_TAGGED, _FUNCTION, _FENCED, _HARMONY):
+    for pattern in (_TAGGED, _FUNCTION, _FENCED, _HARMONY, MARKUP):
         for found in pattern.finditer(body):
             calls = read_text_calls(found[0], spellings)
             if calls:
@@ -97,6 +100,11 @@ def _read_tagged(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
         calls += inner
         at = found.end()
     return calls
+
+
+def _read_markup(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
+    found = read_markup_calls(body, spellings)
+    return [TextCall(repair_name(name, spellings) or name, compact(given)) for name, given in found or ()] or None
 
 
 def _read_inside(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
@@ -140,7 +148,9 @@ def _read_tokens(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
         value = _read_json(found["body"])
         return [TextCall(found["name"], compact(cast("Any", value)))] if isinstance(value, dict) else None
     found = found or _TAG_TOKENS.fullmatch(body)
-    return _read_values(found["body"], spellings, tagged=True) if found is not None else None
+    if found is None:
+        return None
+    return _read_values(found["body"], spellings, tagged=True) or _read_python(found["body"], spellings)
 
 
 def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
@@ -159,16 +169,7 @@ def _read_fenced(body: str, spellings: Mapping[str, str]) -> list[TextCall] | No
 def _read_bare(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
     if not body.startswith(("{", "[")):
         return None
-    if body.startswith("{{"):
-        return _read_doubled(body, spellings)
     return _read_values(body, spellings, tagged=False)
-
-
-def _read_doubled(body: str, spellings: Mapping[str, str]) -> list[TextCall] | None:
-    """Read `{{…}}`, in which all braces or only the outer ones were doubled by a template."""
-    outer = _read_values(body[1:-1], spellings, tagged=False) if body.endswith("}}") else None
-    every = _read_values(body.replace("{{", "{").replace("}}", "}"), spellings, tagged=False)
-    return outer or every if not (outer and every) or outer == every else None
 
 
 def _read_values(body: str, spellings: Mapping[str, str], *, tagged: bool) -> list[TextCall] | None:

@@ -38,6 +38,10 @@ _DIFF = re.compile(
 )
 _BLOCKS = re.compile(r"^<{5,} ?SEARCH\n.*^={5,}\n.*^>{5,} ?REPLACE", re.MULTILINE | re.DOTALL)
 
+_MARKUP = frozenset({".html", ".htm", ".xhtml", ".xml", ".svg", ".vue", ".svelte", ".astro", ".jsx", ".tsx", ".plist"})
+_QUOTED = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`")
+_ENTITIES = re.compile(r"[\w)\]] &(?:lt|gt);=? |[-=]&gt;|&amp;&amp;|\#include &lt;|&lt;&lt;")
+
 _Check: TypeAlias = Callable[[str, str], str | None]
 
 
@@ -110,6 +114,14 @@ def _find_diff(suffix: str, content: str) -> str | None:
     return None
 
 
+def _find_entities(suffix: str, content: str) -> str | None:
+    if "&" not in content or suffix in _MARKUP or suffix in _MAPPINGS:
+        return None
+    if _ENTITIES.search(_QUOTED.sub("", content)):
+        return "operators are written as in HTML (&lt; &gt; &amp;); write the characters < > & themselves"
+    return None
+
+
 def _find_elided(suffix: str, content: str) -> str | None:
     text = _without_fences(content) if suffix in _MARKDOWN else content
     line = find_elision(text)
@@ -125,4 +137,4 @@ def _without_fences(text: str) -> str:
     return re.sub(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-_CHECKS: Sequence[_Check] = (_find_fence, _find_numbers, _find_escapes, _find_diff, _find_elided)
+_CHECKS: Sequence[_Check] = (_find_fence, _find_numbers, _find_escapes, _find_diff, _find_entities, _find_elided)

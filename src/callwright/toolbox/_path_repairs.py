@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
-from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
@@ -25,6 +24,23 @@ _MOST_CHARS = 1024
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"})
 _LINE = re.compile(r"(?:#L\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)*:?|:| \(?lines? \d+(?:-\d+)?\)?)\Z")
 _QUOTES = "`'\"“”‘’<>"
+_TAG = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
+_LINK = re.compile(r"\[([^\]]*)\]\(([^()]*)\)")
+
+
+def _strip_tag(path: str) -> str:
+    found = _TAG.fullmatch(path.strip())
+    return found[2] if found else path
+
+
+def _take_link_text(path: str) -> str:
+    found = _LINK.fullmatch(path.strip())
+    return found[1] if found else path
+
+
+def _take_link_target(path: str) -> str:
+    found = _LINK.fullmatch(path.strip())
+    return found[2] if found else path
 
 
 def _strip_quotes(path: str) -> str:
@@ -59,6 +75,9 @@ def _strip_root(path: str) -> str:
 
 
 _MARKS: tuple[Callable[[str], str], ...] = (
+    _strip_tag,
+    _take_link_text,
+    _take_link_target,
     _strip_quotes,
     _strip_scheme,
     _strip_mention,
@@ -76,11 +95,9 @@ def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
     """Return the path that a path means; None if it is right, or has no reading, or more than one."""
     if not path or len(path) > _MOST_CHARS or "\0" in path or _exists(path, workspace):
         return None
-    spellings = dict.fromkeys(
-        reduce(lambda text, clean: clean(text), chosen, path)
-        for count in range(1, len(_MARKS) + 1)
-        for chosen in combinations(_MARKS, count)
-    )
+    spellings = {path: None}
+    for clean in _MARKS:  # every choice of marks, in their order
+        spellings.update(dict.fromkeys([clean(spelling) for spelling in spellings]))
     cleaned = [spelling for spelling in spellings if spelling not in ("", path)]
     found = _find_one(cleaned, workspace)
     if found is not None or use == "named":

@@ -138,8 +138,23 @@ def explain_missing(given: str, resolved: Path) -> ToolFailed:
         names = []
     folded = {name.lower(): name for name in names}
     near = [folded[name] for name in get_close_matches(lost.lower(), folded, _NEAREST)]
-    hint = f"; did you mean {' or '.join(str(folder / name) for name in near)}?" if near else f"; {folder} exists"
-    return ToolFailed(f"{given} does not exist: there is no {lost} in {folder}{hint}")
+    hint = (
+        f"did you mean {' or '.join(str(folder / name) for name in near)}?"
+        if near
+        else f"read the folder {folder} to see what is there"
+    )
+    return ToolFailed(f"{given} does not exist: there is no {lost} in {folder}; {_explain_spelling(given) or hint}")
+
+
+def _explain_spelling(given: str) -> str:
+    """Say what to do about a text that is no path of one file."""
+    if "://" in given:
+        return "an address is fetched, not read as a file"
+    if any(char in given for char in "*?"):
+        return "patterns are for glob; give the path of one file"
+    if "," in given or "\n" in given:
+        return "give one path; send one call for each file"
+    return ""
 
 
 def explain_error(error: OSError, given: str, verb: str) -> ToolFailed:

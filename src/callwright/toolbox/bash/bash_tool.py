@@ -56,14 +56,38 @@ _GIT_EXIT_1_MEANS_NO = frozenset({"diff", "grep"})
 _NEUTRAL = frozenset({"echo", "printf", "true", ":", "cd", "head", "tail", "wc", "sort", "cat"})
 
 
+_WRAPPED = re.compile(
+    r"\s*(?:(?P<fence>```|~~~)|(?P<prompt>\$ )|(?P<ticks>`[^`]*`\s*\Z)|(?P<json>\[\s*\"|\{\s*\"(?:command|cmd)\"\s*:))"
+)
+_WRAPPINGS = {
+    "fence": "the line stands in a code fence; send the line alone",
+    "prompt": "the line starts with a prompt ($); send the line alone, without output",
+    "ticks": "in back quotes the output of the line would be run; leave them out, or write $(…) if that is meant",
+    "json": "the line is written as JSON; send the line itself",
+}
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#39|#x27);")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<.*", re.DOTALL)
+
+
 def _clamp_seconds(seconds: float) -> float:
     return min(seconds, _MAX_SECONDS)
+
+
+def _refuse_wrapping(line: str) -> str:
+    """Refuse a line in Markdown, JSON or HTML, which bash would run as something else."""
+    if (found := _WRAPPED.match(line)) is not None:
+        raise ValueError(_WRAPPINGS[str(found.lastgroup)])
+    if "&" in line and _ENTITY.search(_QUOTED.sub("", line)):
+        raise ValueError("the line has characters written as in HTML, such as &amp; or &lt;; write the characters")
+    return line
 
 
 class BashArguments(Arguments):
     """Arguments of `bash`."""
 
-    command: str = Field(min_length=1, validation_alias=AliasChoices("command", "cmd"))
+    command: Annotated[str, Field(min_length=1), AfterValidator(_refuse_wrapping)] = Field(
+        validation_alias=AliasChoices("command", "cmd")
+    )
     """The command line, in bash syntax."""
     timeout_seconds: Annotated[float, Field(gt=0), AfterValidator(_clamp_seconds)] = 120.0
     """Stop the command after this long; at most 600."""
@@ -140,6 +164,9 @@ class Bash(TypedTool[BashArguments]):
         group="shell",
         search_hint="run shell command terminal process",
     )
+
+    line_fields = ("command",)
+    """Fields that hold a shell line, for repairs."""
 
     def __init__(
         self,

@@ -1,0 +1,148 @@
+"""Calls in the markup of particular models: each dialect with a tag or token per call and, mostly, per parameter.
+
+<invoke name="read"><parameter name="path">…   also with DeepSeek's <｜DSML｜…> around the names
+<tool_call>read <arg_key>path</arg_key><arg_value>…          <read><path>…</path></read>
+<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}     <｜tool▁call▁begin｜>read<｜tool▁sep｜>{…}
+<|tool_call_start|>[read(path="…")]<|tool_call_end|>         Action: read  Action Input: {…}
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from callwright.repairs.lenient_json import NotJson, read_lenient
+from callwright.repairs.names import repair_name
+
+MarkupCall: TypeAlias = tuple[str, dict[str, Any]]
+"""The name and the arguments of a call."""
+
+_NAMESPACE = re.compile(r"<(/?)(?:\s*[|｜]+\s*DSML\s*[|｜]+\s*|\w+:(?=invoke\b|parameter\b|function_calls\b))")
+_WRAPPER = re.compile(
+    r"\A<(?P<tag>function_calls|tool_calls|tool_use|calls)>\s*(?P<body>.*?)\s*(?:</(?P=tag)>)?\Z", re.DOTALL
+)
+_INVOKE = re.compile(r"\s*<invoke\s+name=\"(?P<name>[^\"]+)\"\s*>(?P<body>.*?)</invoke>\s*", re.DOTALL)
+_PARAMETER = re.compile(
+    r"\s*<parameter\s+name=\"(?P<key>[^\"]+)\"(?:\s+string=\"(?P<string>\w+)\")?\s*>(?P<value>.*?)</parameter>\s*",
+    re.DOTALL,
+)
+_KEYED = re.compile(r"\s*<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<body><arg_key>.*?)</tool_call>\s*", re.DOTALL)
+_PAIR = re.compile(r"\s*<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>\s*", re.DOTALL)
+_SECTION = re.compile(r"<[|｜]tool[_▁]calls[_▁](?:section[_▁])?(?:begin|end)[|｜]>")
+_TOKENS = re.compile(
+    r"\s*<[|｜]tool[_▁]call[_▁]begin[|｜]>\s*(?:function<[|｜]tool[_▁]sep[|｜]>)?(?P<name>[^<\s]+)\s*"
+    r"(?:<[|｜](?:tool[_▁]sep|tool[_▁]call[_▁]argument[_▁]begin)[|｜]>)?\s*(?P<body>.*?)\s*"
+    r"<[|｜]tool[_▁]call[_▁]end[|｜]>\s*",
+    re.DOTALL,
+)
+_ELEMENT = re.compile(r"\s*<(?P<name>[A-Za-z][\w-]*)>(?P<body>.*?)</(?P=name)>\s*", re.DOTALL)
+_ACTION = re.compile(
+    r"\A(?:Thought:[^\n]*\n+)?Action:[ \t]*(?P<name>[^\n]+)\n+Action Input:\s*(?P<body>\{.*\})\s*\Z", re.DOTALL
+)
+MARKUP = re.compile(
+    r"<(?P<tag>[\w:]*function_calls|tool_calls|invoke|[A-Za-z][\w-]*)\b[^>]*>.*?</(?P=tag)>"
+    r"|<\s*[|｜]+\s*DSML.*?</\s*[|｜]+\s*DSML\s*[|｜]+\s*(?:tool_calls|calls|tool_use)>"
+    r"|<[|｜]tool[_▁]calls?[_▁](?:section[_▁])?begin[|｜]>.*<[|｜]tool[_▁]calls?[_▁](?:section[_▁])?end[|｜]>",
+    re.DOTALL,
+)
+"""Where such calls may stand among other text."""
+
+
+def read_markup_calls(body: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
+    """Return the calls that a message consists of; None if it is anything else, or contains anything else."""
+    text = _NAMESPACE.sub(r"<\1", body)
+    wrapped = _WRAPPER.match(text)
+    text = wrapped["body"] if wrapped else text
+    return (
+        _read_each(text, _INVOKE, _PARAMETER)
+        or _read_each(text, _KEYED, _PAIR)
+        or _read_token_calls(_SECTION.sub("", body))
+        or _read_elements(text, spellings)
+        or _read_action(text, spellings)
+    )
+
+
+def _read_each(text: str, call: re.Pattern[str], parameter: re.Pattern[str]) -> list[MarkupCall] | None:
+    found = _split(text, call)
+    if not found:
+        return None
+    calls: list[MarkupCall] = []
+    for match in found:
+        given = _read_parameters(match["body"], parameter)
+        if given is None:
+            return None
+        calls.append((match["name"], given))
+    return calls
+
+
+def _split(text: str, pattern: re.Pattern[str]) -> list[re.Match[str]] | None:
+    """Return the matches that a text consists of; None if anything stands between them."""
+    found: list[re.Match[str]] = []
+    at = 0
+    while at < len(text):
+        match = pattern.match(text, at)
+        if match is None or match.end() == at:
+            return None
+        found.append(match)
+        at = match.end()
+    return found
+
+
+def _read_parameters(body: str, pattern: re.Pattern[str]) -> dict[str, Any] | None:
+    """Return the parameters between tags; a name given twice has two readings."""
+    if not body.strip():
+        return {}
+    if body.lstrip().startswith("{"):
+        return _read_object(body)
+    found = _split(body, pattern)
+    if found is None or len({match["key"].strip() for match in found}) != len(found):
+        return None
+    given: dict[str, Any] = {}
+    for match in found:
+        value: Any = match["value"].removeprefix("\n").removesuffix("\n")
+        if match.groupdict().get("string") == "false":
+            try:
+                value = read_lenient(value)
+            except NotJson:
+                return None
+        given[match["key"].strip()] = value
+    return given
+
+
+def _read_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = read_lenient(text)
+    except NotJson:
+        return None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - the keys of JSON
+
+
+def _read_token_calls(text: str) -> list[MarkupCall] | None:
+    found = _split(text.strip(), _TOKENS)
+    if not found:
+        return None
+    calls = [(match["name"], _read_object(match["body"] or "{}")) for match in found]
+    return (
+        [(name, given) for name, given in calls if given is not None] if all(g is not None for _, g in calls) else None
+    )
+
+
+def _read_elements(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
+    """Read `<read><path>a.py</path></read>`: only the tags of known tools, which are no HTML."""
+    found = _split(text, _ELEMENT)
+    if not found or any(match["name"] not in spellings for match in found):
+        return None
+    calls: list[MarkupCall] = []
+    for match in found:
+        fields = _split(match["body"], _ELEMENT) if match["body"].strip() else []
+        if fields is None or len({field["name"] for field in fields}) != len(fields):
+            return None
+        given = {field["name"]: field["body"].removeprefix("\n").removesuffix("\n") for field in fields}
+        calls.append((match["name"], given))
+    return calls
+
+
+def _read_action(text: str, spellings: Mapping[str, str]) -> list[MarkupCall] | None:
+    found = _ACTION.match(text)
+    name = None if found is None else repair_name(found["name"], spellings)
+    given = None if found is None else _read_object(found["body"])
+    return None if name is None or given is None else [(name, given)]
