@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from os import PathLike
 from typing import Any, cast
 
 from callwright.agent.cancel_watch import CancelWatch
@@ -28,13 +27,13 @@ from callwright.core.messages import AssistantMessage, Message, ToolMessage, Use
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn_context import AskPerson
-from callwright.providers.base import Provider, vendor_of
+from callwright.providers.base import Provider, require_provider, vendor_of
 from callwright.providers.pricing import find_prices, prices_for
 from callwright.providers.resolve import provider_for
-from callwright.registry.catalog import Toolset
+from callwright.registry.catalog import Toolset, require_toolset
 from callwright.registry.registry import Registry
 from callwright.registry.visibility import recall_reveals
-from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session
+from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
 from callwright.tool.base import Cancellation, State, Tool
 
@@ -81,11 +80,11 @@ class Agent:
     ) -> None:
         if executor is not None and observe:
             raise UsageError("pass observe to the executor: its observers also receive the agent's events")
-        self.provider = provider_for(model) if isinstance(model, str) else _check_provider(model)
+        self.provider = provider_for(model) if isinstance(model, str) else require_provider(model)
         self.registry = _make_toolset(tools, executor)
         self.executor = executor or Executor(self.registry, observe=observe)
         self.executor.outputs.reader()  # from now on, notes in cut outputs name it
-        self.sessions: SessionStore = MemoryStore() if sessions is None else _check_store(sessions)
+        self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
         self.system = system
         self.limits = limits
         self.ask = ask
@@ -362,26 +361,14 @@ def _output_schema(output: object) -> OutputSchema | None:
     return None if output is None else OutputSchema(output)
 
 
-def _check_provider(given: Provider) -> Provider:
-    if not hasattr(given, "stream"):
-        raise UsageError(f"expected a model name such as 'anthropic:claude-sonnet-5-5' or a Provider, got {given!r}")
-    return given
-
-
 def _check_prompt(given: object) -> None:
     if not isinstance(given, (str, tuple)):
         raise UsageError(f"expected a prompt as text or a tuple of content parts, got {safe_repr(given)}")
 
 
-def _check_store(given: SessionStore) -> SessionStore:
-    if isinstance(given, (str, PathLike)):
-        raise UsageError(f"sessions={str(given)!r} is a path, not a store; use sessions=SqliteStore({str(given)!r})")
-    return given
-
-
 def _make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> Toolset:
     if hasattr(given, "snapshot"):
-        return cast(Toolset, given)
+        return require_toolset(cast(Toolset, given))
     tools = tuple(cast("Iterable[Any]", given))
     if executor is None:
         return Registry(*tools)

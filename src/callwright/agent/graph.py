@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from callwright.core.errors import UsageError
-from callwright.sessions.base import SessionHold, SessionStore, no_such_session
+from callwright.sessions.base import SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
 from callwright.sessions.records import Checkpoint
 from callwright.tool.schema import adapter_for
@@ -88,7 +88,7 @@ class Graph(Generic[State]):
     """
 
     def __init__(self, state: type[State], *, sessions: SessionStore | None = None) -> None:
-        self.sessions: SessionStore = MemoryStore() if sessions is None else sessions
+        self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
         self._state_type = state
         self._adapter = adapter_for(state, about="Graph state")
         self._steps: dict[str, Step[State]] = {}

@@ -222,6 +222,32 @@ def safe_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def check_members(given: object, contract: type, expected: str, advice: str = "pass an instance of one") -> None:
+    """Refuse an object that lacks a member of a protocol, or inherits the protocol's empty body.
+
+    Args:
+        given: The object of the caller.
+        contract: The protocol.
+        expected: What is expected.
+        advice: What to do.
+
+    Raises:
+        UsageError: A member is missing; the message names all that are.
+    """
+    if isinstance(given, type):
+        raise UsageError(f"expected {expected}, got the class {given.__name__}; pass an instance of it")
+    kind = type(given)
+    members = {name: member for name, member in vars(contract).items() if not name.startswith("_")}
+    empty = {name for name, member in members.items() if getattr(kind, name, None) is member}
+    # the class is asked first: reading a property of the object may run anything
+    absent = {name for name in members if not hasattr(kind, name) and not hasattr(given, name)}
+    if absent == members.keys():
+        raise UsageError(f"expected {expected}, got {safe_repr(given)}; {advice}")
+    if empty or absent:
+        missing = ", ".join(sorted(empty | absent))
+        raise UsageError(f"{kind.__name__} does not define {missing}; a {contract.__name__} needs them")
+
+
 def describe_exception(error: Exception) -> str:
     """Return an exception's message for users; an `OSError` without its number and path."""
     return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)

@@ -5,7 +5,8 @@ import itertools
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from inspect import iscoroutinefunction
+from typing import Any, TypeAlias, cast
 
 from callwright.clip import READER, Outputs
 from callwright.core._fast import make_constructor
@@ -25,7 +26,7 @@ from callwright.hooks.base import Hook
 from callwright.policy.base import Policy
 from callwright.policy.decide import Policies
 from callwright.policy.modes import ByMode
-from callwright.registry.catalog import Catalog, Toolset
+from callwright.registry.catalog import Catalog, Toolset, require_toolset
 from callwright.retry import Clock, RetryPolicy, WallClock
 from callwright.stats import Stats
 from callwright.tool.base import State
@@ -75,16 +76,14 @@ class Executor:
     ) -> None:
         if repairs not in ("on", "report", "off"):
             raise UsageError(f'repairs must be "on", "report" or "off", got {repairs!r}')
-        if not hasattr(registry, "snapshot"):
-            raise UsageError(f"expected a toolset, got {registry!r}; write Executor(Registry(*tools))")
-        self.registry = registry
+        self.registry = require_toolset(registry)
         self.limits = limits if width is None else replace(limits, width=width)
         self.policies = policies if isinstance(policies, Policies) else Policies(policies or ByMode("default"))
-        self.hooks = _check_hooks((hooks,) if isinstance(hooks, Hook) else hooks)
+        self.hooks = _check_hooks(hooks)
         self.stats = Stats()
         self.outputs = outputs or Outputs()
         self.state = state or State()
-        self.observers = (observe,) if callable(observe) else tuple(observe or ())
+        self.observers = _check_observers(observe)
         self.observe = self.notify if self.observers else None
         """Passes an event to the observers; None if there are none, so that no event is made for them."""
         self.retry = retry
@@ -204,11 +203,27 @@ class Executor:
                 _log.exception("an observer failed on %s", type(event).__name__)
 
 
-def _check_hooks(hooks: Iterable[object]) -> tuple[Hook, ...]:
+def _check_hooks(hooks: Hook | Iterable[object]) -> tuple[Hook, ...]:
     """Refuse anything that is not a hook: it would never be asked, and what it should guard would be open."""
     checked = list[Hook]()
-    for hook in hooks:
+    for hook in hooks if isinstance(hooks, Iterable) else (hooks,):
         if not isinstance(hook, Hook):
             raise UsageError(f"expected a Hook, got {hook!r}; pass an instance of a subclass of callwright.hooks.Hook")
         checked.append(hook)
+    return tuple(checked)
+
+
+def _check_observers(given: object) -> tuple[Observer, ...]:
+    """Refuse what could not be called with an event: its failures would only be logged, event after event."""
+    observers = given if isinstance(given, Iterable) and not callable(given) else () if given is None else (given,)
+    checked = list[Observer]()
+    for observer in cast("Iterable[Any]", observers):
+        if isinstance(observer, type) or not callable(observer):
+            raise UsageError(
+                f"expected an observer, got {observer!r}; pass a function that takes an event, or an instance with "
+                "__call__(self, event)"
+            )
+        if iscoroutinefunction(observer) or iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004 - an object with an async __call__ is async too
+            raise UsageError(f"the observer {observer!r} is async and would never run; write it with plain def")
+        checked.append(cast(Observer, observer))
     return tuple(checked)

@@ -4,6 +4,14 @@ from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
+    from callwright.core.access import (
+        Access as Access,
+        Confinement as Confinement,
+        Decision as Decision,
+        Reach as Reach,
+        RunCommand as RunCommand,
+        UseTool as UseTool,
+    )
     from callwright.policy.base import Policy as Policy, Subject as Subject, Tier as Tier
     from callwright.policy.decide import AllowEverything as AllowEverything, Policies as Policies
     from callwright.policy.grants import (
@@ -33,11 +41,11 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(
     __name__,
     {
-        "base": "Policy Subject Tier",
-        "decide": "AllowEverything Policies",
+        "base": "Access Decision Policy Subject Tier",
+        "decide": "AllowEverything Confinement Policies Reach RunCommand",
         "grants": "Grants Proposal propose save_rules",
         "guards": "Fence Guards",
-        "modes": "ByMode Mode ModeSwitch mode_named",
+        "modes": "ByMode Mode ModeSwitch UseTool mode_named",
         "paths": "PathContext",
         "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
         "rules.matching": "Rules",

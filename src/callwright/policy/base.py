@@ -1,6 +1,7 @@
 """The base class of policies, their tiers, and the call a policy judges."""
 
 from enum import IntEnum
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Protocol, Self
 
 from callwright.core.access import Access, Ask, Decision
@@ -40,10 +41,12 @@ class Policy:
     tier: ClassVar[Tier] = Tier.RULE
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse a subclass that overrides nothing, such as one with `decide` instead of `judge`."""
+        """Refuse a subclass whose decisions would not count, such as one with `decide` instead of `judge`."""
         names = ("judge", "settle", "remember")
         if cls is not Policy and all(getattr(cls, name) is getattr(Policy, name) for name in names):
             raise UsageError(f"{cls.__name__} overrides none of the methods that are called; define judge")
+        if iscoroutinefunction(cls.judge) or iscoroutinefunction(cls.settle):
+            raise UsageError(f"{cls.__name__} decides with async def; write a plain function, and wait in a Hook")
         return super().__new__(cls)
 
     def judge(self, access: Access, subject: Subject) -> Decision | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import Literal, Protocol, TypeAlias
 
-from callwright.core.errors import CallwrightError
+from callwright.core.errors import CallwrightError, UsageError, check_members
 from callwright.core.json import FrozenDict, Json, JsonObject
 from callwright.core.messages import AssistantMessage, Message
 from callwright.core.spec import ToolSpec
@@ -92,6 +93,18 @@ class Provider(Protocol):
             ProviderError: The request failed; `fault` says whether it may be retried.
         """
         ...
+
+
+def require_provider(given: Provider) -> Provider:
+    """Return a provider unchanged.
+
+    Raises:
+        UsageError: it is not a provider, or its `stream` cannot be iterated.
+    """
+    check_members(given, Provider, "a model name such as 'anthropic:claude-sonnet-5-5' or a Provider")
+    if iscoroutinefunction(given.stream):
+        raise UsageError(f"{type(given).__name__}.stream returns a coroutine; yield the events: async def with yield")
+    return given
 
 
 def vendor_of(provider: Provider) -> str:

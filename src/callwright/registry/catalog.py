@@ -9,7 +9,7 @@ from heapq import nlargest
 from types import MappingProxyType
 from typing import Protocol
 
-from callwright.core.errors import UnknownTool
+from callwright.core.errors import UnknownTool, check_members
 from callwright.core.json import compact
 from callwright.core.messages import SEARCH_NAME, estimate_tokens
 from callwright.core.spec import ToolSpec
@@ -187,6 +187,16 @@ class Toolset(Protocol):
     def snapshot(self) -> Catalog:
         """Return the current tools; the same object until something changes."""
         ...
+
+
+def require_toolset(given: Toolset) -> Toolset:
+    """Return a toolset unchanged.
+
+    Raises:
+        UsageError: it is not a toolset, or lacks one of its two members.
+    """
+    check_members(given, Toolset, "a toolset", "write Executor(Registry(*tools))")
+    return given
 
 
 def session_catalog(toolset: Toolset, state: State) -> Catalog:

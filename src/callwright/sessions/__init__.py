@@ -13,18 +13,27 @@ if TYPE_CHECKING:
         SessionHold as SessionHold,
         SessionStore as SessionStore,
         StoredRecord as StoredRecord,
+        check_session_id as check_session_id,
         export_jsonl as export_jsonl,
         list_undo_points as list_undo_points,
     )
     from callwright.sessions.memory import MemoryStore as MemoryStore
+    from callwright.sessions.record_encoding import dump_record as dump_record, load_record as load_record
+    from callwright.sessions.records import (
+        Record as Record,
+        count_settled_records as count_settled_records,
+        find_first_prompt as find_first_prompt,
+    )
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
 
 __getattr__ = lazy_exports(
     __name__,
     {
         "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
-        " export_jsonl list_undo_points",
+        " check_session_id export_jsonl list_undo_points",
         "memory": "MemoryStore",
+        "record_encoding": "dump_record load_record",
+        "records": "Record count_settled_records find_first_prompt",
         "sqlite": "SqliteStore",
     },
 )

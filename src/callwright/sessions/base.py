@@ -3,9 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Protocol
 
-from callwright.core.errors import CallwrightError, UsageError
+from callwright.core.errors import CallwrightError, UsageError, check_members
 from callwright.sessions.record_encoding import dump_record
 from callwright.sessions.records import Record, UndoPoint
 
@@ -183,6 +184,18 @@ class SessionStore(Protocol):
             SessionBusy: it is being written.
         """
         ...
+
+
+def require_store(given: SessionStore) -> SessionStore:
+    """Return a session store unchanged.
+
+    Raises:
+        UsageError: it is not a store, or lacks some of its methods.
+    """
+    if isinstance(given, (str, PathLike)):
+        raise UsageError(f"sessions={str(given)!r} is a path, not a store; use sessions=SqliteStore({str(given)!r})")
+    check_members(given, SessionStore, "a session store", "write MemoryStore() or SqliteStore(path)")
+    return given
 
 
 def check_session_id(session_id: str) -> str:
