@@ -213,11 +213,11 @@ def _check_hooks(hooks: Hook | Iterable[object]) -> tuple[Hook, ...]:
     return tuple(checked)
 
 
-def _check_observers(given: object) -> tuple[Observer, ...]:
+def _check_observers(given: Observer | Iterable[Observer] | None) -> tuple[Observer, ...]:
     """Refuse what could not be called with an event: its failures would only be logged, event after event."""
-    observers = given if isinstance(given, Iterable) and not callable(given) else () if given is None else (given,)
-    checked = list[Observer]()
-    for observer in cast("Iterable[Any]", observers):
+    several = given is None or (isinstance(given, Iterable) and not callable(given))
+    observers = tuple(cast("Iterable[Observer]", given or ())) if several else (cast(Observer, given),)
+    for observer in list[object](observers):
         if isinstance(observer, type) or not callable(observer):
             raise UsageError(
                 f"expected an observer, got {observer!r}; pass a function that takes an event, or an instance with "
@@ -225,5 +225,4 @@ def _check_observers(given: object) -> tuple[Observer, ...]:
             )
         if iscoroutinefunction(observer) or iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004 - an object with an async __call__ is async too
             raise UsageError(f"the observer {observer!r} is async and would never run; write it with plain def")
-        checked.append(cast(Observer, observer))
-    return tuple(checked)
+    return observers
