@@ -215,7 +215,7 @@ def _check_hooks(hooks: Hook | Iterable[object]) -> tuple[Hook, ...]:
 
 def _check_observers(given: Observer | Iterable[Observer] | None) -> tuple[Observer, ...]:
     """Refuse what could not be called with an event: its failures would only be logged, event after event."""
-    several = given is None or (isinstance(given, Iterable) and not callable(given))
+    several = given is None or (not callable(given) and hasattr(given, "__iter__"))
     observers = tuple(cast("Iterable[Observer]", given or ())) if several else (cast(Observer, given),)
     for observer in list[object](observers):
         if isinstance(observer, type) or not callable(observer):
