@@ -5,6 +5,8 @@ import json
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -12,11 +14,16 @@ from pydantic import BaseModel, TypeAdapter
 from benchmarks.measure import cpu_seconds, ratio, start_seconds, table
 from callwright import Completed, Effect, Executor, Limits, Registry, ToolCall, tool
 from callwright.core.events import Event
+from callwright.executor.admit import Gate
 from callwright.hooks import Hook, PendingCall
 from callwright.policy import AllowEverything, ByMode
+from callwright.policy.decide import Policies
+from callwright.registry.catalog import Catalog
 from callwright.tool.function import FunctionTool
+from callwright.toolbox import coding_tools
 
 TEXT = json.dumps({"city": "Paris", "days": 3, "unit": "C", "tags": ["a", "b"], "detail": True})
+_BINDS = 200
 Row = tuple[str, str, str, bool]
 
 
@@ -82,6 +89,34 @@ async def calls() -> list[Row]:
         shown = f"<= {target}x" if target < math.inf else "-"
         rows.append((name, f"{times:.2f}x of {microseconds:.1f} µs", shown, times <= target))
     return rows
+
+
+def repair_stage() -> list[Row]:
+    """Measure what repairs add to the binding of a call that needs none: with them and without, in turns."""
+    with TemporaryDirectory() as folder:
+        Path(folder, "calc.py").write_text("a = 1\n")
+        registry = Registry(weather(Limits()), *coding_tools(folder))
+        rows: list[Row] = []
+        for title, call in (
+            ("repair stage, a well-formed call", ToolCall("1", "weather", TEXT)),
+            ("repair stage, a well-formed call with a path", ToolCall("1", "read", '{"path": "calc.py"}')),
+        ):
+            repairing, plain = Gate(Policies(AllowEverything()), ()), Gate(Policies(AllowEverything()), ())
+            plain.repairs = "off"
+            catalog, on, off = registry.snapshot(), math.inf, math.inf
+            for _ in range(200):
+                off = min(off, _bind_seconds(plain, call, catalog))
+                on = min(on, _bind_seconds(repairing, call, catalog))
+            extra = max(0.0, on - off) * 1e6
+            rows.append((title, f"{extra:.1f} µs of {on * 1e6:.1f} µs", "<= 3 µs", extra <= 3))
+    return rows
+
+
+def _bind_seconds(gate: Gate, call: ToolCall, catalog: Catalog) -> float:
+    began = time.process_time()
+    for _ in range(_BINDS):
+        gate.bind(call, catalog, "")
+    return (time.process_time() - began) / _BINDS
 
 
 async def wide_turns() -> list[Row]:
@@ -179,5 +214,5 @@ def starting() -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    rows = [*asyncio.run(calls()), *asyncio.run(wide_turns()), *definitions(), *starting()]
+    rows = [*asyncio.run(calls()), *repair_stage(), *asyncio.run(wide_turns()), *definitions(), *starting()]
     table("runtime (floor of a call: await fn(**json.loads(text)))", rows)

@@ -6,7 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -43,6 +43,8 @@ class Workspace:
     """`inside`: reading outside is treated like writing outside; `anywhere`: only writes are restricted."""
     outside: Outside
     """`refuse`: the tools themselves raise `Unsafe`; `ask`: a policy asks a person first."""
+    prefix: str = field(repr=False, compare=False)
+    """The first root as text, with a slash at its end: turning a `Path` into text costs more than a system call."""
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Workspace:
         outside: Outside = "refuse",
     ) -> None:
         object.__setattr__(self, "roots", tuple(_real_root(each) for each in (root, *more)))
+        object.__setattr__(self, "prefix", f"{str(self.roots[0]).rstrip('/')}/")
         object.__setattr__(self, "reads", reads)
         object.__setattr__(self, "outside", outside)
 

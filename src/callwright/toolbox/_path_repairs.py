@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
+from os import F_OK, access
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
@@ -112,7 +113,7 @@ def repair_path(path: str, workspace: Workspace, use: PathUse) -> str | None:
 def _exists(path: str, workspace: Workspace) -> bool:
     expanded = os.path.expanduser(path) if path.startswith("~") else path  # noqa: PTH111 - the raw text is wanted
     try:
-        os.lstat(expanded if expanded.startswith("/") else f"{workspace.roots[0]}/{expanded}")  # cheaper than a Path
+        os.lstat(expanded if expanded.startswith("/") else workspace.prefix + expanded)
         return True
     except (FileNotFoundError, NotADirectoryError):
         return False
@@ -159,8 +160,22 @@ def _with_folder_more(path: str, workspace: Workspace) -> Iterator[str]:
 
 
 def repair_fields(invocation: Invocation, workspace: Workspace, uses: Mapping[str, PathUse]) -> PathChanges:
-    """Return the fields of a call with the paths that they mean, and the repairs; None if there are none."""
+    """Return the fields of a call with the paths that they mean, and the repairs; None if there are none.
+
+    Every call of a file tool passes here: a path that exists as it stands costs one system call.
+    """
     given: object = getattr(invocation, "given", None)
+    try:
+        for field in uses:
+            path = getattr(given, field, None)
+            if path and not access(path if path[0] == "/" else workspace.prefix + path, F_OK):
+                return _repair_missing(given, workspace, uses)
+    except (TypeError, ValueError):  # not a path, or one that the system refuses: the tool explains it
+        return _repair_missing(given, workspace, uses)
+    return None
+
+
+def _repair_missing(given: object, workspace: Workspace, uses: Mapping[str, PathUse]) -> PathChanges:
     changes: dict[str, Json] = {}
     repairs: list[Repair] = []
     for field, use in uses.items():
