@@ -12,7 +12,7 @@ from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical
 from callwright.core.spec import Annotations, Effect
 from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
-from callwright.hooks.secret_patterns import ASSIGNED, SECRETS
+from callwright.hooks.secret_patterns import find_secrets, replace_spans
 
 
 class Cache(Hook):
@@ -76,17 +76,17 @@ class PermissionGate(Hook):
 
 
 class Redact(Hook):
-    """Replaces every match of the patterns in tool outputs: text, structured data and error messages.
+    """Replaces credentials in tool outputs: text, structured data and error messages.
 
     Args:
-        patterns: Regular expressions of what to replace; by default well-known credentials, and values that are
-            assigned to names such as `password` or follow `Bearer`.
+        patterns: Regular expressions of what to replace. By default the formats of several hundred vendors, keys,
+            passwords in addresses, and values that are assigned to names such as `password` or `API_KEY`.
         mark: The text to put in its place.
     """
 
-    def __init__(self, patterns: Iterable[str] = SECRETS, *, mark: str = "[redacted]") -> None:
-        self._assigned = ASSIGNED if patterns is SECRETS else ()
-        self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    def __init__(self, patterns: Iterable[str] | None = None, *, mark: str = "[redacted]") -> None:
+        listed = None if patterns is None else tuple(patterns)
+        self._pattern = None if listed is None else re.compile("|".join(f"(?:{part})" for part in listed) or r"(?!)")
         self._mark = mark
 
     def after(self, pending: PendingCall, outcome: Outcome) -> Outcome | None:
@@ -98,10 +98,10 @@ class Redact(Hook):
 
     def clean(self, text: str) -> str:
         """Replace every match in one text."""
-        text = self._pattern.sub(self._mark, text)
-        for pattern in self._assigned:
-            text = pattern.sub(lambda found: found[1] + self._mark, text)
-        return text
+        if self._pattern is not None:
+            return self._pattern.sub(lambda _: self._mark, text)
+        spans = find_secrets(text)
+        return replace_spans(text, spans, self._mark) if spans else text
 
     def clean_data(self, value: Any) -> Any:
         """Replace every match in the texts of plain data."""
