@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 from callwright import Allow, Ask
 from callwright.core.access import Decision
 from callwright.policy import judge_command
-from callwright.policy.repository import find_hook, find_repository_program, find_rust_program, parse_git_settings
+from callwright.policy.repository import find_hook, find_repository_program, parse_git_settings
+from callwright.policy.toolchains import find_ruff_fixes, find_rust_program
 
 
 @pytest.fixture
@@ -209,6 +210,36 @@ def test_rust_toolchain_in_the_folder_counts(tmp_path: Path, file: str, text: st
     (tmp_path / file).write_text(text)
     assert bool(find_rust_program(str(below))) is runs
     assert isinstance(judged("cargo tree --locked", below), Ask if runs else Allow)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "changes"),
+    [
+        ("ruff.toml", "fix = true\n", True),
+        (".ruff.toml", '"fix-only" = true\n', True),
+        ("pyproject.toml", "tool.ruff.fix = true\n", True),
+        ("pyproject.toml", '[tool.ruff]\nextend = "../other.toml"\n', True),
+        ("ruff.toml", "fix = \n", True),
+        ("ruff.toml", "fix = false\nline-length = 100\n", False),
+        ("pyproject.toml", "[tool.black]\nfix = true\n", False),
+    ],
+)
+def test_ruff_settings_that_fix_files_count(tmp_path: Path, file: str, text: str, changes: bool) -> None:
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    assert bool(find_ruff_fixes(str(below))) is changes
+    assert isinstance(judged("ruff check .", below), Ask if changes else Allow)
+    assert isinstance(judged("cd a && ruff check .", tmp_path), Ask if changes else Allow)
+
+
+def test_nearest_ruff_settings_count(tmp_path: Path) -> None:
+    below = tmp_path / "a"
+    below.mkdir()
+    (tmp_path / "ruff.toml").write_text("fix = true\n")
+    (below / "ruff.toml").write_text("line-length = 100\n")
+    assert isinstance(judged("ruff check .", below), Allow)
+    assert isinstance(judged('cd "$X" && ruff check .', below), Ask)
 
 
 _PIECES = st.sampled_from(

@@ -31,6 +31,26 @@ WALLED = [
     'cat "$FILE" | head -5',
     "timeout 60 pytest -q 2>&1 | tail",
     "sqlite3 app.db 'select count(*) from users'",
+    "sqlite3 -nullvalue NULL app.db 'select 1'",
+    "ldd bin/app",
+    "exiftool image.jpg",
+    "mytool status --long",
+    "jupyter --version",
+    "python -m venv --help",
+    "python tool.py --dry-run",
+    "python3 - <<'E'\nprint(1)\nE",
+    "source .venv/bin/activate && pytest -q",
+    "uv run pytest -q",
+    "bundle exec rspec",
+    "make test lint",
+    "./gradlew test",
+    "bat --style plain --pager never README.md",
+    "git -C src verify-commit HEAD",
+    'cd "$DIR" && git status',
+    "rg -l foo | xargs sed -n 1,5p",
+    "strace -c ls",
+    "bash -cl ls",
+    "gcc -E main.c | head",
 ]
 ASKED = [
     "python script.py",
@@ -56,6 +76,29 @@ ASKED = [
     "sqlite3 app.db 'drop table users'",
     "sqlite3 app.db 'select 1' '.shell touch x'",
     "jest -u",
+    "sudo pytest",
+    "docker exec app pytest",
+    "npx mytool",
+    "mytool install x",
+    "mytool report -o out.html",
+    "mytool --fix",
+    "./mytool",
+    "$TOOL",
+    "ssh host ls",
+    "vim README.md",
+    "mvn test",
+    "make test deploy",
+    "./gradlew publish",
+    "sort -o out names.txt",
+    "dmesg --clear",
+    "gzip notes.txt",
+    "git -c core.pager=./evil.sh log",
+    "env -i git log -p --text",
+    "git gc",
+    "git difftool --output=x",
+    "sed -i s/a/b/ notes.txt",
+    "mytool > out.txt",
+    "sqlite3 app.db 'select 1' 'delete from users'",
 ]
 
 
@@ -90,6 +133,43 @@ def test_unknown_reads_ask_where_reads_are_fenced(tmp_path: Path):
     line = 'cat "$FILE"'
     decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled", reads="inside")
     assert isinstance(decision, Ask)
+
+
+@pytest.mark.parametrize("line", ["python -c 'print(1)'", "mytool /etc/passwd", "LD_PRELOAD=./x.so ls"])
+def test_unknown_programs_ask_where_reads_are_fenced(line: str, tmp_path: Path):
+    decision = judge_command(line, cwd=tmp_path, workspace=tmp_path, auto_allow="walled", reads="inside")
+    assert isinstance(decision, Ask)
+
+
+def test_proven_reads_need_no_question_where_reads_are_fenced(tmp_path: Path):
+    decision = judge_command("ls src", cwd=tmp_path, workspace=tmp_path, auto_allow="walled", reads="inside")
+    assert isinstance(decision, Allow)
+
+
+@pytest.mark.parametrize("mode", ["default", "auto"])
+def test_rule_for_one_part_does_not_open_the_wall_of_another(mode: str, tmp_path: Path):
+    def judge(line: str) -> object:
+        rules = ("Bash(pytest:*)",)
+        return judge_command(line, cwd=tmp_path, workspace=tmp_path, mode=mode, auto_allow="walled", allow=rules)
+
+    assert isinstance(judge("pytest -q && python -c 'print(1)'"), Ask)
+    assert judge("pytest -q && ls") == judge("pytest -q && ls src")
+    assert isinstance(judge("pytest -q && ls"), Allow)
+    decision = judge_command(
+        "pytest -q; python -c 1",
+        cwd=tmp_path,
+        workspace=tmp_path,
+        mode="dontAsk",
+        auto_allow="walled",
+        allow=["Bash(pytest:*)"],
+    )
+    assert isinstance(decision, Deny)
+
+
+def test_bypass_is_not_confined_to_reading(tmp_path: Path):
+    decision = judge_command("python -c 1", cwd=tmp_path, workspace=tmp_path, mode="bypass", auto_allow="walled")
+    assert isinstance(decision, Allow)
+    assert Confinement.WORKSPACE in decision.confinement
 
 
 def test_invalid_value_is_refused():

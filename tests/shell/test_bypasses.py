@@ -291,7 +291,7 @@ _FLAGS = [
     "uv version --bump patch",
     "composer show",
     "npm doctor",
-    "ruff check",
+    "ruff check --config ruff.toml",
     "aws ses verify-email-identity --email-address a",
     "awk 'BEGIN{ARGV[1]=\"/etc/x\"; ARGC=2} {print}'",
     "[[ a =~ $(touch x) ]]",
@@ -588,6 +588,16 @@ def test_unquoted_heredoc_delimiter_expands_the_body(delimiter: str) -> None:
         assert not analyze(f"cat << {delimiter}\n{body}\n{delimiter}\n", "/w").proven
 
 
+def _harmless(line: str) -> bool:
+    plan = analyze(line, "/w")
+    return plan.proven and plan.verdict in _HARMLESS
+
+
 def test_heredoc_without_its_end_is_not_proven() -> None:
     assert not analyze("ls << -c \n ls; touch x", "/w").proven
+    assert not analyze("cat <<E\ntouch x", "/w").proven
+    assert not _harmless("cat <<E; touch x")
+    assert not _harmless("sh <<E")
+    assert _harmless("cat <<E")
+    assert _harmless("cat <<'E' | wc -l")
     assert analyze("cat <<'E 1'\n$(touch x)\nE 1\n", "/w").proven

@@ -111,6 +111,17 @@ _LOCAL = [
     "printenv HOME",
     "ruff format --check .",
     "ruff check --no-fix src",
+    "ruff check src --select E501",
+    "git log -S'def main' --oneline",
+    "git log -G 'a b' -- src",
+    "zsh -c 'ls -la src'",
+    "cat notes.txt | tee /dev/null | wc -l",
+    "tee",
+    "top -b -n 1",
+    "stty -a",
+    "tput cols",
+    "7z t -p archive.7z",
+    "xargs -a /dev/stdin grep pattern",
     "env -i ls",
 ]
 

@@ -120,6 +120,8 @@ class Allow:
     """What decided: a guard, a rule with its file, an answer, the mode."""
     confinement: Confinement = Confinement.RULE
     """What a command that was allowed by this may use."""
+    walled: bool = False
+    """Whether only a read-only wall makes a command harmless: beside a part of its line that needs more, it asks."""
 
 
 @dataclass(frozen=True, slots=True)

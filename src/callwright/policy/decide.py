@@ -51,6 +51,7 @@ _SHOWN = 3
 _ACCESS_KINDS: tuple[type, ...] = get_args(Access)
 _EXACT_KINDS = frozenset(_ACCESS_KINDS)
 _UNDECIDED = Ask("no policy decides about this", source="default")
+_UNPROVEN = Ask("a part of the line is not proven to read only, and another part needs more than a read-only wall")
 
 
 def _cache_key_is_valid(kind: type[Policy]) -> bool:
@@ -182,6 +183,13 @@ class Policies:
             decisions.append(decision)
             if isinstance(decision, Allow):
                 confinement |= _needed_by(part, decision)
+        if confinement and any(isinstance(decision, Allow) and decision.walled for decision in decisions):
+            # one wall holds the whole line, and this one would let the unproven part write or connect
+            asked = self.settle(_UNPROVEN)
+            if isinstance(asked, Deny):
+                return asked
+            decisions.append(asked)
+            confinement |= asked.confinement if isinstance(asked, Allow) else confinement
         return _combine_decisions(decisions, confinement)
 
     def remember(self, question: Question, answer: Approve, *, session: str = "") -> None:

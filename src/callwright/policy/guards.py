@@ -28,9 +28,10 @@ from callwright.core.access import (
 )
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.paths import PathContext, PossiblePaths
-from callwright.policy.repository import RUST_PROGRAMS, find_hook, find_repository_program, find_rust_program
+from callwright.policy.repository import find_hook, find_repository_program
 from callwright.policy.shell_line import PartOfLine, make_printable, paths_for_call
 from callwright.policy.tool_names import words
+from callwright.policy.toolchains import RUST_PROGRAMS, find_ruff_fixes, find_rust_program
 from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
 from callwright.shell.plan import ENVIRONMENT_SHOWN, SimpleCommand, Verdict
@@ -71,7 +72,7 @@ class Fence(Policy):
             case DeletePath(path):
                 return self._outside(path, "remove", subject)
             case RunCommand() if isinstance(subject, PartOfLine) and subject.command is not None:
-                return self._judge_hooks(subject.command)
+                return self._judge_hooks(subject.command) or self._judge_hidden_reads(subject)
             case _:
                 return None
 
@@ -82,6 +83,15 @@ class Fence(Policy):
         verb = next((word for word in command.words[1:] if word in _GIT_VERBS), "")
         hook = find_hook(command.cwd or self.here.cwd, verb) if verb else ""
         return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
+
+    def _judge_hidden_reads(self, part: PartOfLine) -> Decision | None:
+        """Ask about a program whose reads are unknown where reads outside the workspace are not free."""
+        if not self.walled or self.workspace.reads == "anywhere":
+            return None
+        proven = part.plan.proven and part.plan.verdict is not Verdict.UNKNOWN
+        if proven or not is_walled(part.plan):
+            return None
+        return Ask("it may read files outside the workspace", "workspace fence")
 
     def _reads_freely(self, path: str, subject: Subject) -> bool:
         if path in _HARMLESS_DEVICES:
@@ -189,8 +199,12 @@ class Guards(Policy):
         program = ""
         if name in _USE_GIT:
             program = find_repository_program(folder, network=part.verdict is not Verdict.READ_ONLY)
+        elif command.cwd is None and (name in RUST_PROGRAMS or name == "ruff"):
+            program = "settings of a folder that is not known"
         elif name in RUST_PROGRAMS:
             program = find_rust_program(folder)
+        elif name == "ruff" and (setting := find_ruff_fixes(folder)):
+            return Ask(f"ruff would change files: {make_printable(setting)}", "guard project settings", firm=True)
         if not program:
             return None
         return Ask(

@@ -118,7 +118,8 @@ class ByMode(Policy):
         network_reads: Whether reading over the network asks.
         sandboxed: Whether commands run in a sandbox that confines them to the workspace, without network.
         auto_allow: Which shell lines run unasked: those that are proven to read, or also those that a complete
-            read-only wall makes harmless. Use "walled" only with a bash tool whose sandbox is complete.
+            read-only wall makes harmless. Use "walled" only with a bash tool whose sandbox is complete and which does
+            not give the network to every command.
 
     Raises:
         UsageError: The mode or `auto_allow` is not valid.
@@ -170,6 +171,7 @@ class ByMode(Policy):
     def _runs_walled(self, access: Access, subject: Subject) -> bool:
         if (
             self.auto_allow != "walled"
+            or self.switch.mode == "bypass"  # which never confines more than it must
             or not isinstance(subject, PartOfLine)
             or subject.spec.annotations.needs_approval
         ):
@@ -208,8 +210,9 @@ def _effect(access: Access, subject: Subject) -> Effect:
 
 
 def _is_read(part: PartOfLine) -> bool:
-    """Whether a line needs no wall: it is proven, and read-only as a whole."""
-    return part.plan.proven and part.plan.verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
+    """Whether a part needs no wall: its line is understood, and it only reads."""
+    verdict = part.plan.verdict if part.command is None else part.command.verdict
+    return part.plan.proven and verdict in (Verdict.READ_ONLY, Verdict.READS_NETWORK)
 
 
 def _stays_here(part: PartOfLine) -> bool:
@@ -266,7 +269,7 @@ _EFFECTS = {
 _READS = {mode: Allow("", f"mode {mode}", Confinement.READ_ONLY) for mode in get_args(Mode)}
 _READS_NETWORK = {mode: Allow("", f"mode {mode}", Confinement.NETWORK) for mode in get_args(Mode)}
 _WALLED = {
-    mode: Allow("it can change nothing behind the read-only wall", f"mode {mode}", Confinement.READ_ONLY)
+    mode: Allow("it can change nothing behind the read-only wall", f"mode {mode}", Confinement.READ_ONLY, walled=True)
     for mode in get_args(Mode)
 }
 _WRITES = Allow("", "mode auto", Confinement.WORKSPACE)

@@ -1,4 +1,4 @@
-"""Finds what a repository makes other programs run: settings of git, hooks, and the toolchain files of Rust.
+"""Finds what a repository makes git run: its settings and hooks.
 
 Git's pagers, hooks and file monitors are switched off when a read-only line runs (`shell/git_env.py`). Everything else
 a repository may set is compared with a list of harmless keys, so that a setting unknown to this module asks. Settings
@@ -209,12 +209,12 @@ def _git_folders(marker: Path) -> tuple[Path | None, Path | None]:
     """Return a repository's own folder and the one it shares with linked work trees."""
     folder = marker
     if marker.is_file():
-        text = _read(marker).strip()
+        text = read_start(marker).strip()
         if not text.startswith("gitdir:"):
             return None, None
         folder = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
     common = folder / "commondir"
-    return folder, (folder / _read(common).strip()).resolve() if common.is_file() else folder
+    return folder, (folder / read_start(common).strip()).resolve() if common.is_file() else folder
 
 
 _LINK_MODE = b"\x00\x00\xe0\x00"
@@ -260,7 +260,7 @@ def _iterate_links(data: bytes) -> Iterator[str]:
 def _find_in_file(file: Path, work_tree: Path, *, network: bool) -> str:
     if not file.is_file():
         return ""
-    text = _read(file)
+    text = read_start(file)
     if len(text) >= _LARGEST_CHARS:  # a setting could stand behind the part that was read
         return f"{file}, which is too large to check"
     found = _find_program(text, network)
@@ -316,7 +316,8 @@ def _is_harmless(setting: Setting, *, fetches: bool) -> bool:
             return key in known or "*" in known
 
 
-def _read(file: Path) -> str:
+def read_start(file: Path) -> str:
+    """Read the beginning of a settings file; a file that cannot be read gives text that cannot be parsed."""
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as stream:
             return stream.read(_LARGEST_CHARS)
@@ -357,38 +358,9 @@ def find_hook(folder: str, verb: str) -> str:
 
 def _hook_folders(config: Path, work_tree: Path) -> Iterator[Path]:
     try:
-        settings = list(parse_git_settings(_read(config))) if config.is_file() else []
+        settings = list(parse_git_settings(read_start(config))) if config.is_file() else []
     except ValueError:
         return
     for setting in settings:
         if (setting.section, setting.key) == ("core", "hookspath") and setting.value:
             yield work_tree / os.path.expanduser(setting.value)  # noqa: PTH111 - joined as text
-
-
-RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
-_CARGO_RUNS = re.compile(r"rustc|wrapper|runner|linker|credential|rustdoc|\[env\]|include|rustflags")
-
-
-def find_rust_program(folder: str) -> str:
-    """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none."""
-    home = Path.home() / ".cargo"
-    for start in (Path(folder), *Path(folder).parents):
-        for name in ("rust-toolchain.toml", "rust-toolchain"):
-            file = start / name
-            if file.is_file() and _names_toolchain_path(_read(file)):
-                return f"a toolchain in {file}"
-        for name in ("config.toml", "config"):
-            file = start / ".cargo" / name
-            if file.is_file() and file.parent != home and _CARGO_RUNS.search(_read(file)):
-                return f"a program in {file}"
-    return ""
-
-
-def _names_toolchain_path(text: str) -> bool:
-    import tomllib  # few lines call a program of Rust
-
-    try:
-        toolchain = tomllib.loads(text).get("toolchain")
-    except tomllib.TOMLDecodeError:
-        return "/" in text or "path" in text  # the old form holds only the name of a channel
-    return not isinstance(toolchain, dict) or "path" in toolchain

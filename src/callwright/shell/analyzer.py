@@ -270,13 +270,15 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
+_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1(?![^\s;&|)])")
 _CONTINUED = re.compile(r"(?<!\\)\\\n")
 
 
 def analyze(line: str, cwd: str | os.PathLike[str]) -> ShellPlan:
     """Determine what a bash line would do, without running it.
 
-    Runs nothing, reads no file and never raises. Results are cached.
+    Runs nothing, reads no file and never raises. Results are cached. What it proves holds for a line that runs with
+    `git_env.SAFE_ENVIRONMENT`, as the bash tool runs it.
 
     Args:
         line: The bash line, which may hold several commands and line breaks.
@@ -330,7 +332,13 @@ def _split_scripts(line: str, findings: Findings) -> list[str]:
         if any(mark in line for mark in ("'", "#", "<<", "\\\\")):
             findings.add_objection("its line continuations are mixed with quotes, comments or heredocs")
         line = _CONTINUED.sub("", line)
-    return [line]
+    return [_close_heredoc(line)]
+
+
+def _close_heredoc(line: str) -> str:
+    """Add the end of a heredoc that has neither text nor end: bash takes it for empty, the parser cannot read it."""
+    found = _HEREDOC.search(line) if line.count("<<") == 1 and "\n" not in line else None
+    return line if found is None else f"{line}\n{found[2]}\n"
 
 
 def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from callwright.core.access import Access, Reach, ReadPath, WritePath
 from callwright.shell.findings import Findings, Redirects
 from callwright.shell.words import (
+    HARMLESS_TARGETS,
     Certainty,
     Folders,
     Piece,
@@ -38,7 +39,6 @@ _NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?\Z")
 _SAFE_EXPANSION = re.compile(r"\$(?:\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$#@*])\}|[A-Za-z_][A-Za-z0-9_]*|[0-9?$#!@*-])\Z")
 _NUMBERS_ONLY = re.compile(r"[\d\s()+*/%<>=!&|^~?:,-]*\Z")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
-_HARMLESS_TARGETS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"))
 _IN_BACKTICKS = re.compile(r'\\([$`\\"])')
 _NAMED_DESCRIPTOR = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\}\Z")
 _STAND_IN = "/dev/fd/63"  # what bash puts in place of a process substitution
@@ -255,7 +255,7 @@ class WordReader:
             self.findings.add_objection(f"the redirect's target {text} is not literal")
         if _SOCKET.match(text):
             return Redirects((Reach(text),), f"{text} is a network connection", True)
-        if text in _HARMLESS_TARGETS:
+        if text in HARMLESS_TARGETS:
             return Redirects(present=True)
         if operator in ("<", "<&"):
             return Redirects(self._paths(ReadPath, text), "", True)

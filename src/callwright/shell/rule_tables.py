@@ -95,10 +95,14 @@ class ProgramRule:
             # after an option "--" may be that option's value, and options go on
             if text == "--" and previous[:1] != "-" and not self.single:
                 return ""
-            if text[:1] == "-" and len(text) > 1 and (" " in text.partition("=")[0] or not self._is_harmless(text)):
+            if text[:1] == "-" and len(text) > 1 and not (self._has_plain_name(text) and self._is_harmless(text)):
                 return f"{text} may do more than read"
             previous = text
         return ""
+
+    def _has_plain_name(self, flag: str) -> bool:
+        """Whether no space stands in an option's name; behind a letter, as in `-Sdef main`, its value begins."""
+        return " " not in (flag.partition("=")[0] if self.single or flag[1:2] == "-" else flag[:2])
 
     def _is_harmless(self, flag: str) -> bool:
         if self.allowed is not None:

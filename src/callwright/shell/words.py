@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 Folders: TypeAlias = frozenset[str] | None
 """Every folder a command may run in; None when it is unknown."""
 
+HARMLESS_TARGETS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"))
+"""Files that can be written to without changing anything."""
 _MAX_FOLDERS = 4  # with more possible folders a line is treated as running anywhere
 
 

@@ -1,7 +1,7 @@
 """Removes wrappers: programs such as env, sudo, xargs or bash -c that run another command."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from callwright.shell.words import Certainty, Tree, Word, is_harmless_variable
@@ -31,6 +31,8 @@ SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash".split())
 _PLAIN_SHELLS = frozenset(("sh", "bash", "dash"))
 _PLAIN_SHELL_FLAGS = frozenset("ceux")
 _PLAIN_SHELL_OPTIONS = frozenset(("pipefail", "errexit", "nounset", "xtrace"))
+_SAME_EVERYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*(?: +[A-Za-z0-9_./,+-]+)*\Z")
+"""A script of plain words, which every shell reads alike."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 
 
@@ -137,7 +139,7 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place, doubt = _skip_options(words, _XARGS)
     flags = words[:place]
     doubt = _find_xargs_doubt(flags) if doubt else ""
-    doubt = doubt or next((f"{word.text} takes its words from a file" for word in flags if _names_file(word.text)), "")
+    doubt = doubt or next((f"{text} takes its words from a file" for text in _list_name_files(flags)), "")
     doubt = doubt or _find_delimiter_doubt(flags)
     mark = _find_replacement(flags)
     inner = tuple(_mark_replaced(word, mark) for word in words[place:])
@@ -149,8 +151,18 @@ def _unwrap_xargs(name: str, words: Sequence[Word]) -> InnerCommand | None:
     return InnerCommand(name, inner, doubt=doubt, mark=mark)
 
 
-def _names_file(flag: str) -> bool:
-    return flag.startswith(("-a", "--a"))
+def _list_name_files(flags: Sequence[Word]) -> Iterator[str]:
+    """Yield the options that make xargs take its words from a file, other than its input."""
+    for place, word in enumerate(flags):
+        text = word.text
+        if text in ("-a", "--arg-file"):
+            value = flags[place + 1].text if place + 1 < len(flags) else ""
+        elif text.startswith(("-a", "--a")):
+            value = text.partition("=")[2] if text[1] == "-" else text[2:]
+        else:
+            continue
+        if value not in ("-", "/dev/stdin"):
+            yield text
 
 
 def _find_delimiter_doubt(flags: Sequence[Word]) -> str:
@@ -199,7 +211,7 @@ def _mark_replaced(word: Word, mark: str | None) -> Word:
 
 
 def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
-    place, script, doubt = 0, False, "" if name in _PLAIN_SHELLS else f"{name} reads its scripts differently"
+    place, script, doubt = 0, False, ""
     while place < len(words):
         text = words[place].text
         if text[:1] not in ("-", "+") or text in ("-", "--"):
@@ -215,6 +227,8 @@ def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
     place += place < len(words) and words[place].text in ("-", "--")
     if not script or place >= len(words):
         return None
+    if name not in _PLAIN_SHELLS and not (words[place].literal and _SAME_EVERYWHERE.match(words[place].text)):
+        doubt = doubt or f"{name} reads its scripts differently"
     return InnerCommand(f"{name} -c", script=words[place], doubt=doubt)
 
 

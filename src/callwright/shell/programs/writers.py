@@ -10,7 +10,7 @@ from callwright.core.access import Access, DeletePath, Reach, ReadPath, WritePat
 from callwright.core.spec import Effect
 from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
 from callwright.shell.plan import Judgement, Verdict, unknown
-from callwright.shell.words import Folders, Tree, Word, resolve_paths
+from callwright.shell.words import HARMLESS_TARGETS, Folders, Tree, Word, resolve_paths
 
 _Kind = type[ReadPath] | type[WritePath] | type[DeletePath]
 _HELP = frozenset(("--help", "--version"))
@@ -165,7 +165,11 @@ def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     call = _parse(name, arguments)
     touched = [*_iter_accesses(WritePath, call.operands, folders)]
     touched.extend(_iter_accesses(ReadPath, call.list_values("-r", "--reference"), folders))
-    return _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched, call)
+    judgement = _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched, call)
+    nowhere = name == "tee" and all(word.literal and word.text in HARMLESS_TARGETS for word in call.operands)
+    if nowhere and judgement.verdict is Verdict.WRITES:
+        return Judgement(Verdict.READ_ONLY, "tee writes nowhere")
+    return judgement
 
 
 _MODE = re.compile(r"[-+=]?[0-7]+\Z|[ugoa]*(?:[-+=][rwxXstugo]*)+(?:,[ugoa]*(?:[-+=][rwxXstugo]*)+)*\Z")

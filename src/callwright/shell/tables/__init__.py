@@ -65,11 +65,21 @@ _SPECIAL = {
 
 
 @cache
+def _family(name: str) -> dict[str, ProgramRule]:
+    return parse_table(import_module(f"{__name__}.{name}").TABLE)
+
+
+@cache
 def _rules() -> dict[str, ProgramRule]:
     rules: dict[str, ProgramRule] = {}
     for family in _FAMILIES:
-        rules.update(parse_table(import_module(f"{__name__}.{family}").TABLE))
+        rules.update(_family(family))
     return rules
+
+
+def shows_machine_or_files(name: str) -> bool:
+    """Whether a program is in the tables of those that look at files, text and the state of the machine."""
+    return name in _family("files") or name in _family("system")
 
 
 def find_rule(name: str) -> ProgramRule | None:
@@ -88,6 +98,7 @@ def find_special_judge(name: str) -> SpecialJudge | None:
     return getattr(import_module(f"callwright.shell.programs.{module}"), function)
 
 
+@cache
 def known_programs() -> frozenset[str]:
     """Return the names of all programs that can be judged."""
     writers = import_module("callwright.shell.programs.writers")

@@ -15,9 +15,9 @@ node nodejs ruby perl php lua luajit tsc gcc g++ cc c++ clang clang++ make gmake
 shellcheck hadolint yamllint: reads; not -o --output-file; not --config -c --rcfile
 sqlfluff: only --version
 ruff: help; bare
-  check|lint: needs --no-fix; only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
+  check|lint: only --no-fix --no-cache -n --select --ignore --extend-select --line-length --preview
       --no-preview --statistics --quiet -q --verbose -v --exit-zero -e --target-version --output-format --diff
-      --show-files --show-settings --isolated --force-exclude --no-unsafe-fixes; values --select --ignore
+      --show-files --show-settings --isolated --force-exclude --no-unsafe-fixes --watch -w; values --select --ignore
       --extend-select --line-length --target-version --output-format
   format: needs --check --diff; only --check --diff --no-cache -n --line-length --quiet -q --verbose -v --isolated
       --preview --target-version; values --line-length --target-version

@@ -44,6 +44,9 @@ loginctl timedatectl hostnamectl localectl networkctl resolvectl: bare; not -H -
       list-timezones|timesync-status|list-locales|list-keymaps
 service: only; like (?:status|[\w@.-]+)
   --status-all
+top: needs -b; only -b -n -c -H -i -o -p -u -d -w -1 -v -h; values -n -o -p -u -d
+stty: only -a --all -g --save; like size
+tput: operands 1; only; like (?:cols|lines|colors|longname)
 crontab: needs -l; only -l -u; operands 0; values -u
 atq: bare
 ulimit: only -a -H -S -n -u -c -d -f -l -m -s -t -v; operands 0; bare
@@ -77,7 +80,7 @@ bzip2 bunzip2 xz unxz lzma zstd unzstd: reads; needs -l --list -t --test -c --st
       last
 zipinfo: reads
 7z 7za 7zr 7zz: bare; response
-  l|t|i|b|h: not -o -w -x -i -so -si -p; response
+  l|t|i|b|h: not -o -w -x -i -so -si; response
   --help|-h
 rar unrar: not -o
   l|lt|lb|v|vt|vb|t

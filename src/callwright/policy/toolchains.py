@@ -1,0 +1,79 @@
+"""Finds project files that change what the tools of a language do: toolchains of Rust, settings of ruff."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from callwright.policy.repository import read_start
+from callwright.policy.tool_names import words
+
+RUST_PROGRAMS = words("cargo rustc rustfmt rustdoc rust-analyzer cargo-clippy cargo-fmt clippy-driver rust-gdb")
+_CARGO_RUNS = re.compile(r"rustc|wrapper|runner|linker|credential|rustdoc|\[env\]|include|rustflags")
+
+
+def find_rust_program(folder: str) -> str:
+    """Return the toolchain or cargo setting in this folder or above that names a program; empty if there is none."""
+    home = Path.home() / ".cargo"
+    for start in (Path(folder), *Path(folder).parents):
+        for name in ("rust-toolchain.toml", "rust-toolchain"):
+            file = start / name
+            if file.is_file() and _names_toolchain_path(read_start(file)):
+                return f"a toolchain in {file}"
+        for name in ("config.toml", "config"):
+            file = start / ".cargo" / name
+            if file.is_file() and file.parent != home and _CARGO_RUNS.search(read_start(file)):
+                return f"a program in {file}"
+    return ""
+
+
+def _names_toolchain_path(text: str) -> bool:
+    import tomllib  # few lines call such a program
+
+    try:
+        toolchain = tomllib.loads(text).get("toolchain")
+    except tomllib.TOMLDecodeError:
+        return "/" in text or "path" in text  # the old form holds only the name of a channel
+    return not isinstance(toolchain, dict) or "path" in toolchain
+
+
+_RUFF_FILES = (".ruff.toml", "ruff.toml", "pyproject.toml")
+_RUFF_CHANGES = ("fix", "fix-only", "extend")
+
+
+def find_ruff_fixes(folder: str) -> str:
+    """Return the setting with which `ruff check` would change files in this folder; empty if there is none.
+
+    Ruff takes it from the nearest settings above the folder, else from those of the user.
+    """
+    for file in _list_ruff_files(folder):
+        found = _read_ruff_settings(file)
+        if found is not None:
+            return f"{found} in {file}" if found else ""
+    return ""
+
+
+def _list_ruff_files(folder: str) -> Iterator[Path]:
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ruff"
+    for start in (Path(folder), *Path(folder).parents, user):
+        for name in _RUFF_FILES:
+            if (start / name).is_file():
+                yield start / name
+
+
+def _read_ruff_settings(file: Path) -> str | None:
+    """Return the setting of a file that changes files, an empty string, or None if the file is not about ruff."""
+    import tomllib  # as above
+
+    try:
+        found: object = tomllib.loads(read_start(file))
+    except tomllib.TOMLDecodeError:
+        return "settings that cannot be parsed"
+    for name in ("tool", "ruff") if file.name == "pyproject.toml" else ():
+        found = cast("dict[str, object]", found).get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    settings = cast("dict[str, object]", found)
+    # what another file adds to these settings is not followed
+    return next((name for name in _RUFF_CHANGES if settings.get(name)), "")
