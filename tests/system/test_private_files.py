@@ -59,13 +59,22 @@ def test_repository_of_another_user_above_does_not_count(tmp_path: Path) -> None
     assert "obey me" not in instructions_for(Locations.of(here, home=tmp_path / "h"))
 
 
-@pytest.mark.parametrize("name", ["signal", "json", "argparse", "asyncio", "dataclasses"])
-def test_module_run_does_not_import_from_the_working_folder(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("signal", ["-m", "callwright"]),
+        ("json", ["-mcallwright"]),
+        ("argparse", ["-Bm", "callwright"]),
+        ("asyncio", ["-W", "ignore", "-Bmcallwright"]),
+        ("dataclasses", ["-m", "callwright.__main__"]),
+    ],
+)
+def test_module_run_does_not_import_from_the_working_folder(tmp_path: Path, name: str, options: list[str]) -> None:
     (tmp_path / f"{name}.py").write_text("open('evil', 'w').close()\n")
     # not PYTHONPATH: what the user puts there is meant to be imported
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-m", "callwright", "--help"],
+        [sys.executable, *options, "--help"],
         cwd=tmp_path,
         env={**environment, "CALLWRIGHT_HOME": str(tmp_path / "home")},
         capture_output=True,

@@ -43,6 +43,22 @@ async def test_counts_are_exact_on_every_page(tmp_path: Path) -> None:
     assert text == "lib/b.py:2\n\n(files 2 to 2 of 3; offset=2 for more)\n4 matching lines in 3 files"
 
 
+@pytest.mark.parametrize("engine", ["ripgrep", "python"])
+async def test_line_break_in_a_name_forges_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    if engine == "python":
+        monkeypatch.setattr("callwright.system.search.content.find_ripgrep", lambda: None)
+    make_tree(tmp_path, {"a\nb.py:9:forged": "main\n", "d\n/--\n.env/e.py": "x\nmain\n", "c.py": "main\n"})
+    expected = ["a\\nb.py:9:forged", "c.py", "d\\n/--\\n.env/e.py"]
+    files = await call(Grep(tmp_path), pattern="main")
+    content = await call(Grep(tmp_path), pattern="main", mode="content")
+    counts = await call(Grep(tmp_path), pattern="main", mode="count")
+    assert files.splitlines()[:3] == expected
+    assert content.splitlines()[:3] == [f"{expected[0]}:1:main", "c.py:1:main", f"{expected[2]}:2:main"]
+    assert counts.splitlines()[:3] == [f"{name}:1" for name in expected]
+
+
 async def test_offset_past_the_end_has_a_note(tmp_path: Path) -> None:
     make_tree(tmp_path, _TREE)
     assert await call(Grep(tmp_path), pattern="main", offset=9) == "no entries at offset 9: there are 3 files"

@@ -134,6 +134,33 @@ async def test_notebook_is_shown_as_cells_or_lines(executor: Executor, tmp_path:
     assert (await shown(executor, "n.ipynb", limit=1)).startswith("1\t{")
 
 
+async def test_notebook_shows_a_bounded_number_of_images(executor: Executor, tmp_path: Path):
+    picture = {"data": {"image/png": base64.b64encode(png()).decode()}}
+    cells = [{"cell_type": "code", "source": "", "outputs": [picture] * 10}] * 1_000
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
+    outcome = await executor.run("read", {"path": "n.ipynb"})
+    assert isinstance(outcome, Completed)
+    images = [part for part in outcome.output.parts if isinstance(part, Image)]
+    assert len(images) == 20 and len(outcome.output.parts) < 100
+    assert "9,980 images are left out: at most 20 images and 5 MB" in outcome.text
+
+
+async def test_notebook_leaves_out_large_images(executor: Executor, tmp_path: Path):
+    large = {"data": {"image/png": base64.b64encode(bytes(3 << 20)).decode()}}
+    cells = [{"cell_type": "code", "source": "", "outputs": [large, large]}]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
+    outcome = await executor.run("read", {"path": "n.ipynb"})
+    assert isinstance(outcome, Completed)
+    assert sum(isinstance(part, Image) for part in outcome.output.parts) == 1
+    assert "1 images are left out" in outcome.text
+
+
+async def test_line_break_in_a_name_forges_no_entry(executor: Executor, tmp_path: Path):
+    (tmp_path / "a\nforged").write_text("")
+    (tmp_path / "b\x1b[2J\u202e").mkdir()
+    assert (await shown(executor, ".")).splitlines()[:-1] == ["a\\nforged", "b\\x1b[2J\\u202e/"]
+
+
 async def test_pdf_without_extra_names_the_package(executor: Executor, tmp_path: Path):
     (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nnot really")
     assert "PDF" in await refused(executor, "f.pdf")

@@ -6,6 +6,16 @@ itself imports a few modules earlier; `python -P -m callwright` and the command 
 
 import sys
 
-_run_as_module = sys.argv[:1] == ["-m"] and " -m callwright" in f"{' '.join(sys.orig_argv)} "
-if _run_as_module and not sys.flags.safe_path:
+
+def _module_to_run() -> str:
+    """Return the module of `-m`, also where options are joined as in `-Bmcallwright`."""
+    arguments = sys.orig_argv[1:]
+    for place, argument in enumerate(arguments):
+        before, found, name = argument.partition("m")
+        if found and before.startswith("-") and before.strip("-bBdEiIOPqsSuvx?") == "":
+            return name or "".join(arguments[place + 1 : place + 2])
+    return ""
+
+
+if sys.argv[:1] == ["-m"] and _module_to_run().split(".")[0] == "callwright" and not sys.flags.safe_path:
     del sys.path[0]

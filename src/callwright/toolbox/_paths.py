@@ -91,7 +91,9 @@ class VisibleFiles:
             return "; list the folder above it to see what is there"
         near = get_close_matches(missing.name, names, 3)
         return (
-            f"; did you mean {' or '.join(near)}?" if near else f"; list {str(missing.parent)!r} to see what is there"
+            f"; did you mean {' or '.join(map(one_line, near))}?"
+            if near
+            else f"; list {str(missing.parent)!r} to see what is there"
         )
 
 
@@ -139,11 +141,13 @@ def explain_missing(given: str, resolved: Path) -> ToolFailed:
     folded = {name.lower(): name for name in names}
     near = [folded[name] for name in get_close_matches(lost.lower(), folded, _NEAREST)]
     hint = (
-        f"did you mean {' or '.join(str(folder / name) for name in near)}?"
+        f"did you mean {' or '.join(one_line(str(folder / name)) for name in near)}?"
         if near
-        else f"read the folder {folder} to see what is there"
+        else f"read the folder {one_line(str(folder))} to see what is there"
     )
-    return ToolFailed(f"{given} does not exist: there is no {lost} in {folder}; {_explain_spelling(given) or hint}")
+    return ToolFailed(
+        f"{given} does not exist: there is no {lost} in {one_line(str(folder))}; {_explain_spelling(given) or hint}"
+    )
 
 
 def _explain_spelling(given: str) -> str:

@@ -22,7 +22,7 @@ from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, VisibleFiles, format_count
+from callwright.toolbox._paths import Hidden, VisibleFiles, format_count, one_line
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
 
@@ -173,9 +173,9 @@ class Grep(TypedTool[GrepArguments]):
 def _page(arguments: GrepArguments, found: SearchResult, prefix: str) -> _Page:
     start, end = arguments.offset, arguments.offset + arguments.limit
     if arguments.mode == "files":
-        return _Page([prefix + name for name in found.files[start:end]], len(found.files), "file")
+        return _Page([one_line(prefix + name) for name in found.files[start:end]], len(found.files), "file")
     if arguments.mode == "count":
-        rows = [f"{prefix}{name}:{count}" for name, count in found.counts[start:end]]
+        rows = [f"{one_line(prefix + name)}:{count}" for name, count in found.counts[start:end]]
         total = sum(count for _, count in found.counts)
         summary = f"{format_count(total, 'matching line')} in {format_count(len(found.counts), 'file')}"
         return _Page(rows, len(found.counts), "file", summary if total else "")
@@ -190,7 +190,7 @@ def _lines(lines: Sequence[MatchLine], prefix: str, *, numbered: bool, apart: bo
             yield "--"
         number, matched, text = line.read()
         mark = ":" if matched else "-"
-        yield f"{prefix}{line.path}{mark}{f'{number}{mark}' if numbered else ''}{text}"
+        yield f"{one_line(prefix + line.path)}{mark}{f'{number}{mark}' if numbered else ''}{text}"
 
 
 def _output(arguments: GrepArguments, page: _Page, notes: list[str]) -> Output:
@@ -213,7 +213,7 @@ def _notes(
     if not (found.files or found.counts or found.lines or found.binary):
         yield _explain_no_match(arguments, query)
     for name in found.binary[:3]:
-        yield f"({name} is binary and matches; its lines are not shown)"
+        yield f"({one_line(name)} is binary and matches; its lines are not shown)"
     if found.cut:
         yield "(the search was stopped after too many matches: the totals are lower bounds; narrow it)"
     if reason is not None:

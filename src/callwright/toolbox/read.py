@@ -38,7 +38,7 @@ from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._file_state import KnownFile, SeenFiles, ShownPart
 from callwright.toolbox._media import MAX_IMAGE_BYTES, image_type, notebook_cells, pdf_pages
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing
+from callwright.toolbox._paths import TargetArguments, explain_error, explain_missing, one_line
 
 LINE_CHARS = 2000
 WINDOW_CHARS = 100_000
@@ -257,7 +257,7 @@ async def _show(opened: _Opened, arguments: ReadArguments, context: ToolContext)
         data = opened.whole(_MAX_WHOLE_BYTES)
         return await asyncio.to_thread(pdf_pages, data, arguments.path, arguments.offset, arguments.limit)
     if opened.path.suffix == ".ipynb" and (arguments.offset, arguments.limit) == (1, _DEFAULT_LINES):
-        return notebook_cells(opened.whole(_MAX_WHOLE_BYTES), arguments.path)
+        return await asyncio.to_thread(notebook_cells, opened.whole(_MAX_WHOLE_BYTES), arguments.path)
     if opened.identity.size <= SMALL_BYTES:  # switching to a thread takes longer than the read
         return _show_small(opened, arguments, context)
     encoding = _encoding(opened.head, arguments.path, whole=False)
@@ -335,5 +335,6 @@ def _folder(path: Path, arguments: ReadArguments) -> str:
     last = arguments.offset + len(page) - 1
     more = f"; continue with offset={last + 1}" if last < len(names) else ""
     return (
-        "\n".join(page) + f"\n({arguments.path} is a folder; entries {arguments.offset}-{last} of {len(names)}{more})"
+        "\n".join(map(one_line, page))
+        + f"\n({one_line(arguments.path)} is a folder; entries {arguments.offset}-{last} of {len(names)}{more})"
     )

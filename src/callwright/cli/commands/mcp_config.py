@@ -19,6 +19,7 @@ from callwright.core.errors import UsageError
 from callwright.mcp.config import pin_name
 from callwright.mcp.config_edit import put_entry, remove_entry
 from callwright.mcp.pinned_tools import PinnedToolsFile
+from callwright.system.private_files import make_private
 
 _LONGEST_SHOWN = 100
 
@@ -83,9 +84,10 @@ def add(options: argparse.Namespace) -> int:
     trust = Trust(locations)
     before = trust.review()  # read before writing: the user who adds the entry agrees to it
     trusted = trust.covers(before)
-    locations.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(locations.home)
     for problem in put_entry(file, name, entry, replace=options.force):
         print_notice(f"warning: {problem}")
+    make_private(locations.home)  # the file may be new
     # the user's own change must not cost the trust of the folder
     if trusted and options.scope != "user":
         trusted = trust.keep(before, added=lambda request: request.startswith(f"MCP server {name}"))

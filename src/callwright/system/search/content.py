@@ -133,23 +133,36 @@ def _parse_output(query: ContentQuery, output: bytes) -> tuple[list[str], list[t
     if query.mode == "files":
         return sorted(_decode_path(name) for name in output.split(b"\0")[:-1]), [], []
     if query.mode == "count":
-        rows = (row.partition(b"\0") for row in output.split(b"\n") if b"\0" in row)
-        return [], sorted((_decode_path(name), int(count)) for name, _, count in rows), []
+        rows = ((name, count) for name, count in _split_rows(output) if name)
+        return [], sorted((_decode_path(name), int(count)) for name, count in rows), []
     return [], [], sorted(_parse_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
 
 
 def _parse_lines(output: bytes) -> Iterator[MatchLine]:
     gap, last, path = False, b"", ""
-    for row in output.split(b"\n"):
-        name, found, raw = row.partition(b"\0")
-        if not found:
-            gap = row in (b"--", b"--\r")  # ripgrep ends its own rows like the lines of the file
+    for name, raw in _split_rows(output):
+        if not name:
+            gap = raw in (b"--", b"--\r")  # ripgrep ends its own rows like the lines of the file
             continue
         if name != last:
             # the order of files is arbitrary, so there is no gap between two of them
             gap, last, path = False, name, _decode_path(name)
         yield MatchLine(path, raw, gap)
         gap = False
+
+
+def _split_rows(output: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the name and the rest of each row; the name is empty in rows about no file. A name may hold line breaks."""
+    begun = b""
+    for row in output.split(b"\n"):
+        name, found, raw = row.partition(b"\0")
+        if found:
+            yield begun + name, raw
+            begun = b""
+        elif begun or not (row in (b"", b"\r", b"--", b"--\r") or _BINARY.match(row)):
+            begun += row + b"\n"
+        else:
+            yield b"", row
 
 
 def _decode_path(name: bytes) -> str:
