@@ -29,6 +29,7 @@ from callwright.core.json import Json
 from callwright.core.spec import Annotations, ToolSpec
 from callwright.sessions.records import Kept
 from callwright.testing.fakes import ScriptedProvider
+from callwright.tool.base import InnerBatch
 from callwright.tool.schema_tool import SchemaTool
 
 paid: list[int] = []
@@ -57,7 +58,7 @@ async def _pay_all(arguments: dict[str, list[int]], context: ToolContext) -> str
         if amount not in done
     ]
     for call in calls:
-        (outcome,) = await context.execute(call, origins=["step"])
+        (outcome,) = await context.execute(call, batch=InnerBatch(["step"]))
         if isinstance(outcome, Interrupted):
             raise AnswersNeeded(outcome.questions)
         if isinstance(outcome, Failed):

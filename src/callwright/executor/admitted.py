@@ -12,7 +12,7 @@ from callwright.core.repairs import Repair
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.repair import PathTool
 from callwright.hooks.base import PendingCall
-from callwright.tool.base import Invocation, SessionTool, State, Tool
+from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
 from callwright.tool.identity import fingerprint
 
 _NO_ARGUMENTS: JsonObject = FrozenDict()
@@ -98,6 +98,8 @@ class Admitted:
     """The id of the model's call inside which a tool makes this one."""
     origin: str = ""
     """Where a call that a tool makes comes from, for the user."""
+    batch: InnerBatch | None = None
+    """For a call that a tool makes: what to await before and after it."""
     repairs: tuple[Repair, ...] = ()
     """What was changed before the call was judged."""
     _digest: str = ""

@@ -6,7 +6,6 @@ admit every call ─► ask the user ─► announce ─► perform
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from callwright.clip import clip_turn
@@ -32,25 +31,10 @@ from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
 from callwright.executor.runtime import Runtime, add_observer, is_running_outside
 from callwright.executor.schedule import Batch
-from callwright.executor.turn_context import CANCELLED, AskPerson, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
 from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import ToolContext
-
-
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """Where the calls of a batch are made: by a tool, inside a call of the model."""
-
-    call_id: str
-    origins: Sequence[str]
-
-
-def _describe_origins(parent: ToolContext, calls: Sequence[ToolCall], origins: Sequence[str]) -> _Inside:
-    if len(origins) not in (0, len(calls)):
-        raise UsageError(f"expected an origin for each of the {len(calls)} calls, got {len(origins)}")
-    return _Inside(parent.path.partition("/")[0], origins or [f"called by {parent.call.name}"] * len(calls))
-
+from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
 
 _log = logging.getLogger("callwright")
 _MAX_EDITS = 20
@@ -99,16 +83,14 @@ class TurnScope:
             return self._turn.kept.get(path, ())
         return self._runtime.notes.find((self.session_id, path))
 
-    async def execute(
-        self, context: ToolContext, calls: Sequence[ToolCall], origins: Sequence[str] = ()
-    ) -> list[Outcome]:
+    async def execute(self, context: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch) -> list[Outcome]:
         if not calls:
             return []
         depth = self._runtime.limits.depth
         if context.depth + 1 >= depth:
             error = ToolFailed(f"tools call each other {depth} levels deep; make the call from the model instead")
             return [Failed(call, error) for call in calls]
-        return await self.run_all(calls, None, context, origins)
+        return await self.run_all(calls, None, context, batch)
 
     async def run(self, call: ToolCall, answers: Answers | None) -> Outcome:
         """Bring a lone call to its outcome."""
@@ -143,7 +125,7 @@ class TurnScope:
         calls: Sequence[ToolCall],
         answers: Answers | None,
         parent: ToolContext | None = None,
-        origins: Sequence[str] = (),
+        batch: InnerBatch = NO_DETAILS,
     ) -> list[Outcome]:
         """Bring the calls of a turn to one outcome each, in call order."""
         local = self._runtime.loops.get()
@@ -153,7 +135,7 @@ class TurnScope:
             self._answers = given = TurnAnswers(answers, ledger, self._turn.asked)
         else:  # a turn that goes on after a question may have answers for the calls that its tools make
             given = None if parent is None or self._answers is None else self._answers.for_inner_calls()
-        inside = None if parent is None else _describe_origins(parent, calls, origins)
+        inside = None if parent is None else describe_batch(parent, calls, batch)
         admitted, questions = await self._admit(calls, given, local, inside)
         if questions:
             self._note_questions(admitted)
@@ -172,19 +154,21 @@ class TurnScope:
         if len(admitted) == 1 and self._turn.cancellation is None:
             try:  # in this task, because a new one costs more than the pipeline
                 outcome = await self._perform(admitted[0], local, parent)
-                return self._end((outcome,), parent)
+                return [outcome] if parent is not None else self._end([outcome])
             except asyncio.CancelledError:
                 raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(admitted[0])
         outcomes = await self._run_batch(admitted, local, parent)
-        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars), parent)
+        if parent is not None:
+            return outcomes  # for a tool, not for the model
+        return self._end(clip_turn(outcomes, self._runtime.runner.outputs, self._runtime.limits.turn_chars))
 
-    def _end(self, outcomes: Sequence[Outcome], parent: ToolContext | None) -> list[Outcome]:
+    def _end(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Forget the notes of calls that will not run again."""
-        if parent is None and len(self._runtime.notes):
+        if len(self._runtime.notes):
             for outcome in outcomes:
                 if not isinstance(outcome, Interrupted):
                     self._runtime.notes.drop(self.session_id, outcome.call.id)
-        return list(outcomes)
+        return outcomes
 
     async def questions(self, call: ToolCall) -> tuple[Question, ...]:
         """Return what the user would be asked about a call. Runs nothing, so it may be repeated."""
@@ -213,7 +197,7 @@ class TurnScope:
         return self._runtime.catalog() if self._turn.catalog is None else self._turn.catalog
 
     async def _admit(
-        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts, inside: _Inside | None
+        self, calls: Sequence[ToolCall], answers: TurnAnswers | None, local: LoopParts, inside: Inside | None
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
@@ -222,7 +206,7 @@ class TurnScope:
         admitted = [gate.bind(call, catalog, self.session_id, self.state) for call in calls]
         if inside is not None:
             for item, origin in zip(admitted, inside.origins, strict=True):
-                item.within, item.origin = inside.call_id, origin
+                item.within, item.origin, item.batch = inside.call_id, origin, inside.batch
         questions: tuple[Question, ...] = ()
         halted: Halted | None = None
         try:
@@ -256,7 +240,7 @@ class TurnScope:
         questions: Sequence[Question],
         answers: TurnAnswers,
         local: LoopParts,
-        inside: _Inside | None,
+        inside: Inside | None,
     ) -> Sequence[Admitted]:
         """Ask the user and admit the calls again; a question left unanswered declines its call."""
         calls = [item.call for item in admitted]
@@ -325,10 +309,25 @@ class TurnScope:
     def _perform(
         self, item: Admitted, local: LoopParts, parent: ToolContext | None
     ) -> Coroutine[Any, Any, Outcome]:  # not async itself: another coroutine would cost every call
+        if item.batch is not None:
+            return self._perform_inner(item, item.batch, local, parent)
         limit = None if item.entry is None else item.entry.limits.concurrency
         if limit is None or item.error is not None:
             return self._runtime.runner.perform(item, self, local.deadlines, self._observe, parent)
         return self._perform_limited(item, limit, local, parent)
+
+    async def _perform_inner(
+        self, item: Admitted, batch: InnerBatch, local: LoopParts, parent: ToolContext | None
+    ) -> Outcome:
+        """Perform a call for a tool that awaits its start and its end."""
+        item.batch = None
+        if batch.starting is None:
+            outcome = await self._perform(item, local, parent)
+        else:
+            outcome = await self._perform_on_record(item, batch.starting, local, parent)
+        if batch.ended is not None:
+            await batch.ended(outcome)
+        return outcome
 
     async def _perform_on_record(
         self, item: Admitted, starting: Starting, local: LoopParts, parent: ToolContext | None

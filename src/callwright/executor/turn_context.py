@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from callwright.core.calls import Outcome, ToolCall
 from callwright.core.decisions import Answers, Question
-from callwright.core.errors import CallwrightError
+from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import BatchBegan, Event
 from callwright.core.json import FrozenDict, Json
 from callwright.registry.catalog import Catalog
-from callwright.tool.base import Cancellation, State
+from callwright.tool.base import Cancellation, InnerBatch, State, ToolContext
 
 CANCELLED = "the turn was cancelled"
 AskPerson: TypeAlias = Callable[[Sequence[Question]], Awaitable[Answers]]
@@ -69,3 +69,27 @@ class TurnCancelled(CallwrightError):
         while error is not None and not isinstance(error, cls):
             error = error.__cause__
         return error
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Where the calls of a batch are made: by a tool, inside a call of the model."""
+
+    call_id: str
+    origins: Sequence[str]
+    batch: InnerBatch | None
+
+
+def describe_batch(parent: ToolContext, calls: Sequence[ToolCall], batch: InnerBatch) -> Inside:
+    """Return where a batch of calls is made.
+
+    Raises:
+        UsageError: There are origins, but not one for each call.
+    """
+    if len(batch.origins) not in (0, len(calls)):
+        raise UsageError(f"expected an origin for each of the {len(calls)} calls, got {len(batch.origins)}")
+    return Inside(
+        parent.path.partition("/")[0],
+        batch.origins or [f"called by {parent.call.name}"] * len(calls),
+        None if batch.starting is None and batch.ended is None else batch,
+    )

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -75,6 +76,18 @@ class Cancellation:
         return lambda: self._listeners.remove(listener)
 
 
+@dataclass(frozen=True, slots=True)
+class InnerBatch:
+    """What a tool says about calls that it makes."""
+
+    origins: Sequence[str] = ()
+    """For each call where it comes from, shown to a user who is asked about it."""
+    starting: Callable[[ToolCall], Awaitable[None]] | None = None
+    """Awaited before each call runs; if it raises, that call does not run."""
+    ended: Callable[[Outcome], Awaitable[None]] | None = None
+    """Awaited after each call, with its outcome."""
+
+
 class Scope(Protocol):
     """What the executor provides to running tools, shared by the calls of one turn."""
 
@@ -90,12 +103,15 @@ class Scope(Protocol):
     def report(self, call: ToolCall, progress: object) -> None: ...
 
     def execute(
-        self, context: "ToolContext", calls: Sequence[ToolCall], origins: Sequence[str]
+        self, context: "ToolContext", calls: Sequence[ToolCall], batch: InnerBatch
     ) -> Awaitable[list[Outcome]]: ...
 
     def keep(self, path: str, note: Json, *, wait: bool) -> Awaitable[None]: ...
 
     def find_kept(self, path: str) -> Sequence[Json]: ...
+
+
+NO_DETAILS = InnerBatch()
 
 
 class ToolContext:
@@ -185,14 +201,14 @@ class ToolContext:
         """Report progress to observers. Thread-safe."""
         self._scope.report(self.call, progress)
 
-    async def execute(self, *calls: ToolCall, origins: Sequence[str] = ()) -> list[Outcome]:
+    async def execute(self, *calls: ToolCall, batch: InnerBatch = NO_DETAILS) -> list[Outcome]:
         """Call other tools through the same executor, hooks, policies and deadline.
 
         Args:
             calls: The calls; those made together are one batch, as the calls of one model message are.
-            origins: For each call where it comes from, shown to a user who is asked about it.
+            batch: Where the calls come from, and what to await before and after each.
         """
-        return await self._scope.execute(self, calls, origins)
+        return await self._scope.execute(self, calls, batch)
 
     @property
     def path(self) -> str:

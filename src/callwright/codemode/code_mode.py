@@ -1,0 +1,98 @@
+"""`CodeMode`: a toolset that puts tools behind `run_code`, which runs programs that call them."""
+
+from collections.abc import Collection
+from typing import cast
+
+from callwright.codemode.engine import CodeLimits
+from callwright.codemode.program import Program
+from callwright.codemode.stubs import name_functions, write_stub
+from callwright.core.errors import UsageError
+from callwright.core.json import JsonObject
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec
+from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_catalog
+from callwright.registry.visibility import DeferrableTool
+from callwright.tool.base import State, Tool, ToolContext
+from callwright.tool.schema_tool import SchemaTool
+
+NAME = "run_code"
+_OUTPUT_CHARS = 30_000
+_LIMITS = CodeLimits()
+_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"code": {"type": "string", "description": "A Python program, with `await` before every call."}},
+    "required": ["code"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = """\
+Runs a short Python program that calls the functions below. Use it for several calls: loops, conditions, filtering, \
+`await asyncio.gather(…)` for calls that do not depend on each other. Only what the program prints, and the value of \
+its last expression, is shown to you. A call that fails raises an exception with the reason. There are no files, no \
+network and no other modules except through these functions; asyncio, json, math, re, datetime and random are there. \
+The clock stands still while a program runs."""
+_SEARCH = "More functions exist: `await tool_search(query=…)` describes them, and then they can be called by name."
+
+
+class CodeMode:
+    """A toolset whose tools are called from programs; every call is judged, asked about and recorded by itself.
+
+    Args:
+        source: The tools.
+        keep: Names of tools that the model can also call directly.
+        limits: The limits of one program.
+
+    Raises:
+        UsageError: `keep` is a text, or `source` has a tool with the name `run_code`.
+    """
+
+    def __init__(self, source: Toolset, *, keep: Collection[str] = (), limits: CodeLimits = _LIMITS) -> None:
+        if isinstance(keep, str):
+            raise UsageError(f"expected the names of tools, got {keep!r}; write keep=[{keep!r}]")
+        self._source = source
+        self._keep = frozenset(keep)
+        self._limits = limits
+        self._seen: tuple[Catalog, Catalog] | None = None
+
+    @property
+    def changes(self) -> int:
+        """A counter that grows whenever the tools change."""
+        return self._source.changes
+
+    def snapshot(self) -> Catalog:
+        """Return the tools; the same object until something changes."""
+        return self._wrap(self._source.snapshot())
+
+    def snapshot_for(self, state: State) -> Catalog:
+        """Return the tools of a session."""
+        return self._wrap(session_catalog(self._source, state))
+
+    def _wrap(self, inner: Catalog) -> Catalog:
+        if self._seen is None or self._seen[0] is not inner:
+            if NAME in inner.tools:
+                raise UsageError(f"there is already a tool named {NAME}; rename it or leave it out")
+            tools: dict[str, Tool] = {
+                name: tool if name in self._keep else cast("Tool", DeferrableTool(tool, deferred=True))
+                for name, tool in inner.tools.items()
+            }
+            run_code = _make_tool(inner, self._keep, self._limits)
+            self._seen = inner, Catalog({NAME: run_code, **tools}, (), inner.withheld)
+        return self._seen[1]
+
+
+def _make_tool(catalog: Catalog, keep: Collection[str], limits: CodeLimits) -> SchemaTool:
+    """Return the tool that runs programs over the tools of a catalog."""
+    functions = name_functions(catalog.tools)
+    shown = {spec.name for spec in catalog.definitions} - set(keep)
+    stubs = [write_stub(function, catalog.tools[name].spec) for function, name in functions.items() if name in shown]
+    parts = [_DESCRIPTION, *([_SEARCH] if SEARCH_NAME in catalog.tools else [])]
+    if stubs:
+        parts.append("```python\n" + "\n\n".join(stubs) + "\n```")
+
+    async def run(arguments: JsonObject, context: ToolContext) -> str:
+        return await Program(str(arguments["code"]), context, catalog, functions, limits).run()
+
+    # Repeating it is safe: calls that have ended are on its record. Beside it no call of the same message runs, because
+    # what its program will call is not known before.
+    annotations = Annotations(Effect.READ, idempotent=True, delegates=True, parallel=False)
+    # Without a limit of its own: it would count the time that the user takes to answer.
+    tool_limits = Limits(seconds=float("inf"), output_chars=_OUTPUT_CHARS)
+    return SchemaTool(ToolSpec(NAME, "\n\n".join(parts), _SCHEMA, annotations=annotations, limits=tool_limits), run)

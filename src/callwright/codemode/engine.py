@@ -1,0 +1,266 @@
+"""Runs programs in worker processes: a Python interpreter without files, network, environment or imports.
+
+The methods block and belong in threads. A program stops wherever all of its tasks wait for calls; those are one batch.
+"""
+
+import atexit
+import os
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import pydantic_monty as monty
+
+from callwright.core.errors import UsageError
+
+_MAX_WORKERS = 64
+_PRELUDE = "import asyncio, datetime, json, math, random, re"
+"""Models often forget these; a program that imports them too does no harm."""
+_CHECKOUT_SECONDS = 30.0
+_MAX_SLEEP_SECONDS = 60.0
+_SUSPENSIONS_PER_CALL = 3
+"""A call stops the program when it is made and when it is awaited, and once more to look its name up."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLimits:
+    """The limits of one program.
+
+    Raises:
+        UsageError: A limit is not positive.
+    """
+
+    seconds: float = 30.0
+    """Running time of the program itself; the time of its calls does not count, which have limits of their own."""
+    memory_bytes: int = 256_000_000
+    calls: int = 1_000
+    printed_chars: int = 1_000_000
+    """What it may print; more is dropped, and the model is told."""
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "memory_bytes", "calls", "printed_chars"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"CodeLimits.{name} must be above 0, got {getattr(self, name)!r}")
+
+
+class ProgramFailed(Exception):
+    """The program ended with an error; the text is a traceback for the model."""
+
+
+class PendingCall(NamedTuple):
+    """A call that the program waits for."""
+
+    number: int
+    """Counts the calls of the program, the same in every run of it."""
+    function: str
+    positional: tuple[Any, ...]
+    named: Mapping[str, Any]
+    line: int
+
+
+class Batch(NamedTuple):
+    """The program waits for all of these calls."""
+
+    calls: Sequence[PendingCall]
+
+
+class Finished(NamedTuple):
+    """The program has ended with this value."""
+
+    value: object
+
+
+class Returned(NamedTuple):
+    """A call has returned."""
+
+    value: object
+
+
+class Raised(NamedTuple):
+    """A call has failed: an exception in the program."""
+
+    kind: str
+    """The name of a built-in exception."""
+    message: str
+
+
+Step: TypeAlias = Batch | Finished
+Settled: TypeAlias = Returned | Raised
+_Snapshot: TypeAlias = monty.FunctionSnapshot | monty.NameLookupSnapshot | monty.FutureSnapshot | monty.MontyComplete
+_pools: dict[int, monty.Monty] = {}
+
+
+def _open_pool() -> monty.Monty:
+    """Return this process's pool; a forked child has its own, because it cannot use its parent's workers."""
+    pool = _pools.get(os.getpid())
+    if pool is None:
+        pool = monty.Monty(min_processes=0, max_processes=_MAX_WORKERS, checkout_timeout=_CHECKOUT_SECONDS)
+        pool.__enter__()
+        _pools.clear()
+        _pools[os.getpid()] = pool
+        atexit.register(_close_pool, os.getpid())
+    return pool
+
+
+def _close_pool(process_id: int) -> None:
+    pool = _pools.pop(process_id, None)
+    if pool is not None and process_id == os.getpid():
+        pool.__exit__(None, None, None)
+
+
+class Session:
+    """One program in its worker.
+
+    Args:
+        code: The program.
+        functions: The names of the functions it may call.
+        limits: What it may use.
+        now: The time that its clock shows; it stands still, so that a repetition takes the same way.
+        seed: What its random numbers start from, for the same reason.
+    """
+
+    def __init__(self, code: str, functions: Collection[str], limits: CodeLimits, now: datetime, seed: int) -> None:
+        self.code = code
+        self._functions = functions
+        self._limits = limits
+        self._checkout = _open_pool().checkout(
+            script_name="program.py",
+            limits={
+                "max_feed_duration_secs": limits.seconds,
+                "max_memory": limits.memory_bytes,
+                "max_suspensions": limits.calls * _SUSPENSIONS_PER_CALL + 1_000,
+                "max_total_sleep_secs": _MAX_SLEEP_SECONDS,
+            },
+            os_policy={"datetime": now, "random_start": {"seed": seed}},
+        )
+        self._pending: dict[int, PendingCall] = {}
+        self._waiting: monty.FutureSnapshot | None = None
+        self._made = 0
+        self._worker: int | None = None
+        self._printed: list[str] = []
+        self._printed_chars = 0
+
+    @property
+    def printed(self) -> str:
+        """What the program has printed so far."""
+        text = "".join(self._printed)
+        dropped = self._printed_chars - len(text)
+        return f"{text}\n[{dropped} more characters were printed and dropped]\n" if dropped > 0 else text
+
+    def start(self) -> Step:
+        """Run the program to its first calls, or its end.
+
+        Raises:
+            ProgramFailed: It cannot be parsed, raised an exception or used more than it may.
+        """
+        session = self._checkout.__enter__()
+        self._worker = session.worker_pid
+        with _translate_errors():
+            session.feed_run(_PRELUDE)
+            return self._advance(session.feed_start(self.code, print_callback=self._print))
+
+    def resume(self, settled: Mapping[int, Settled]) -> Step:
+        """Go on with the results of the last batch, by the numbers of its calls.
+
+        Raises:
+            ProgramFailed: It raised an exception or used more than it may.
+        """
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            raise RuntimeError("the program is not waiting for calls")
+        for number in settled:
+            self._pending.pop(number, None)
+        with _translate_errors():
+            return self._advance(waiting.resume({number: _encode(result) for number, result in settled.items()}))
+
+    def kill(self) -> None:
+        """End the worker at once, from any thread; the pool replaces it."""
+        if self._worker is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._worker, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give the worker back."""
+        self._worker = None
+        with suppress(monty.MontyError):  # a worker that was killed
+            self._checkout.__exit__(None, None, None)
+
+    def _print(self, stream: str, text: str) -> None:
+        room = self._limits.printed_chars - min(self._printed_chars, self._limits.printed_chars)
+        self._printed_chars += len(text)
+        if room:
+            self._printed.append(text[:room])
+
+    def _advance(self, snapshot: _Snapshot) -> Step:
+        while True:
+            match snapshot:
+                case monty.MontyComplete():
+                    return Finished(self._check_awaited(snapshot.output))
+                case monty.FunctionSnapshot():
+                    snapshot = self._make_call(snapshot)
+                case monty.NameLookupSnapshot():
+                    snapshot = self._look_up(snapshot)
+                case monty.FutureSnapshot():
+                    self._waiting = snapshot
+                    return Batch([self._pending[number] for number in sorted(snapshot.pending_call_ids)])
+
+    def _make_call(self, snapshot: monty.FunctionSnapshot) -> _Snapshot:
+        if snapshot.is_os_function:
+            return snapshot.resume_not_handled()  # refused: files, environment, imports
+        function = str(snapshot.function_name)
+        if function not in self._functions:
+            return snapshot.resume({"exc_type": "NameError", "message": f"name {function!r} is not defined"})
+        self._made += 1
+        if self._made > self._limits.calls:
+            raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
+        line = self.code.encode()[: snapshot.position.start].count(b"\n") + 1
+        number = snapshot.call_id
+        self._pending[number] = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
+        return snapshot.resume({"future": ...})
+
+    def _look_up(self, snapshot: monty.NameLookupSnapshot) -> _Snapshot:
+        name = snapshot.variable_name
+        if snapshot.object_id is not None or name not in self._functions:
+            return snapshot.resume()
+
+        def function() -> None:
+            """Stands for a tool: the program gets a reference by this name and calls it like the tool."""
+
+        function.__name__ = name
+        return snapshot.resume(value=function)
+
+    def _check_awaited(self, value: object) -> object:
+        if self._pending:
+            missed = ", ".join(f"{call.function}() in line {call.line}" for call in self._pending.values())
+            raise ProgramFailed(f"these calls were not awaited, so they did not run: {missed}; write `await`")
+        return value
+
+
+def _encode(result: Settled) -> Any:
+    match result:
+        case Returned(value):
+            return {"return_value": value}
+        case Raised(kind, message):
+            return {"exc_type": kind, "message": message}
+
+
+class _translate_errors:  # noqa: N801 - used like a function
+    """Turns the engine's errors into `ProgramFailed`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        match error:
+            case monty.MontySyntaxError() | monty.MontyRuntimeError():
+                raise ProgramFailed(error.display().replace('File "<python-input-1>", ', "")) from error
+            case monty.MontyCrashedError():
+                reason = "its time was up" if error.timed_out else "it ran out of memory or crashed"
+                raise ProgramFailed(f"the program was ended: {reason}") from error
+            case monty.MontyError():
+                raise ProgramFailed(f"the program was ended: {error}") from error
+            case _:
+                pass

@@ -1,0 +1,295 @@
+"""One program of a model: makes its calls through the executor, and keeps on record what it needs to be repeated.
+
+A program that was interrupted by a question or a crash runs again from its start. Calls that have ended are not made
+again: their results are on record, in the order in which the program made them.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, cast
+
+from callwright.codemode.engine import (
+    Batch,
+    CodeLimits,
+    Finished,
+    PendingCall,
+    ProgramFailed,
+    Raised,
+    Returned,
+    Session,
+    Settled,
+    Step,
+)
+from callwright.codemode.stubs import order_parameters
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.decisions import AnswersNeeded
+from callwright.core.errors import (
+    Cancelled,
+    Denied,
+    Halted,
+    InvalidArguments,
+    TimedOut,
+    ToolError,
+    ToolFailed,
+    UnknownTool,
+)
+from callwright.core.json import Json, canonical, thaw
+from callwright.registry.catalog import Catalog
+from callwright.tool.base import InnerBatch, ToolContext
+from callwright.tool.threads import threads
+
+_EXCEPTIONS: Mapping[type[ToolError], str] = {
+    Denied: "PermissionError",
+    InvalidArguments: "ValueError",
+    TimedOut: "TimeoutError",
+    UnknownTool: "NameError",
+}
+_UNKNOWN = "the process ended while this call was running; it may have had an effect"
+_CHANGED = "the record of this program does not fit it, so it cannot go on; nothing more was done. Start it again"
+
+
+@dataclass(slots=True)
+class _Journal:
+    """What earlier runs of the program kept: its beginning, and the starts and results of its calls."""
+
+    now: datetime
+    seed: int
+    digests: dict[int, str] = field(default_factory=dict[int, str])
+    """What each call was, by its number."""
+    settled: dict[int, Settled] = field(default_factory=dict[int, Settled])
+
+
+class Program:
+    """One run of a program.
+
+    Args:
+        code: The program.
+        context: The call that runs it.
+        catalog: The tools.
+        functions: The tools' names by the names of their functions.
+        limits: What the program may use.
+    """
+
+    def __init__(
+        self, code: str, context: ToolContext, catalog: Catalog, functions: Mapping[str, str], limits: CodeLimits
+    ) -> None:
+        self._code = code
+        self._context = context
+        self._catalog = catalog
+        self._functions = functions
+        self._limits = limits
+        self._starting: list[Json] = []
+        self._storing: asyncio.Future[None] | None = None
+
+    async def run(self) -> str:
+        """Run the program to its end and return what it printed and returned.
+
+        Raises:
+            ToolFailed: It ended with an error.
+            AnswersNeeded: Some of its calls need answers; with them it goes on.
+        """
+        journal = await self._open_journal()
+        session = Session(self._code, self._functions.keys(), self._limits, journal.now, journal.seed)
+        try:
+            step = await self._step(session, None)
+            while isinstance(step, Batch):
+                step = await self._step(session, await self._make_calls(step, journal))
+            return _describe_result(session.printed, step)
+        except ProgramFailed as failed:
+            printed = f"printed before that:\n{session.printed}\n" if session.printed else ""
+            raise ToolFailed(f"{printed}{failed}") from None
+        finally:
+            await asyncio.shield(threads.run(session.close))
+
+    async def _step(self, session: Session, settled: Mapping[int, Settled] | None) -> Step:
+        """Let the program run until it waits again; a cancelled call ends its worker."""
+        running = asyncio.ensure_future(
+            threads.run(session.start if settled is None else lambda: session.resume(settled))
+        )
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            session.kill()
+            await asyncio.wait([running])
+            raise
+
+    async def _open_journal(self) -> _Journal:
+        """Return what is on record of this program, or begin its record."""
+        digest = sha256(self._code.encode(errors="surrogatepass")).hexdigest()
+        notes = [note for note in self._context.kept if isinstance(note, Mapping)]
+        if not notes:
+            now, seed = datetime.now(UTC), secrets.randbits(53)
+            await self._context.keep({"program": digest, "now": now.isoformat(), "seed": seed}, wait=False)
+            return _Journal(now, seed)
+        try:
+            first = cast("dict[str, Any]", notes[0])
+            if first["program"] != digest:
+                raise ToolFailed(_CHANGED)
+            journal = _Journal(datetime.fromisoformat(first["now"]), int(first["seed"]))
+            for note in notes[1:]:
+                self._read_note(journal, cast("dict[str, Any]", note))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ToolFailed(_CHANGED) from error
+        return journal
+
+    def _read_note(self, journal: _Journal, note: dict[str, Any]) -> None:
+        number = int(note["call"])
+        if "digest" in note:
+            journal.digests[number] = str(note["digest"])
+        elif "raised" in note:
+            journal.settled[number] = Raised(*map(str, note["raised"]))
+        else:
+            journal.settled[number] = Returned(note["returned"])
+
+    async def _make_calls(self, batch: Batch, journal: _Journal) -> Mapping[int, Settled]:
+        """Return a result for every call of a batch: from the record, or by making the call."""
+        settled = dict[int, Settled]()
+        calls = dict[int, ToolCall]()
+        origins = list[str]()
+        for pending in batch.calls:
+            try:
+                call = self._to_call(pending)
+            except InvalidArguments as error:
+                settled[pending.number] = _raise_in_program(error)
+                continue
+            recorded = self._find_recorded(pending, call, journal)
+            if recorded is not None:
+                settled[pending.number] = recorded
+            else:
+                calls[pending.number] = call
+                origins.append(_show_line(self._code, pending.line))
+        if calls:
+            settled |= await self._execute(calls, origins, journal)
+        return settled
+
+    def _find_recorded(self, pending: PendingCall, call: ToolCall, journal: _Journal) -> Settled | None:
+        """Return the result of a call that was made before; None if it must be made now."""
+        digest = journal.digests.get(pending.number)
+        if digest is None:
+            return None
+        if digest != _digest(call):
+            raise ToolFailed(_CHANGED)
+        if pending.number in journal.settled:
+            return journal.settled[pending.number]
+        tool = self._catalog.get(call.name)
+        if tool is None or tool.spec.annotations.repeatable:
+            return None
+        return Raised("RuntimeError", _UNKNOWN)
+
+    async def _execute(
+        self, calls: Mapping[int, ToolCall], origins: Sequence[str], journal: _Journal
+    ) -> Mapping[int, Settled]:
+        numbers = {call.id: number for number, call in calls.items()}
+        settled = dict[int, Settled]()
+
+        async def starting(call: ToolCall) -> None:
+            journal.digests[numbers[call.id]] = digest = _digest(call)
+            await self._keep_start({"call": numbers[call.id], "digest": digest}, call)
+
+        async def ended(outcome: Outcome) -> None:
+            if isinstance(outcome, Interrupted):
+                return
+            number = numbers[outcome.call.id]
+            settled[number] = result = self._settle(outcome)
+            note: Json = (
+                {"call": number, "returned": cast("Json", result.value)}
+                if isinstance(result, Returned)
+                else {"call": number, "raised": [result.kind, result.message]}
+            )
+            if number not in journal.digests:  # refused before it started, and a repetition must not start it
+                journal.digests[number] = digest = _digest(outcome.call)
+                await self._context.keep({"call": number, "digest": digest}, wait=False)
+            await self._context.keep(note, wait=False)
+
+        outcomes = await self._context.execute(*calls.values(), batch=InnerBatch(origins, starting, ended))
+        questions = [
+            question for outcome in outcomes if isinstance(outcome, Interrupted) for question in outcome.questions
+        ]
+        if questions:
+            raise AnswersNeeded(questions)
+        for outcome in outcomes:
+            if isinstance(outcome, Failed) and isinstance(outcome.error, (Halted, Cancelled)):
+                raise outcome.error
+        return settled
+
+    async def _keep_start(self, note: Json, call: ToolCall) -> None:
+        """Keep the start of a call; of one that must not be repeated before it runs. Starts share one write."""
+        tool = self._catalog.get(call.name)
+        if tool is None or tool.spec.annotations.repeatable:
+            await self._context.keep(note, wait=False)
+            return
+        self._starting.append(note)
+        if self._storing is None:
+            self._storing = asyncio.ensure_future(self._store_starts())
+        await asyncio.shield(self._storing)
+
+    async def _store_starts(self) -> None:
+        await asyncio.sleep(0)  # the other calls that start now
+        notes, self._starting, self._storing = self._starting, [], None
+        for note in notes[:-1]:
+            await self._context.keep(note, wait=False)
+        await self._context.keep(notes[-1])
+
+    def _to_call(self, pending: PendingCall) -> ToolCall:
+        """Return the call of a tool that a call of its function stands for.
+
+        Raises:
+            InvalidArguments: There are more positional arguments than parameters, or a parameter has two values.
+        """
+        name = self._functions[pending.function]
+        tool = self._catalog.get(name)
+        names = [] if tool is None else order_parameters(tool.spec.input_schema)
+        if len(pending.positional) > len(names):
+            raise InvalidArguments(f"{pending.function}() takes {len(names)} arguments: {', '.join(names)}")
+        given = dict(zip(names, pending.positional, strict=False))
+        if twice := given.keys() & pending.named.keys():
+            raise InvalidArguments(f"{pending.function}() got two values for {', '.join(sorted(twice))}")
+        arguments = {**given, **pending.named}
+        try:
+            text = json.dumps(arguments, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
+        return ToolCall(f"{self._context.call_id}.{pending.number}", name, json.loads(text))
+
+    def _settle(self, outcome: Completed | Failed) -> Settled:
+        if isinstance(outcome, Failed):
+            return _raise_in_program(outcome.error)
+        tool = self._catalog.get(outcome.call.name)
+        structured = outcome.output.structured
+        if tool is None or tool.spec.output_schema is None or structured is None:
+            return Returned(outcome.text)
+        return Returned(thaw(structured))
+
+
+def _raise_in_program(error: ToolError) -> Raised:
+    kind = next((name for known, name in _EXCEPTIONS.items() if isinstance(error, known)), "RuntimeError")
+    return Raised(kind, error.message)
+
+
+def _digest(call: ToolCall) -> str:
+    return sha256(canonical([call.name, cast("Json", call.arguments)]).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _show_line(code: str, number: int) -> str:
+    """Return the program with a mark at the line that makes the call, for the user who is asked about it."""
+    lines = code.splitlines()
+    width = len(str(len(lines)))
+    return "\n".join(
+        f"{'>' if index == number else ' '} {index:{width}} {line}" for index, line in enumerate(lines, start=1)
+    )
+
+
+def _describe_result(printed: str, finished: Finished) -> str:
+    value = finished.value
+    if value is None:
+        return printed or "(the program printed and returned nothing)"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return f"{printed}{text}"
