@@ -38,7 +38,7 @@ from callwright.core.errors import (
     ToolFailed,
     UnknownTool,
 )
-from callwright.core.json import Json, canonical, thaw
+from callwright.core.json import Json, thaw
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import InnerBatch, ToolContext
 from callwright.tool.threads import threads
@@ -83,6 +83,8 @@ class Program:
         self._catalog = catalog
         self._functions = functions
         self._limits = limits
+        self._parameters: dict[str, list[str]] = {}
+        self._origins: dict[int, str] = {}
         self._starting: list[Json] = []
         self._storing: asyncio.Future[None] | None = None
 
@@ -108,14 +110,10 @@ class Program:
 
     async def _step(self, session: Session, settled: Mapping[int, Settled] | None) -> Step:
         """Let the program run until it waits again; a cancelled call ends its worker."""
-        running = asyncio.ensure_future(
-            threads.run(session.start if settled is None else lambda: session.resume(settled))
-        )
         try:
-            return await asyncio.shield(running)
+            return await threads.run(session.start if settled is None else lambda: session.resume(settled))
         except asyncio.CancelledError:
-            session.kill()
-            await asyncio.wait([running])
+            session.kill()  # its thread cannot be stopped, and would wait for the worker
             raise
 
     async def _open_journal(self) -> _Journal:
@@ -162,7 +160,7 @@ class Program:
                 settled[pending.number] = recorded
             else:
                 calls[pending.number] = call
-                origins.append(_show_line(self._code, pending.line))
+                origins.append(self._find_origin(pending.line))
         if calls:
             settled |= await self._execute(calls, origins, journal)
         return settled
@@ -242,19 +240,30 @@ class Program:
             InvalidArguments: There are more positional arguments than parameters, or a parameter has two values.
         """
         name = self._functions[pending.function]
-        tool = self._catalog.get(name)
-        names = [] if tool is None else order_parameters(tool.spec.input_schema)
+        arguments = self._name_arguments(pending, name) if pending.positional else pending.named
+        try:
+            text = json.dumps(arguments, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
+        return ToolCall(f"{self._context.call_id}.{pending.number}", name, text)
+
+    def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
+        if name not in self._parameters:
+            tool = self._catalog.get(name)
+            self._parameters[name] = [] if tool is None else order_parameters(tool.spec.input_schema)
+        names = self._parameters[name]
         if len(pending.positional) > len(names):
             raise InvalidArguments(f"{pending.function}() takes {len(names)} arguments: {', '.join(names)}")
         given = dict(zip(names, pending.positional, strict=False))
         if twice := given.keys() & pending.named.keys():
             raise InvalidArguments(f"{pending.function}() got two values for {', '.join(sorted(twice))}")
-        arguments = {**given, **pending.named}
-        try:
-            text = json.dumps(arguments, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise InvalidArguments(f"{pending.function}(): the arguments are not JSON: {error}") from error
-        return ToolCall(f"{self._context.call_id}.{pending.number}", name, json.loads(text))
+        return {**given, **pending.named}
+
+    def _find_origin(self, line: int) -> str:
+        """Return the program with a mark at a line, for the user who is asked about a call in it."""
+        if line not in self._origins:
+            self._origins[line] = _mark_line(self._code, line)
+        return self._origins[line]
 
     def _settle(self, outcome: Completed | Failed) -> Settled:
         if isinstance(outcome, Failed):
@@ -272,11 +281,10 @@ def _raise_in_program(error: ToolError) -> Raised:
 
 
 def _digest(call: ToolCall) -> str:
-    return sha256(canonical([call.name, cast("Json", call.arguments)]).encode(errors="surrogatepass")).hexdigest()[:32]
+    return sha256(f"{call.name}\0{call.arguments}".encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _show_line(code: str, number: int) -> str:
-    """Return the program with a mark at the line that makes the call, for the user who is asked about it."""
+def _mark_line(code: str, number: int) -> str:
     lines = code.splitlines()
     width = len(str(len(lines)))
     return "\n".join(

@@ -9,7 +9,7 @@ from typing import Any, cast
 from callwright.core.json import thaw
 from callwright.core.spec import ToolSpec
 
-_NOT_IN_NAMES = re.compile(r"\W")
+_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
 _PLAIN_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _MAX_DEPTH = 6
 _MAX_LITERALS = 20

@@ -1,0 +1,223 @@
+"""Programs: their calls, errors, limits and what they cannot reach."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callwright import Completed, Effect, Executor, Failed, Outcome, Registry, ToolCall, Turn, tool
+from callwright.codemode import CodeLimits, CodeMode
+from callwright.core.access import Access, Decision, Deny
+from callwright.core.errors import Denied, ToolFailed
+from callwright.core.events import CallEnded
+from callwright.hooks import Halt, Hook, PendingCall
+from callwright.policy import AllowEverything, Policy, Subject
+from callwright.policy.decide import Policies
+from callwright.testing import Recorder
+from callwright.tool.base import Cancellation
+
+ATTEMPTS: dict[str, str] = json.loads(Path(__file__).with_name("escapes.json").read_text())
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    made.clear()
+    yield
+
+
+@tool(effect=Effect.READ)
+async def price(item: str, count: int = 1) -> dict[str, int]:
+    """Return the price of an item."""
+    made.append(item)
+    return {"total": len(item) * count}
+
+
+@tool(effect=Effect.WRITE)
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    made.append(f"paid {amount}")
+    return f"paid {amount}"
+
+
+@tool(effect=Effect.READ)
+async def fail(how: str) -> str:
+    """Fail."""
+    if how == "denied":
+        raise Denied("not you")
+    raise ToolFailed(f"it broke: {how}")
+
+
+def executor_of(*tools: object, limits: CodeLimits | None = None, **options: object) -> Executor:
+    mode = CodeMode(Registry(*(tools or (price, pay, fail))), limits=limits or CodeLimits())  # type: ignore[arg-type] - any tools
+    return Executor(mode, AllowEverything(), **options)  # type: ignore[arg-type] - passed on as they are
+
+
+async def run(code: str, executor: Executor | None = None) -> Outcome:
+    return await (executor or executor_of()).run("run_code", {"code": code})
+
+
+async def test_program_sees_values_and_prints() -> None:
+    outcome = await run("x = await price(item='abc', count=2)\nprint('total', x['total'])\nx['total'] + 1")
+    assert isinstance(outcome, Completed) and outcome.text == "total 6\n7"
+
+
+async def test_positional_arguments_are_named() -> None:
+    assert (await run("(await price('ab', 3))['total']")).text == "6"
+    outcome = await run("await price('a', 1, 2)")
+    assert isinstance(outcome, Failed) and "price() takes 2 arguments: item, count" in outcome.error.message
+    outcome = await run("await price('a', item='b')")
+    assert isinstance(outcome, Failed) and "two values for item" in outcome.error.message
+
+
+async def test_failed_calls_are_exceptions() -> None:
+    code = """
+try:
+    await fail(how='denied')
+except PermissionError as error:
+    print('denied:', error)
+try:
+    await price(wrong=1)
+except ValueError as error:
+    print('invalid:', error)
+try:
+    await missing()
+except NameError as error:
+    print(error)
+await fail(how='badly')
+"""
+    outcome = await run(code)
+    assert isinstance(outcome, Failed) and isinstance(outcome.error, ToolFailed)
+    text = outcome.error.message
+    assert "denied: not you" in text and "wrong: unknown field" in text and "name 'missing' is not defined" in text
+    assert "line 14" in text and "it broke: badly" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("1 +", "SyntaxError"),
+        ("price(item='a')", "price() in line 1; write `await`"),
+        ("await price(item={1, 2})", "not JSON"),
+        ("undefined_name", "NameError"),
+    ],
+)
+async def test_faults_are_explained(code: str, said: str) -> None:
+    outcome = await run(code)
+    assert isinstance(outcome, Failed) and said in outcome.error.message and made == []
+
+
+async def test_pending_calls_run_side_by_side() -> None:
+    barrier = asyncio.Barrier(20)
+
+    @tool(effect=Effect.READ)
+    async def meet(n: int) -> int:
+        """Wait for the others."""
+        async with asyncio.timeout(20):
+            await barrier.wait()
+        return n
+
+    executor = Executor(CodeMode(Registry(meet)), AllowEverything(), width=20)
+    code = "sum(int(x) for x in await asyncio.gather(*[meet(n=i) for i in range(20)]))"
+    assert (await run(code, executor)).text == "190"
+
+
+async def test_thousand_calls_are_one_batch() -> None:
+    recorder = Recorder()
+    code = "len(await asyncio.gather(*[price(item='a') for i in range(1000)]))"
+    assert (await run(code, executor_of(price, observe=recorder))).text == "1000"
+    assert sum(isinstance(event, CallEnded) for event in recorder.events) == 1001
+
+
+async def test_policies_judge_every_call() -> None:
+    class NoPayments(Policy):
+        def judge(self, access: Access, subject: Subject) -> Decision | None:
+            return Deny("no payments") if subject.spec.name == "pay" else None
+
+    executor = Executor(CodeMode(Registry(price, pay)), Policies(NoPayments(), AllowEverything()))
+    outcome = await run("await price(item='x')\nawait pay(amount=3)", executor)
+    assert isinstance(outcome, Failed) and "PermissionError" in outcome.error.message and made == ["x"]
+
+
+async def test_hook_that_halts_ends_the_program() -> None:
+    class Stop(Hook):
+        async def before(self, pending: PendingCall) -> Halt | None:
+            return Halt("enough") if pending.spec.name == "pay" else None
+
+    executor = Executor(CodeMode(Registry(price, pay)), AllowEverything(), hooks=Stop())
+    code = "try:\n    await pay(amount=1)\nexcept Exception:\n    pass\nawait price(item='after')"
+    outcome = await run(code, executor)
+    assert isinstance(outcome, Failed) and outcome.error.message == "enough" and made == []
+
+
+async def test_tools_beside_run_code() -> None:
+    catalog = CodeMode(Registry(price, pay), keep=["pay"]).snapshot()
+    assert [spec.name for spec in catalog.definitions] == ["pay", "run_code"]
+    description = catalog.tools["run_code"].spec.description
+    assert "async def price(item: str" in description and "async def pay" not in description
+    executor = Executor(CodeMode(Registry(price, pay), keep=["pay"]), AllowEverything())
+    assert (await executor.run("price", {"item": "direct"})).text == '{"total":6}'
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("while True:\n    pass", "time limit"),
+        ("x = [0] * 10**9", "memory limit"),
+        ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError"),
+        ("for i in range(100_000):\n    await price(item='a')", "more than 50 calls"),
+        ("await asyncio.gather(*[price(item='a') for i in range(100_000)])", "more than 50 calls"),
+        ("x = 'a'\nwhile True:\n    x += x", "memory limit"),
+    ],
+)
+async def test_runaway_programs_end(code: str, said: str) -> None:
+    executor = executor_of(price, limits=CodeLimits(seconds=0.3, memory_bytes=30_000_000, calls=50))
+    outcome = await run(code, executor)
+    assert isinstance(outcome, Failed) and said in outcome.error.message and len(made) <= 50
+
+
+async def test_printed_text_is_bounded() -> None:
+    executor = executor_of(limits=CodeLimits(printed_chars=100))
+    outcome = await run("for i in range(1000):\n    print('x' * 9)", executor)
+    assert isinstance(outcome, Completed) and "[9900 more characters were printed and dropped]" in outcome.text
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 0}, {"calls": -1}, {"memory_bytes": 0}, {"printed_chars": 0}])
+def test_limits_are_positive(limits: dict[str, int]) -> None:
+    with pytest.raises(Exception, match="must be above 0"):
+        CodeLimits(**limits)
+
+
+async def test_cancellation_ends_program_and_worker() -> None:
+    before = _workers()
+    cancellation = Cancellation()
+    call = ToolCall("c", "run_code", {"code": "while True:\n    pass"})
+    running = asyncio.ensure_future(executor_of().execute([call], turn=Turn(cancellation=cancellation)))
+    while not _workers() - before and not running.done():  # noqa: ASYNC110 - a process table has no event
+        await asyncio.sleep(0.01)
+    cancellation.cancel()
+    (outcome,) = await running
+    assert isinstance(outcome, Failed) and outcome.started
+    assert (await run("1 + 1")).text == "2"  # the pool has replaced the worker
+
+
+def _workers() -> set[str]:
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    return set(children.read_text().split()) if children.exists() else {"unknown"}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+async def test_nothing_outside_is_reached(attempt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = tmp_path / "canary.txt"
+    canary.write_text("SECRET-CANARY")
+    monkeypatch.setenv("CANARY", "SECRET-CANARY")
+    code = ATTEMPTS[attempt].replace("@CANARY@", str(canary))
+    outcome = await run(code)
+    assert "SECRET-CANARY" not in outcome.text and sorted(path.name for path in tmp_path.iterdir()) == ["canary.txt"]
+
+
+def test_escape_attempts_exist() -> None:
+    assert len(ATTEMPTS) >= 12

@@ -1,0 +1,69 @@
+"""Tools as Python functions: names, types, documentation."""
+
+import ast
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from callwright.codemode.stubs import name_functions, order_parameters, write_stub
+from callwright.core.spec import ToolSpec
+
+
+def stub(schema: dict[str, Any], output: dict[str, Any] | None = None, description: str = "Does it.") -> str:
+    return write_stub("f", ToolSpec("f", description, {"type": "object", **schema}, output_schema=output))
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, "str"),
+        ({"type": ["integer", "null"]}, "int | None"),
+        ({"enum": ["a", 1]}, "Literal['a', 1]"),
+        ({"const": "x"}, "Literal['x']"),
+        ({"type": "array", "items": {"type": "number"}}, "list[float]"),
+        ({"anyOf": [{"type": "string"}, {"type": "boolean"}]}, "str | bool"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
+        ({"type": "object", "properties": {"not-a-name": {}}}, "dict[str, Any]"),
+        ({}, "Any"),
+        (True, "Any"),
+    ],
+)
+def test_types(schema: Any, expected: str) -> None:
+    assert f"x: {expected}" in stub({"properties": {"x": schema}, "required": ["x"]})
+
+
+def test_required_parameters_come_first() -> None:
+    schema = {"properties": {"a": {"type": "string", "default": "q"}, "b": {"type": "integer"}}, "required": ["b"]}
+    assert "async def f(b: int, a: str = 'q') -> str:" in stub(schema)
+    assert order_parameters(schema) == ["b", "a"]
+
+
+def test_nested_objects_become_classes_before_their_use() -> None:
+    schema: dict[str, Any] = {
+        "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
+        "properties": {"node": {"$ref": "#/$defs/Node"}, "place": {"type": "object", "properties": {"x": {}}}},
+    }
+    text = stub(schema, output={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+    classes = [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    assert classes == ["FResult", "FNode", "FPlace"]
+    assert "    next: NotRequired[FNode]" in text and "-> FResult:" in text
+
+
+def test_description_cannot_end_the_docstring() -> None:
+    text = stub({"properties": {}}, description='Quote """ and \\n backslash.\n"""\nimport os')
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.AsyncFunctionDef) and len(function.body) == 1
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=12))
+def test_every_tool_has_a_function_of_its_own(names: list[str]) -> None:
+    functions = name_functions(names)
+    assert sorted(functions.values()) == sorted(names)
+    assert all(function.isidentifier() for function in functions)
+
+
+def test_valid_names_stay() -> None:
+    found = name_functions(["a_b", "a-b", "class", "print", "mcp__x__y"])
+    assert found["a_b"] == "a_b" and found["mcp__x__y"] == "mcp__x__y"
+    assert found["call_class"] == "class" and found["call_print"] == "print" and "a-b" in found.values()

@@ -1,0 +1,186 @@
+"""Programs that wait for the user, or were killed: they go on, and no effect is repeated."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callwright import (
+    Agent,
+    Answers,
+    Decline,
+    Effect,
+    Executor,
+    Failed,
+    Interrupted,
+    Question,
+    Registry,
+    ToolCall,
+    Turn,
+    tool,
+)
+from callwright.agent import Done, Paused
+from callwright.codemode import CodeMode
+from callwright.registry import Deferred
+from callwright.sessions import MemoryStore, SqliteStore
+from callwright.sessions.records import Kept
+from callwright.testing.fakes import ScriptedProvider
+
+VICTIM = Path(__file__).with_name("victim.py")
+CODE = """\
+paid = []
+for amount in (1, 2):
+    price = await quote(amount=amount)
+    paid.append(await pay(amount=amount))
+print(paid)
+"""
+CALL = ToolCall("c", "run_code", {"code": CODE})
+
+
+def registry(folder: Path) -> Registry:
+    def add(name: str) -> None:
+        with (folder / "effects").open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+    @tool(effect=Effect.READ)
+    async def quote(amount: int) -> str:
+        """Quote a price."""
+        add(f"quote {amount}")
+        return str(amount)
+
+    @tool(effect=Effect.WRITE)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        add(f"pay {amount}")
+        return f"paid {amount}"
+
+    return Registry(quote, pay)
+
+
+def effects(folder: Path) -> list[str]:
+    return (folder / "effects").read_text().splitlines()
+
+
+def run_victim(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(VICTIM), str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def agent_in(folder: Path, *script: Any, code: str = CODE) -> tuple[Agent, SqliteStore]:
+    store = SqliteStore(folder / "s.db")
+    return Agent(ScriptedProvider(*script), executor=Executor(CodeMode(registry(folder))), sessions=store), store
+
+
+async def test_program_waits_at_each_question(tmp_path: Path) -> None:
+    executor = Executor(CodeMode(registry(tmp_path)))
+    (outcome,) = await executor.execute([CALL])
+    assert isinstance(outcome, Interrupted) and effects(tmp_path) == ["quote 1"]
+    (question,) = outcome.questions
+    assert question.tool == "pay" and question.arguments == {"amount": 1} and question.within == "c"
+    assert "> 4     paid.append(await pay(amount=amount))" in question.origin.splitlines()
+    (outcome,) = await executor.execute([CALL], answers=Answers.approving(outcome.questions))
+    assert isinstance(outcome, Interrupted) and effects(tmp_path) == ["quote 1", "pay 1", "quote 2"]
+    (outcome,) = await executor.execute([CALL], answers=Answers.approving(outcome.questions))
+    assert outcome.text == "['paid 1', 'paid 2']\n"
+    assert effects(tmp_path) == ["quote 1", "pay 1", "quote 2", "pay 2"]
+
+
+async def test_answered_in_another_process(tmp_path: Path) -> None:
+    agent, store = agent_in(tmp_path, [CALL])
+    assert isinstance(await agent.run("pay", session="s"), Paused)
+    store.close()
+    for expected in ("paused", "done"):
+        answered = await asyncio.to_thread(run_victim, tmp_path, "answer")
+        assert answered.stdout.strip() == expected, answered.stderr
+    assert effects(tmp_path) == ["quote 1", "pay 1", "quote 2", "pay 2"]
+
+
+async def test_declined_call_is_an_exception(tmp_path: Path) -> None:
+    executor = Executor(CodeMode(registry(tmp_path)))
+    (outcome,) = await executor.execute([CALL])
+    assert isinstance(outcome, Interrupted)
+    declined = Answers({question.id: Decline("too much") for question in outcome.questions})
+    (outcome,) = await executor.execute([CALL], answers=declined)
+    assert isinstance(outcome, Failed) and "PermissionError: declined: too much" in outcome.error.message
+    assert effects(tmp_path) == ["quote 1"]
+
+
+async def test_gathered_questions_are_asked_together(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def ask(questions: Sequence[Question]) -> Answers:
+        asked.append(len(questions))
+        return Answers.approving(questions)
+
+    call = ToolCall("c", "run_code", {"code": "await asyncio.gather(*[pay(amount=n) for n in range(3)])"})
+    agent = Agent(
+        ScriptedProvider([call], "done"),
+        executor=Executor(CodeMode(registry(tmp_path))),
+        sessions=MemoryStore(),
+        ask=ask,
+    )
+    assert isinstance(await agent.run("pay", session="s"), Done) and asked == [3]
+    assert sorted(effects(tmp_path)) == ["pay 0", "pay 1", "pay 2"]
+
+
+@pytest.mark.parametrize("change", ["program", "digest", "shape"])
+async def test_foreign_record_is_refused(tmp_path: Path, change: str) -> None:
+    agent, store = agent_in(tmp_path, [CALL])
+    paused = await agent.run("pay", session="s")
+    assert isinstance(paused, Paused)
+    notes: list[Any] = [record.note for record in await store.read("s") if isinstance(record, Kept)]
+    if change == "program":
+        notes[0] = {**notes[0], "program": "0" * 64}
+    elif change == "digest":
+        notes[1] = {**notes[1], "digest": "0" * 32}
+    else:
+        notes[1] = {"call": "x"}
+    executor = Executor(CodeMode(registry(tmp_path)))
+
+    async def keep(path: str, note: object, wait: bool) -> None:
+        pass
+
+    (outcome,) = await executor.execute([CALL], turn=Turn(keep=keep, kept={"c": notes}))
+    assert isinstance(outcome, Failed) and "does not fit" in outcome.error.message
+    assert effects(tmp_path) == ["quote 1"]
+    store.close()
+
+
+async def test_deferred_tools_are_found_inside_a_program(tmp_path: Path) -> None:
+    @tool(effect=Effect.READ, deferred=True)
+    async def weather(city: str) -> str:
+        """Current weather of a city."""
+        return f"sun in {city}"
+
+    mode = CodeMode(Deferred(Registry(weather)))
+    assert "tool_search" in mode.snapshot().tools["run_code"].spec.description
+    code = "found = await tool_search(query='weather')\nprint('weather' in found)\nawait weather(city='Bonn')"
+    outcome = await Executor(mode).run("run_code", {"code": code})
+    assert outcome.text == 'True\n"sun in Bonn"'
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_programs_repeat_no_effect(tmp_path: Path, kills: int) -> None:
+    done = 0
+    for number in range(kills):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        delay = 0.0005 * (number % 40)
+        killed = run_victim(folder, "kill", str(delay))
+        assert killed.returncode in (-9, 0), killed.stderr
+        resumed = run_victim(folder, "resume")
+        assert resumed.returncode == 0, resumed.stderr
+        paid = (folder / "effects").read_text().split() if (folder / "effects").exists() else []
+        assert len(paid) == len(set(paid)), f"an effect was repeated: {paid}"
+        told = json.loads(resumed.stdout)
+        # every payment is either reported as made, or as one whose fate is not known
+        assert set(told["made"]) | set(told["unknown"]) == set(range(told["tried"])), told
+        assert {str(number) for number in told["made"]} <= set(paid), told
+        assert set(paid) <= {str(number) for number in (*told["made"], *told["unknown"])}, told
+        done += killed.returncode == -9
+    assert done > kills // 4
