@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
@@ -19,6 +19,7 @@ from callwright.agent.run_limits import RunLimits, Spending
 from callwright.agent.run_request import Prompt, RunRequest, run_blocking, stream_events
 from callwright.agent.subagent import Lineage, SubAgent, decline_all, inherit_executor
 from callwright.agent.transcript import Transcript
+from callwright.agent.undo import attach_recorder, make_point
 from callwright.clip import StoredOutputs
 from callwright.core.calls import Answers
 from callwright.core.decisions import check_answers
@@ -36,6 +37,9 @@ from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
 from callwright.tool.base import Cancellation, State, Tool
+
+if TYPE_CHECKING:
+    from callwright.system.undo.undo_store import UndoStore
 
 _LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
 _MAX_STATES = 256
@@ -58,6 +62,7 @@ class Agent:
         requests: size, options and retries of model requests.
         name: the agent's name in traces and logs. As a tool of another agent it defaults to the tool's name.
         observe: observers of the run's events. With an `executor`, pass them to the executor instead.
+        undo: keeps what tools change in files, so that it can be undone; see `UndoHistory`.
 
     Raises:
         UsageError: an argument has the wrong type, or `observe` is given together with `executor`.
@@ -77,6 +82,7 @@ class Agent:
         requests: Requests = _REQUESTS,
         name: str = "",
         observe: Observer | Iterable[Observer] = (),
+        undo: "UndoStore | None" = None,
     ) -> None:
         if executor is not None and observe:
             raise UsageError("pass observe to the executor: its observers also receive the agent's events")
@@ -91,6 +97,7 @@ class Agent:
         self.compaction = compaction
         self.requests = requests
         self.name = name
+        self.undo = undo
         self._temporary = sessions is None
         self._states: OrderedDict[str, State] = OrderedDict()
 
@@ -295,7 +302,7 @@ class Agent:
         """Apply the prompt or the answers; return the result of a session that has ended already."""
         repeated = request.lineage is not None and bool(hold.records)
         if request.prompt is not None and not repeated:
-            await transcript.add_user_message(UserMessage(request.prompt))
+            await transcript.add_user_message(UserMessage(request.prompt), point=make_point(self.undo, request))
             return None
         if not hold.records:
             raise no_such_session(request.session_id)
@@ -323,6 +330,7 @@ class Agent:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         for question, answer in transcript.grants:
             executor.policies.restore(question, answer, session=request.session_id)
+        inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note = transcript.hold.note
         inherited.depth = 0 if lineage is None else lineage.depth + 1

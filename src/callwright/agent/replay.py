@@ -1,6 +1,6 @@
 """The state of a session, replayed from its records: its history, its open turn, its approvals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from callwright.agent.history import Ending
 from callwright.core.calls import Approve, Failed, Question, Reply, ToolCall
@@ -15,8 +15,10 @@ from callwright.sessions.records import (
     Ended,
     Kept,
     Record,
+    Rewound,
     Said,
     Started,
+    follow_rewinds,
 )
 
 
@@ -76,9 +78,9 @@ class OpenTurn:
 
 
 class SessionReplay:
-    """The state of a session, replayed from its records."""
+    """The state of a session, replayed from its records; those that were rewound do not count."""
 
-    def __init__(self, records: Iterable[Record]) -> None:
+    def __init__(self, records: Sequence[Record]) -> None:
         self.history = History()
         self.open: OpenTurn | None = None
         self.used_answers: set[str] = set()
@@ -91,8 +93,13 @@ class SessionReplay:
         self._lasting: dict[str, tuple[Question, Approve]] = {}
         self.run: list[Record] = []
         """The records since the last prompt: what the run used that may be resumed now."""
-        for record in records:
-            self._apply(record)
+        counting = follow_rewinds(records)
+        for index in counting:
+            self._apply(records[index])
+        if len(counting) < len(records):  # an answer that was rewound was used all the same
+            replies = (record.replies for record in records if isinstance(record, Answered))
+            self.used_answers.update(key for each in replies for key in each)
+            self.used_answers.difference_update(() if self.open is None else self.open.replies)
 
     def _apply(self, record: Record) -> None:
         if isinstance(record, Said) and isinstance(record.message, UserMessage) and not record.turn_id:
@@ -104,6 +111,9 @@ class SessionReplay:
                 self._apply_message(message, turn_id)
             case Compacted(messages):
                 self.history, self.compacted = History(messages), len(messages)
+            case Rewound(note=note):
+                if note:
+                    self.history.append(UserMessage(note))
             case _ if self.open is not None:
                 self._apply_to_turn(self.open, record)
             case _:

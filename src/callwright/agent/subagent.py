@@ -19,6 +19,7 @@ from callwright.hooks.base import Hook, InnerAgent, await_if_needed
 from callwright.policy.base import Policy, Subject, Tier
 from callwright.policy.decide import Policies
 from callwright.sessions.records import Record, Spent
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaTool
 
@@ -44,6 +45,8 @@ class Lineage:
         self.note: Callable[[Record], None] | None = None
         """Adds a record to the outer session."""
         self.depth = 0
+        self.undo = UndoRecorder()
+        """Keeps what inner agents change, as part of the outer agent's turn."""
 
     def add_inner(self, usage: Usage, cost: float | None) -> None:
         """Count what an inner run used, however it ended: it counts for the outer run too."""

@@ -25,6 +25,7 @@ from callwright.registry.catalog import Catalog
 from callwright.repairs.names import repair_name
 from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import State
 
 _log = logging.getLogger("callwright")
@@ -55,6 +56,7 @@ async def make_calls(
     open_questions = _find_unanswered(turn)
     if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
         return await transcript.pause(turn, open_questions)
+    context.state.get(UndoRecorder).begin_turn()
     settled = _find_settled(turn, catalog)
     calls = turn.calls if not settled else tuple(call for call in turn.calls if call.id not in settled)
     try:

@@ -29,6 +29,7 @@ from callwright.sessions.records import (
     Said,
     Spent,
     Started,
+    UndoPoint,
 )
 
 _said, _outcomes = make_constructor(Said), make_constructor(ToolMessage)
@@ -88,19 +89,23 @@ class Transcript:
                     pass
         self.spending.carry(earlier)
 
-    async def add_user_message(self, message: UserMessage, *, prompt: bool = True) -> None:
+    async def add_user_message(
+        self, message: UserMessage, *, prompt: bool = True, point: UndoPoint | None = None
+    ) -> None:
         """Add a user message; a turn that is still open is closed first.
 
         Args:
             message: the message.
             prompt: it begins a run; otherwise the run adds it by itself.
+            point: the state before the message, if the session can return to it.
         """
         turn, said = self.open, Said(message, "" if prompt else self._run_id)
+        added = (said,) if point is None else (point, said)
         if turn is None:
-            await self._store(said)
+            await self._store(*added)
         else:
             outcomes = ToolMessage(tuple(turn.abandon("not done: the user continued without it")))
-            await self._store(*self._opening_records(turn), Said(outcomes), said)
+            await self._store(*self._opening_records(turn), Said(outcomes), *added)
             self._append_turn(turn, outcomes)
         self._add(message)
 

@@ -24,6 +24,7 @@ from callwright.sessions.records import (
     Kept,
     LimitReached,
     Record,
+    Rewound,
     Said,
     Spent,
     Started,
@@ -131,6 +132,8 @@ def encode_record(record: Record) -> Data:
             return {"kind": "checkpoint", "step": step, "state": state, "waiting": waiting}
         case UndoPoint(point_id, label, data):
             return {"kind": "undo_point", "id": point_id, "label": label, "data": data}
+        case Rewound(position, restored, redo, note):
+            return {"kind": "rewound", "position": position, "restored": restored, "redo": redo, "note": note}
 
 
 def decode_record(data: Data) -> Record:
@@ -166,6 +169,13 @@ def decode_record(data: Data) -> Record:
             return Checkpoint(_take(data, "step", str), _take(data, "state", object), _take(data, "waiting", str))
         case "undo_point":
             return UndoPoint(_take(data, "id", str), _take(data, "label", str), data.get("data"))
+        case "rewound":
+            return Rewound(
+                _take(data, "position", int),
+                _take(data, "restored", str),
+                _take(data, "redo", bool),
+                _take(data, "note", str),
+            )
         case kind:
             raise UnreadableRecord(f"unknown kind {kind!r}; upgrade callwright to read it")
 

@@ -116,9 +116,53 @@ class UndoPoint:
     """What the undo needs beside the conversation, such as the contents that files had."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The conversation goes on from an earlier state; the records in between stay, but the model does not see them."""
+
+    position: int
+    """The state after so many records of the session; its own position if only files were restored."""
+    restored: str = ""
+    """Identifies the files that were restored with it; empty if there were none."""
+    redo: bool = False
+    """Whether it takes back the last undo."""
+    note: str = ""
+    """What the model is told."""
+
+
 Record: TypeAlias = (
-    Said | Began | Started | Ended | Asked | Answered | Kept | Compacted | Spent | LimitReached | Checkpoint | UndoPoint
+    Said
+    | Began
+    | Started
+    | Ended
+    | Asked
+    | Answered
+    | Kept
+    | Compacted
+    | Spent
+    | LimitReached
+    | Checkpoint
+    | UndoPoint
+    | Rewound
 )
+
+
+def follow_rewinds(records: Sequence[Record]) -> list[int]:
+    """Return the positions of the records that count now, in order: without those that were rewound."""
+    if not any(isinstance(record, Rewound) for record in records):
+        return list(range(len(records)))
+    last = [-1]  # after so many records, the position of the last one that counts
+    previous: list[int] = []
+    for index, record in enumerate(records):
+        at = record.position if isinstance(record, Rewound) and 0 <= record.position <= index else index
+        previous.append(last[at])
+        last.append(index)
+    counting: list[int] = []
+    at = last[-1]
+    while at >= 0:
+        counting.append(at)
+        at = previous[at]
+    return counting[::-1]
 
 
 def sum_usage(records: Iterable[Record]) -> Usage:
@@ -138,6 +182,9 @@ def count_settled_records(records: Sequence[Record]) -> int:
         record = records[index]
         if isinstance(record, (Compacted, Checkpoint)):
             break
+        if isinstance(record, Rewound):  # a redo may lead back into a turn that is still open
+            inside = count_settled_records(records[: record.position]) < record.position
+            return index if inside and record.position < index else len(records)
         if isinstance(record, Said):
             message = record.message
             open_turn = isinstance(message, AssistantMessage) and bool(message.calls)

@@ -21,6 +21,7 @@ from callwright.sessions.records import (
     Ended,
     LimitReached,
     Record,
+    Rewound,
     Said,
     Spent,
     Started,
@@ -62,6 +63,7 @@ STORED_RECORDS: tuple[Record, ...] = (
     LimitReached("turns"),
     Checkpoint("verify", {"tried": 2, "notes": ["a"]}, "go on?"),
     UndoPoint("u1", "before the edit", {"files": ["a"]}),
+    Rewound(14, "r1", note="files were restored"),
 )
 
 

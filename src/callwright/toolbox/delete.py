@@ -15,6 +15,7 @@ from callwright.core.access import Access, DeletePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
@@ -62,12 +63,12 @@ class Delete(TypedTool[DeleteArguments]):
     async def run(self, arguments: DeleteArguments, context: ToolContext) -> str:
         """Delete the entry, in a thread because a folder may be large."""
         path = check_entry(self._workspace, arguments.path, "delete")
-        return await asyncio.to_thread(_remove, path, arguments)
+        return await asyncio.to_thread(_remove, path, arguments, context.state.get(UndoRecorder))
 
 
-def _remove(path: Path, arguments: DeleteArguments) -> str:
+def _remove(path: Path, arguments: DeleteArguments, undo: UndoRecorder) -> str:
     try:
-        with parent_folder(path) as folder:
+        with undo.changing(path), parent_folder(path) as folder:
             return _remove_entry(folder, path.name, arguments)
     except FileNotFoundError:
         raise ToolFailed(f"{arguments.path!r} does not exist") from None

@@ -14,6 +14,7 @@ from callwright.core.access import Access, WritePath
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.system.paths import Workspace, parent_folder
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
@@ -69,13 +70,14 @@ class Move(TypedTool[MoveArguments]):
             raise ToolFailed(
                 f"{arguments.destination!r} is {arguments.source!r} itself or inside it; give another path"
             )
-        await asyncio.to_thread(_move, source, destination, arguments)
+        undo = context.state.get(UndoRecorder)
+        await asyncio.to_thread(_move, source, destination, arguments, undo)
         return f"Moved {arguments.source} to {arguments.destination}"
 
 
-def _move(source: Path, destination: Path, arguments: MoveArguments) -> None:
+def _move(source: Path, destination: Path, arguments: MoveArguments, undo: UndoRecorder) -> None:
     try:
-        with parent_folder(source) as old:
+        with undo.changing(source, destination), parent_folder(source) as old:
             os.stat(source.name, dir_fd=old, follow_symlinks=False)  # fail before folders are created for nothing
             with parent_folder(destination, create=True) as new:
                 _rename((old, source.name), (new, destination.name), overwrite=arguments.overwrite)

@@ -13,7 +13,8 @@ from callwright.core.spec import Annotations, Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, most_common_break, with_break
 from callwright.system.paths import Workspace
-from callwright.tool.base import Invocation, ToolContext
+from callwright.system.undo.recorder import UndoRecorder
+from callwright.tool.base import Invocation, State, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_slip
 from callwright.toolbox._file_state import LoadedFile, SeenFiles, load_file, lock_path, store_file
@@ -65,10 +66,11 @@ class Write(TypedTool[WriteArguments]):
         if arguments.path.endswith("/"):
             raise ToolFailed(f"{arguments.path} names a folder; give the path of a file")
         # in a thread: flushing to disk takes milliseconds, in which the event loop would stand still
-        return await asyncio.to_thread(_write, path, arguments, context.state.get(SeenFiles))
+        return await asyncio.to_thread(_write, path, arguments, context.state)
 
 
-def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
+def _write(path: Path, arguments: WriteArguments, state: State) -> str:
+    seen = state.get(SeenFiles)
     with lock_path(path):
         before = load_file(path, arguments.path)
         if before and not arguments.overwrite:
@@ -77,7 +79,8 @@ def _write(path: Path, arguments: WriteArguments, seen: SeenFiles) -> str:
         data = _encode(arguments.content, before)
         # compared again when the file is replaced, because other programs do not take our lock
         expected = None if arguments.overwrite else digest(before.data) if before else ABSENT
-        store_file(path, arguments.path, data, expected)
+        with state.get(UndoRecorder).changing(path):
+            store_file(path, arguments.path, data, expected)
         seen.remember_written(path, digest(data), whole=True)
     return f"Wrote {len(data)} bytes to {arguments.path}"
 

@@ -12,7 +12,7 @@ from callwright.app.prompts import UserPrompt
 from callwright.core.calls import Answers, Question
 from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionStore
-from callwright.sessions.records import Asked, count_settled_records
+from callwright.sessions.records import Asked, Rewound, count_settled_records, follow_rewinds
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
@@ -20,7 +20,8 @@ _FIRST_BYTE_SECONDS = 3.0
 
 async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
     """Return the questions a session waits for; empty if it is not paused."""
-    records = await store.read(session_id)
+    stored = await store.read(session_id)
+    records = [stored[at] for at in follow_rewinds(stored) if not isinstance(stored[at], Rewound)]
     asked = [record for record in records[count_settled_records(records) :] if isinstance(record, Asked)]
     return asked[-1].questions if asked else ()
 

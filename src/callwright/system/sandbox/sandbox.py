@@ -95,6 +95,11 @@ class Sandbox:
         what = "commands that were not approved cannot write outside the workspace"
         return f"{self.kind}: {what}, use the network or read secrets{missing}"
 
+    def writable_roots(self, confinement: Confinement) -> tuple[str, ...]:
+        """Return the folders of the workspace if a command may write to them, else none."""
+        walled = self.confines and Confinement.UNCONFINED not in confinement
+        return () if walled and Confinement.WORKSPACE not in confinement else self.roots
+
     def wall(
         self, confinement: Confinement, cwd: str, scratch: Path, named: NamedPaths = _NOTHING
     ) -> tuple[Wall, frozenset[str]]:

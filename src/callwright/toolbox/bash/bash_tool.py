@@ -25,6 +25,7 @@ from callwright.system.process import Command, CommandResult, Running, run
 from callwright.system.sandbox.sandbox import SandboxMode, find_sandbox
 from callwright.system.sandbox.wall import Confined, NamedPaths
 from callwright.system.supervisor_process import REPORT_FD
+from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedInvocation, TypedTool, describe
@@ -325,13 +326,17 @@ class BashCall(TypedInvocation[BashArguments]):
         session = self.bash.session(context, self)
         confinement = self.bash.confinement(context)
         self.bash.require_wall(self._plan(), confinement)
+        undo = context.state.get(UndoRecorder)
         if self.given.background:
+            undo.note(f"what the background command changed is not restored: {self.given.command}")
             return self._start(session, confinement)
         progress = Progress(context.report)
-        with ExitStack() as held:
-            walled = self.bash.command(self, confinement, session.scratch, held)
-            seconds = self.given.timeout_seconds
-            ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
+        roots = () if self.effect() is Effect.READ else self.bash.sandbox.writable_roots(confinement)
+        async with undo.watching(roots, self.named_paths().writes, named=Confinement.NAMED in confinement):
+            with ExitStack() as held:
+                walled = self.bash.command(self, confinement, session.scratch, held)
+                seconds = self.given.timeout_seconds
+                ended = await run(walled.command, seconds=seconds, on_output=progress, caps=self.bash.caps)
         progress.flush()  # the rate limit may have held back the last lines
         self._check_wall_stood(ended)
         self._ask_to_leave_wall(ended, confinement)

@@ -14,7 +14,8 @@ from callwright.core.spec import Effect
 from callwright.system.atomic_write import ABSENT
 from callwright.system.files import detect_encoding, digest, replace_range, unify_line_breaks
 from callwright.system.paths import Workspace
-from callwright.tool.base import Invocation, ToolContext
+from callwright.system.undo.recorder import UndoRecorder
+from callwright.tool.base import Invocation, State, ToolContext
 from callwright.tool.schema import Arguments
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._content_slips import find_elision
@@ -105,15 +106,17 @@ class Edit(TypedTool[EditArguments]):
         """Apply the changes and return a diff."""
         path = arguments.resolve(self._workspace.check_write)
         # in a thread: matching a large file and flushing to disk would block the event loop
-        return await asyncio.to_thread(_edit, path, arguments, context.state.get(SeenFiles))
+        return await asyncio.to_thread(_edit, path, arguments, context.state)
 
 
-def _edit(path: Path, arguments: EditArguments, seen: SeenFiles) -> str:
+def _edit(path: Path, arguments: EditArguments, state: State) -> str:
+    seen, undo = state.get(SeenFiles), state.get(UndoRecorder)
     changes = arguments.changes()
     with lock_path(path):
         before = load_file(path, arguments.path)
         if before is None:
-            return _create(path, arguments, changes, seen)
+            with undo.changing(path):
+                return _create(path, arguments, changes, seen)
         known = seen.check(path, arguments.path, before.data, before.identity)
         if detect_encoding(before.data) is None:
             raise ToolFailed(f"{arguments.path} is a binary file; edit changes text only")
@@ -124,7 +127,8 @@ def _edit(path: Path, arguments: EditArguments, seen: SeenFiles) -> str:
             seen.remember_doubt(path, changes)
             raise
         data = _encode(applied.text, before, arguments.path)
-        store_file(path, arguments.path, data, digest(before.data))
+        with undo.changing(path):
+            store_file(path, arguments.path, data, digest(before.data))
         seen.remember_written(path, digest(data), whole=known.whole)
     return _describe_edit(arguments.path, before, applied)
 

@@ -1,0 +1,1 @@
+"""Keeps what files contained before they were changed, and restores it."""

@@ -1,0 +1,179 @@
+"""What each turn did to each path, replayed from the lines of a journal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from callwright.system.undo.journal import Line
+from callwright.system.undo.kept_content import EntryState
+from callwright.system.undo.restore import Restoration
+
+States = dict[str, tuple[EntryState, EntryState]]
+"""Paths with the state they had and the state they got."""
+
+
+@dataclass(slots=True)
+class Change:
+    """What one turn did to one path."""
+
+    before: EntryState
+    after: EntryState | None = None
+    """None while it is being changed, or if the process was killed meanwhile."""
+    foreign: bool = False
+    """Whether another program changed the path within the turn too."""
+    order: int = 0
+
+
+@dataclass(slots=True)
+class ChangeSet:
+    """The changes of one turn."""
+
+    number: int
+    at: float
+    changes: dict[str, Change] = field(default_factory=dict[str, Change])
+    gaps: list[str] = field(default_factory=list[str])
+    """Changes that were not kept, so that the turn cannot be undone."""
+    notes: list[str] = field(default_factory=list[str])
+    """What an undo leaves as it is."""
+
+    @property
+    def paths(self) -> set[str]:
+        """The files and links that were changed."""
+        return {
+            path
+            for path, change in self.changes.items()
+            if change.before != change.after and {change.before.kind, _kind(change.after)} - {"absent", "folder"}
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What an undo or a redo would do to files."""
+
+    sets: tuple[int, ...] = ()
+    restorations: tuple[Restoration, ...] = ()
+    """The paths whose state would change."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that another program has changed since."""
+    notes: tuple[str, ...] = ()
+    """What is left as it is."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files and links that would change; folders come and go with their files."""
+        return tuple(
+            each.path for each in self.restorations if {each.current.kind, each.target.kind} - {"absent", "folder"}
+        )
+
+
+class ChangeHistory:
+    """The turns of one session that changed something, and those that were undone."""
+
+    def __init__(self) -> None:
+        self.sets: dict[int, ChangeSet] = {}
+        """The turns that are not undone, oldest first."""
+        self.last = 0
+        """The number of the latest turn."""
+        self.forgotten = 0
+        """The latest turn whose changes were removed to make room."""
+        self.restores: dict[str, tuple[list[ChangeSet], States]] = {}
+        """The undos that can be redone, with the turns they undid."""
+
+    def add_set(self, number: int, at: float) -> ChangeSet:
+        """Add a turn; what was undone before cannot be redone any more."""
+        self.last = number
+        self.sets[number] = added = ChangeSet(number, at)
+        self.restores.clear()
+        return added
+
+    def read_line(self, line: Line) -> None:
+        """Apply a line of the journal.
+
+        Raises:
+            ValueError, KeyError, TypeError: It is not a line that this version writes.
+        """
+        if "at" in line:
+            self.add_set(int(line["set"]), float(line["at"]))
+        elif "restored" in line:
+            self.apply_restored(line)
+        elif "forgot" in line:
+            self.apply_forgotten(int(line["forgot"]))
+        elif "restoring" not in line and (current := self.sets.get(line["set"])) is not None:
+            _read_change(current, line)
+
+    def apply_restored(self, line: Line) -> None:
+        """Take turns out, or put them back in if the line is a redo."""
+        states: States = {
+            path: (EntryState.load(old), EntryState.load(new)) for path, (old, new) in line["changes"].items()
+        }
+        redone = self.restores.pop(line["redo"], None) if line["redo"] else None
+        if redone is None:
+            undone = [self.sets.pop(number) for number in line["sets"] if number in self.sets]
+            self.restores[line["restored"]] = undone, states
+            return
+        self.sets.update({each.number: each for each in redone[0]})
+        self.sets = dict(sorted(self.sets.items()))
+        for path, (_, new) in states.items():
+            # the files are what the redo wrote, which may differ from what the turns had left
+            latest = next((each for each in reversed(redone[0]) if path in each.changes), None)
+            if latest is not None:
+                latest.changes[path].after = new
+
+    def apply_forgotten(self, number: int) -> None:
+        """Drop the turns up to a number."""
+        self.forgotten = max(self.forgotten, number)
+        for each in [each for each in self.sets if each <= number]:
+            del self.sets[each]
+
+    def needed_contents(self) -> set[str]:
+        """Return the digests that an undo or a redo needs."""
+        states = [change.before for each in self.sets.values() for change in each.changes.values()]
+        for undone, changes in self.restores.values():
+            states += [change.before for each in undone for change in each.changes.values()]
+            states += [state for pair in changes.values() for state in pair]
+        return {state.content for state in states if state.kind == "file"}
+
+
+def _kind(state: EntryState | None) -> str:
+    return "file" if state is None else state.kind
+
+
+def _read_change(current: ChangeSet, line: Line) -> None:
+    if "before" in line:
+        for path, data in line["before"].items():
+            known = current.changes.get(path)
+            current.changes[path] = Change(EntryState.load(data), None if known is None else known.after)
+    elif "after" in line:
+        for path, data in line["after"].items():
+            current.changes[path].after = EntryState.load(data)
+            current.changes[path].foreign = path in line["foreign"]
+    elif "gap" in line:
+        current.gaps.append(str(line["gap"]))
+    elif "watch" in line:
+        current.gaps.append(f"{line['watch']}: the process ended while a command was running")
+    elif "watched" in line:
+        current.gaps = [gap for gap in current.gaps if not gap.startswith(f"{line['watched']}: ")]
+    elif "note" in line:
+        current.notes.append(str(line["note"]))
+    else:
+        raise ValueError(f"unknown line {line!r}")
+
+
+def merge_sets(sets: Sequence[ChangeSet]) -> dict[str, Change]:
+    """Return what several turns together did to each path."""
+    merged: dict[str, Change] = {}
+    for each in sets:
+        for path, change in each.changes.items():
+            earlier = merged.get(path)
+            if earlier is None:
+                merged[path] = Change(change.before, change.after, change.foreign)
+                continue
+            # another program changed it between two turns: undoing both would lose that
+            foreign = earlier.foreign or change.foreign or earlier.after != change.before
+            merged[path] = Change(earlier.before, change.after, foreign)
+    return merged
+
+
+def dump_states(states: Mapping[str, EntryState]) -> dict[str, Any]:
+    """Return states as JSON."""
+    return {path: state.dump() for path, state in states.items()}

@@ -1,0 +1,96 @@
+"""What tools use to have their changes kept: before the first change of a turn, and around each command."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from callwright.system.undo.change_log import ChangeLog
+
+
+class UndoRecorder:
+    """Keeps what the tools of one session are about to change; without a log it keeps nothing.
+
+    A failure to keep never fails a tool: the turn cannot be undone then, and the user is told.
+
+    Args:
+        log: The log of the session.
+        report: Receives messages for the user.
+    """
+
+    def __init__(self, log: "ChangeLog | None" = None, report: Callable[[str], None] | None = None) -> None:
+        self.log = log
+        self._report = report
+        self._inner = False
+
+    def inside(self) -> "UndoRecorder":
+        """Return a recorder for an agent inside a call: its changes belong to the turn of the outer agent."""
+        other = UndoRecorder(self.log, self._report)
+        other._inner = True
+        return other
+
+    def begin_turn(self) -> None:
+        """Count the following changes for a new turn."""
+        if self.log is not None and not self._inner:
+            self.log.begin_turn()
+
+    @contextmanager
+    def changing(self, *paths: Path) -> Generator[None, None, None]:
+        """Keep what resolved paths are now, and record what they are when the block ends, however it ends."""
+        if self.log is None:
+            yield
+            return
+        seen = self.log.keep_before(paths)
+        try:
+            yield
+        finally:
+            self.log.keep_after(seen)
+            self._report_gaps()
+
+    @asynccontextmanager
+    async def watching(
+        self, roots: Sequence[str], more: Sequence[str] = (), *, named: bool = False
+    ) -> AsyncGenerator[None, None]:
+        """Keep what a command in the block may change, and record what it has changed.
+
+        Args:
+            roots: The folders that it may write to; without one, nothing is kept.
+            more: Further paths that its line names.
+            named: Whether it may also change the secrets that it names, which are masked for other commands.
+        """
+        if self.log is None or self.log.problem or not roots:
+            yield
+            return
+        from callwright.system.undo.command_watch import CommandWatch  # loaded with the first command that may write
+
+        outside = [path for path in map(os.path.realpath, more) if not _is_below(path, roots)]
+        outside = [path for path in outside if not any(_is_below(root, (path,)) for root in roots)]
+        watch = CommandWatch(self.log, [*roots, *dict.fromkeys(outside)])
+        await asyncio.to_thread(watch.begin, everything=named)
+        try:
+            yield
+        finally:
+            ending = asyncio.ensure_future(asyncio.to_thread(watch.end))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:  # a cancelled command has changed files too
+                await ending
+                raise
+            self._report_gaps()
+
+    def note(self, text: str) -> None:
+        """Tell the user, when this turn is undone, what the undo leaves as it is."""
+        if self.log is not None:
+            self.log.add_note(text)
+
+    def _report_gaps(self) -> None:
+        if self.log is not None and self._report is not None:
+            for reason in self.log.take_new_gaps():
+                self._report(f"this turn cannot be undone: {reason}")
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
