@@ -84,11 +84,10 @@ def make_point(store: "UndoStore | None", request: RunRequest) -> UndoPoint | No
     """Return the record of the state before a prompt; None if the session keeps no points."""
     if store is None or request.lineage is not None or request.prompt is None:
         return None
-    log = store.open(request.session_id)
+    log_id, turn = store.open(request.session_id).take_point()
     prompt = request.prompt
     label = prompt if isinstance(prompt, str) else " ".join(part.text for part in prompt if isinstance(part, Text))
-    data = {"log": log.log_id, "turn": log.history.last}
-    return UndoPoint(secrets.token_hex(4), " ".join(label.split())[:_LABEL_CHARS], data)
+    return UndoPoint(secrets.token_hex(4), " ".join(label.split())[:_LABEL_CHARS], {"log": log_id, "turn": turn})
 
 
 def attach_recorder(state: State, store: "UndoStore | None", session_id: str, lineage: Lineage | None) -> UndoRecorder:

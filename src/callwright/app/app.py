@@ -21,6 +21,7 @@ from callwright.app.run_context import (
     choose_tools,
     compaction_for,
     run_limits,
+    undo_store,
     workspace_context,
 )
 from callwright.app.settings import Settings
@@ -111,6 +112,8 @@ class App:
     def close(self) -> None:
         """Close the session file and flush the observers."""
         self.observability.close()
+        if self.agent.undo is not None:
+            self.agent.undo.close()
         if isinstance(self.agent.sessions, SqliteStore):
             self.agent.sessions.close()
 
@@ -169,6 +172,7 @@ def assemble(
         limits=run_limits(settings, options, provider.model),
         requests=Requests(max_tokens=options.max_tokens) if options.max_tokens else Requests(),
         compaction=compaction_for(options.context),
+        undo=undo_store(settings, locations.undo if options.keep else None, report),
     )
     agent.use_skills(skill_service)
     return App(

@@ -70,6 +70,11 @@ class Locations:
         return self.record / "sessions.db"
 
     @property
+    def undo(self) -> Path:
+        """The folder with what files were before they were changed."""
+        return self.record / "undo"
+
+    @property
     def seen_tools(self) -> Path:
         """The tool definitions of MCP servers as the user last accepted them."""
         return self.record / "mcp-tools.json"

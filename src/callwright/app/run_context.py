@@ -18,6 +18,8 @@ from callwright.policy.paths import PathContext
 from callwright.policy.plan_tools import plan_tools
 from callwright.system.paths import Workspace
 from callwright.system.sandbox.sandbox import INSTALL, SandboxMode, check_mode
+from callwright.system.undo.kept_content import UndoLimits
+from callwright.system.undo.undo_store import UndoStore
 from callwright.tool.base import Tool
 from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
 
@@ -69,6 +71,7 @@ COMPACT_TOOLS = ("read", "write", "edit", "bash", "grep")
 
 
 _LITTLE_CONTEXT_TOKENS = 16_384
+_MEGABYTE = 1024 * 1024
 
 
 def tool_set_for(context: int | None) -> str:
@@ -176,6 +179,27 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
         prices=prices[model],
         other_prices={name: found for name, found in prices.items() if found is not None and name != model},
     )
+
+
+def undo_store(settings: Settings, folder: Path | None, report: Callable[[str], None]) -> UndoStore | None:
+    """Return what keeps changes of files for undo; None if the setting `undo` is off.
+
+    Args:
+        settings: The merged settings.
+        folder: Where to keep them; a temporary folder if None.
+        report: Receives messages for the user.
+    """
+    given: object = settings.last("undo")
+    if given == "off":
+        return None
+    chosen: Mapping[str, float] = cast("Mapping[str, float]", given) if isinstance(given, Mapping) else {}
+    usual = UndoLimits()
+    limits = UndoLimits(
+        int(chosen["megabytes"] * _MEGABYTE) if "megabytes" in chosen else usual.total_bytes,
+        int(chosen["largestFileMegabytes"] * _MEGABYTE) if "largestFileMegabytes" in chosen else usual.file_bytes,
+        chosen.get("days", usual.days),
+    )
+    return UndoStore(folder, limits=limits, report=report)
 
 
 def compaction_for(context: int | None) -> Compaction:

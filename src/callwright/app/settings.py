@@ -19,7 +19,7 @@ from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
     "model fallbackModel modelOptions baseUrl toolMode tools repairs "
-    "instructions sandbox autoAllow limits prices log telemetry disableAllHooks"
+    "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks"
 ).split()
 _DIGITS_LIKE_LETTERS = str.maketrans("01", "ol")
 _State: TypeAlias = tuple[int, int, int] | None

@@ -111,6 +111,9 @@ class SkillService:
         lineage.executor, lineage.ask = agent.executor, agent.ask
         state = State()
         state.put(lineage)
+        if agent.undo is not None:
+            lineage.undo = agent.undo.record_before_prompt(turn.session_id)
+            state.put(lineage.undo)
         turn = replace(turn, state=state, ask=agent.ask)
         self._use(skill, turn.session_id)
         calls = SkillCalls(lambda call: agent.executor.execute([call], turn=turn), f"skill-{uuid.uuid4().hex[:8]}")

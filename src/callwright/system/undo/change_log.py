@@ -48,6 +48,7 @@ class ChangeLog:
         self._new_gaps: list[str] = []
         self._order = 0
         self._watches = 0
+        self._mark: tuple[str, int] | None = None
         self._lock = threading.RLock()
         self._load()
 
@@ -69,6 +70,17 @@ class ChangeLog:
                 self.scan.forget()
                 self.history, self.problem, self._current = ChangeHistory(), "", None
                 self._load()
+
+    def mark_point(self) -> None:
+        """Make the next point begin here: something is about to change files before the prompt is recorded."""
+        with self._lock:
+            self._mark = self._mark or (self.log_id, self.history.last)
+
+    def take_point(self) -> tuple[str, int]:
+        """Return the id of the journal and the latest turn, as they were when the point was marked."""
+        with self._lock:
+            marked, self._mark = self._mark, None
+            return marked or (self.log_id, self.history.last)
 
     def begin_turn(self) -> None:
         """Count the next change for a new turn."""

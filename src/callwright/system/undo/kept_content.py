@@ -11,9 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from callwright.core.errors import CallwrightError
+from callwright.core.errors import CallwrightError, Unsafe
 from callwright.core.json import Json
-from callwright.system.paths import open_beneath, parent_folder
+from callwright.system.paths import open_beneath, open_folder
 
 EntryKind: TypeAlias = Literal["absent", "file", "link", "folder", "special"]
 _KINDS: tuple[EntryKind, ...] = ("absent", "file", "link", "folder", "special")
@@ -245,23 +245,28 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def read_state(path: Path, kept: ContentFolder | None = None, most_bytes: int = 0) -> EntryState:
-    """Return what a path is now, following no link.
+    """Return what a path is now, following no link: below a link there is nothing.
 
     Args:
-        path: An absolute path whose folders are not links.
+        path: An absolute path.
         kept: Where to keep the content of a file.
         most_bytes: The largest content to keep.
 
     Raises:
         NotKept: The content was to be kept, and was not.
         OSError: It cannot be read.
-        Unsafe: A folder on the way is a link.
+        Unsafe: It was replaced by a link while it was read.
     """
     try:
-        with parent_folder(path) as folder:
-            return _read_entry(folder, path.name, kept, most_bytes)
-    except (FileNotFoundError, NotADirectoryError):
+        folder = open_folder(path.parent)
+    except (FileNotFoundError, NotADirectoryError, Unsafe):
         return ABSENT
+    try:
+        return _read_entry(folder, path.name, kept, most_bytes)
+    except FileNotFoundError:
+        return ABSENT
+    finally:
+        os.close(folder)
 
 
 def _read_entry(folder: int, name: str, kept: ContentFolder | None, most_bytes: int) -> EntryState:

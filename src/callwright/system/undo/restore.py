@@ -146,10 +146,16 @@ class _Staging:
 
 
 def _device(path: str) -> int:
-    for folder in Path(path).parents:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return folder.lstat().st_dev
-    return -1
+    device = -1
+    for folder in reversed(Path(path).parents):
+        try:
+            found = folder.lstat()
+        except OSError:
+            break
+        if not stat.S_ISDIR(found.st_mode):  # nothing counts that lies behind a link
+            break
+        device = found.st_dev
+    return device
 
 
 def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: ContentFolder) -> Iterator[Step]:
@@ -288,10 +294,10 @@ def _take_back(steps: Sequence[Step]) -> None:
 
 def _take_back_one(step: Step) -> None:
     match step:
-        case ["away", str(path), str(staged)] if os.path.lexists(staged):
+        case ["away", str(path), str(staged)] if _exists(staged):
             _place(staged, path)
-        case ["place", str(staged), str(path), str(content)] if os.path.lexists(path):
-            if not os.path.lexists(staged):
+        case ["place", str(staged), str(path), str(content)] if _exists(path):
+            if not _exists(staged):
                 if read_state(Path(path)).content != content:
                     raise UndoError(f"{path} was changed since")
                 _rename(path, staged)
@@ -300,14 +306,24 @@ def _take_back_one(step: Step) -> None:
         case ["mkdir", str(path)]:
             with suppress(OSError), parent_folder(Path(path)) as folder:
                 os.rmdir(os.path.basename(path), dir_fd=folder)
-        case ["rmdir", str(path), int(mode), _] if not os.path.lexists(path):
+        case ["rmdir", str(path), int(mode), _] if not _exists(path):
             with parent_folder(Path(path)) as folder:
                 os.mkdir(os.path.basename(path), 0o700, dir_fd=folder)
             _change_mode(path, mode)
-        case ["chmod", str(path), int(mode), _] if os.path.lexists(path):
+        case ["chmod", str(path), int(mode), _] if _exists(path):
             _change_mode(path, mode)
         case _:
             pass
+
+
+def _exists(path: str) -> bool:
+    """Whether there is something at a path, following no link."""
+    try:
+        with parent_folder(Path(path)) as folder:
+            os.stat(os.path.basename(path), dir_fd=folder, follow_symlinks=False)
+    except (OSError, ToolError):
+        return False
+    return True
 
 
 def _remove_name(path: str) -> None:

@@ -66,6 +66,13 @@ class UndoStore:
         """Return what the tools of a session record with."""
         return UndoRecorder(self.open(session_id), self._report)
 
+    def record_before_prompt(self, session_id: str) -> UndoRecorder:
+        """Return a recorder for changes that belong to a prompt which is not recorded yet."""
+        log = self.open(session_id)
+        log.mark_point()
+        log.begin_turn()
+        return UndoRecorder(log, self._report)
+
     def forget(self, session_id: str) -> None:
         """Delete everything that is kept for a session."""
         self._logs.pop(session_id, None)
