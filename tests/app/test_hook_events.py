@@ -111,7 +111,7 @@ async def test_hooks_get_the_transcript_of_a_stored_session(locations: Locations
     assert isinstance((await said(app, "hello"))[-1], Done)
     app.close()
     kinds = [json.loads(line)["kind"] for line in (locations.cwd / "copied").read_text().splitlines()]
-    assert kinds == ["user", "assistant"]
+    assert kinds == ["undo_point", "user", "assistant"]
     passing = app_with(locations, {"Stop": NOTE}, "hi")
     await said(passing)
     assert "transcript_path" not in heard(locations)[-1]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.undo.trees import Picture, RandomChanges, Workbench, picture
 
 from callwright.system.sandbox.bubblewrap import find_problem
-from tests.undo.trees import Picture, RandomChanges, Workbench, picture
 
 
 async def play(folder: Path, seed: int) -> None:
@@ -66,6 +66,7 @@ async def test_random_changes_are_undone_to_the_byte(tmp_path: Path, seed: int):
 
 @needs_wall
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("hundred", range(5))
 async def test_500_random_sequences_are_undone_to_the_byte(tmp_path: Path, hundred: int):
     for seed in range(100 + hundred * 100, 200 + hundred * 100):

@@ -23,7 +23,7 @@ def picture(root: Path) -> Picture:
             status = path.lstat()
             mode = stat.S_IMODE(status.st_mode)
             if path.is_symlink():
-                found[str(path.relative_to(root))] = ("link", os.readlink(path))
+                found[str(path.relative_to(root))] = ("link", str(path.readlink()))
             elif path.is_dir():
                 found[str(path.relative_to(root))] = ("folder", mode)
             else:
@@ -55,7 +55,7 @@ class Workbench:
     def begin_turn(self) -> None:
         self.recorder.begin_turn()
 
-    async def call(self, name: str, **arguments: object) -> bool:
+    async def call(self, name: str, **arguments: Any) -> bool:
         """Make a call; whether it completed."""
         return isinstance(await self.executor.run(name, arguments), Completed)
 

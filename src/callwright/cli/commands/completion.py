@@ -10,7 +10,7 @@ Prints a script that completes commands and options. Add one of these lines to t
   zsh, ~/.zshrc                     eval "$(callwright completion zsh)"
   fish, ~/.config/fish/config.fish  callwright completion fish | source"""
 _ACTIONS = {
-    "sessions": "list search show resume fork export delete",
+    "sessions": "list search show resume undo redo fork export delete",
     "permissions": "test explain schema",
     "skills": "list check",
     "mcp": "list add remove test",

@@ -1,4 +1,4 @@
-"""`callwright sessions`: lists, searches, shows, forks, exports and deletes the sessions of this project."""
+"""`callwright sessions`: lists, searches, shows, undoes, forks, exports and deletes the sessions of this project."""
 
 import argparse
 import asyncio
@@ -12,6 +12,7 @@ from callwright.agent.replay import SessionReplay
 from callwright.app.costs import cost_of_records, price_lookup
 from callwright.app.locations import Locations
 from callwright.app.transcripts import export_redacted
+from callwright.cli.commands.sessions_undo import add_undo_actions, latest_session, redo, undo
 from callwright.cli.parsing import Parser, positive_int
 from callwright.cli.render.calls import one_line, transcript
 from callwright.cli.render.text import print_json, print_text, visible_line
@@ -20,6 +21,7 @@ from callwright.core.errors import UsageError, describe_exception
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import sum_usage
 from callwright.system.private_files import open_private
+from callwright.system.undo.undo_store import UndoStore
 
 _DAY_SECONDS = 86_400
 _NO_SESSIONS = "No sessions in this project. Run callwright to start one."
@@ -30,6 +32,7 @@ examples:
   callwright sessions list
   callwright sessions search 'build fails'
   callwright sessions resume 3f2a                 continue it in the terminal
+  callwright sessions undo 3f2a --dry-run         what undoing its last prompt would change
   callwright sessions export 3f2a -o session.jsonl
 """
 
@@ -80,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
             action.add_argument(
                 "-o", "--output", type=Path, metavar="FILE", help="write to this file instead of stdout"
             )
+    add_undo_actions(actions)
     return parser
 
 
@@ -91,10 +95,12 @@ async def _perform(options: argparse.Namespace) -> int:
         "fork": _fork,
         "export": _export,
         "delete": _delete,
+        "undo": undo,
+        "redo": redo,
     }
     async with SqliteStore(Locations.of().sessions) as store:
         if hasattr(options, "id"):
-            options.id = await find_session(store, options.id)
+            options.id = await find_session(store, options.id) if options.id else await latest_session(store)
         await actions[options.action](options, store)
     return 0
 
@@ -158,4 +164,5 @@ async def _export(options: argparse.Namespace, store: SqliteStore) -> None:
 
 async def _delete(options: argparse.Namespace, store: SqliteStore) -> None:
     await store.delete(options.id)
+    UndoStore(Locations.of().undo).forget(options.id)
     print_text(f"deleted {options.id}")

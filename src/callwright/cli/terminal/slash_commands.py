@@ -20,6 +20,7 @@ from callwright.cli.render.text import visible, wrap_line
 from callwright.cli.startup import find_session
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
+from callwright.cli.terminal.undo_commands import UndoCommands
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, estimate_tokens
@@ -92,6 +93,9 @@ COMMANDS = {
     "cost": "show tokens and cost of the session",
     "context": "show the size of the next request, in tokens",
     "compact": "summarise the session; /compact FOCUS says what to keep",
+    "undo": "undo the last prompt: its changes of files and its messages",
+    "redo": "take the last undo back",
+    "rewind": "return to an earlier prompt: conversation, files or both",
     "clear": "start a new session; the old one can be resumed",
     "new": "same as /clear",
     "resume": "continue a session: its id, or the start of it",
@@ -140,6 +144,7 @@ class SlashCommands:
         self._chat = chat
         self._listed_sessions: list[str] = []
         """Ids of listed sessions, for completion."""
+        undo = UndoCommands(chat, self._show)
         self._actions: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
             "mode": self._mode,
@@ -148,6 +153,9 @@ class SlashCommands:
             "cost": self._cost,
             "context": self._context,
             "compact": self._compact,
+            "undo": undo.undo,
+            "redo": undo.redo,
+            "rewind": undo.rewind,
             "clear": self._new,
             "new": self._new,
             "resume": self._resume,
