@@ -1,5 +1,6 @@
 """Approvals where frameworks differ: lost questions, permanent approvals, calls outside of a graph."""
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any, cast
 
@@ -116,9 +117,9 @@ async def test_session_id_is_the_frameworks_conversation_id(notes: "Notes") -> N
     assert sessions == ["talk", "one", "user 7"]
 
 
-def tool_graph(notes: "Notes", keeper: Any) -> Any:
+def tool_graph(notes: "Notes", keeper: Any, pending: dict[str, str] | None = None) -> Any:
     graph: Any = StateGraph(MessagesState)
-    graph.add_node("tools", ToolNode(to_langchain(notes.executor(ask=True))))
+    graph.add_node("tools", ToolNode(to_langchain(notes.executor(ask=True), pending=pending)))
     graph.add_edge(START, "tools")
     return graph.compile(checkpointer=keeper)
 
@@ -154,6 +155,19 @@ async def test_langgraph_asks_again_without_saved_question(notes: "Notes") -> No
         ("yes", False),
         (1, False),
         ({"type": "maybe"}, False),
+        ({"type": "approve", "message": "but not the second file"}, False),
+        ({"type": "approve", "edited_action": {"args": HELLO}}, False),
+        ({"type": ["approve"]}, False),
+        ({"type": True}, False),
+        ({"approve": True}, False),
+        ({"decisions": [{"type": "approve"}], "note": "wait"}, False),
+        ({"decisions": ({"type": "approve"},)}, False),
+        ({"decisions": [[{"type": "approve"}]]}, False),
+        ({"type": "edit", "edited_action": {"args": HELLO}}, True),
+        ({"type": "edit", "edited_action": {"name": "write", "args": HELLO}}, True),
+        ({"type": "edit", "edited_action": {"name": "burn", "args": HELLO}}, False),
+        ({"type": "edit", "edited_action": {"args": HELLO, "then": "more"}}, False),
+        ({"type": "edit", "message": "wait", "edited_action": {"args": HELLO}}, False),
         ({"type": "edit", "edited_action": {"args": "oops"}}, False),
         ({"decisions": []}, False),
         ({"decisions": [{"type": "approve"}, {"type": "approve"}]}, False),
@@ -167,6 +181,33 @@ async def test_langgraph_runs_only_after_explicit_approval(notes: "Notes", said:
     assert "__interrupt__" not in state
     assert bool(notes.log) is ran
     assert state["messages"][-1].status == ("success" if ran else "error")
+
+
+async def test_langgraph_approval_runs_a_call_once_in_all_processes(notes: "Notes") -> None:
+    """Each graph stands for a process: their own executors and outcomes, one checkpointer and one pending store."""
+    keeper, kept = InMemorySaver(), dict[str, str]()
+    graphs = [tool_graph(notes, keeper, kept) for _ in range(4)]
+    await graphs[0].ainvoke(asking(), PLACE)
+    before = (await graphs[0].aget_state(PLACE)).config
+    ended = await asyncio.gather(*(graph.ainvoke(Command(resume=True), before) for graph in graphs))
+    assert notes.log == ["begin hello", "end hello"]
+    assert sorted(state["messages"][-1].status for state in ended if "__interrupt__" not in state)[-1] == "success"
+    for _ in range(3):  # once more from the same checkpoint, as a repeated request to another process would
+        state = await tool_graph(notes, keeper, kept).ainvoke(Command(resume=True), before)
+        assert "used already" in state["messages"][-1].content
+    assert notes.log == ["begin hello", "end hello"]
+
+
+async def test_langgraph_answer_is_lost_with_the_process_that_took_it(notes: "Notes") -> None:
+    keeper, kept = InMemorySaver(), dict[str, str]()
+    graph = tool_graph(notes, keeper, kept)
+    await graph.ainvoke(asking(), PLACE)
+    pending = PendingApprovals(kept)
+    for key in list(kept):  # what a process does that is killed before the call ran
+        pending.claim(*json.loads(key))
+    other = tool_graph(notes, keeper, kept)
+    state = await other.ainvoke(Command(resume=True), PLACE)
+    assert notes.log == [] and ("__interrupt__" in state or "used already" in str(state["messages"][-1].content))
 
 
 async def test_langchain_outside_graph_denies_approval_calls(notes: "Notes") -> None:

@@ -69,7 +69,7 @@ async def test_server_cannot_take_the_names_of_runtime_tools() -> None:
         status = servers.status()[0]
         answer = executor.registry.snapshot().get("mcp__h__answer")
     assert answer is not None and answer.spec.description != "Not ours."
-    assert sum("reserved" in problem for problem in status.problems) == 17
+    assert sum("reserved" in problem for problem in status.problems) == 18
     assert status.tools == ("mcp__h__echo",)
 
 

@@ -15,6 +15,7 @@ from callwright.agent.transcript import Transcript
 from callwright.clip import Outputs, find_output_ids
 from callwright.core._fast import make_constructor
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
+from callwright.core.decisions import check_answers
 from callwright.core.errors import Cancelled, InvalidArguments, Unanswered
 from callwright.core.events import BatchBegan, CallEnded, Event
 from callwright.core.messages import AssistantMessage
@@ -174,9 +175,8 @@ def _record_asking(ask: AskPerson, transcript: Transcript, turn: OpenTurn, *, ru
 
     async def ask_on_record(questions: Sequence[Question]) -> Answers:
         await transcript.record_questions(turn, questions)
-        answers = await await_if_needed(ask(questions))
-        if isinstance(answers, Answers):  # the executor refuses anything else
-            await transcript.record_answers(turn, dict(answers))
+        answers = check_answers(await await_if_needed(ask(questions)))  # if it raises, the executor declines
+        await transcript.record_answers(turn, dict(answers))
         for question in questions:
             if running and question.running:  # with the answer it goes on at once
                 await transcript.record_restart(turn, question.call_id)

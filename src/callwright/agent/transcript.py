@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
@@ -12,7 +12,7 @@ from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped
 from callwright.agent.run_limits import Spending
 from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
-from callwright.core.calls import Approve, Decline, Question, Reply, ToolCall
+from callwright.core.calls import Question, Reply, ToolCall
 from callwright.core.events import BatchBegan
 from callwright.core.json import Json
 from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
@@ -132,10 +132,9 @@ class Transcript:
         await self._store(*self._opening_records(turn), Asked(tuple(questions)))
         turn.add_questions(questions)
 
-    async def record_answers(self, turn: OpenTurn, replies: Mapping[str, object]) -> None:
-        """Store the user's replies; must return before they count. What is not a reply is not stored."""
-        known = {key: reply for key, reply in replies.items() if isinstance(reply, (Approve, Decline))}
-        if fresh := self._take_replies(turn, known):
+    async def record_answers(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
+        """Store the user's replies; must return before they count."""
+        if fresh := self._take_replies(turn, replies):
             await self._store(*self._opening_records(turn), Answered(fresh))
 
     def _take_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> dict[str, Reply]:

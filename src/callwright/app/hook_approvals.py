@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from callwright.core.access import Ask
-from callwright.core.calls import Answers, Question, ToolCall
+from callwright.core.calls import Answers, Question, Reply, ToolCall
+from callwright.core.decisions import make_reply
 from callwright.core.errors import CallwrightError
 from callwright.core.json import JsonObject
 from callwright.executor.executor import Executor
@@ -15,6 +16,8 @@ from callwright.hooks.shell.hooks import ShellHooks, digest_call
 from callwright.hooks.shell.reply import HookReply
 from callwright.policy.dry_run import DryRunCall, accesses_to_judge
 from callwright.tool.base import Tool
+
+_BY = "a hook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +33,31 @@ class QuestionHooks:
 
     async def answers(self, questions: Sequence[Question]) -> Answers:
         """Ask the hooks about every question; those they leave open are for the user."""
-        answers = Answers()
+        replies: dict[str, Reply] = {}
         for question in questions:
             tool = self.executor.registry.snapshot().get(question.tool)
             if question.kind == "approval" and tool is not None:
-                await self._ask(question, tool, answers)
-        return answers
+                reply = await self._ask(question, tool)
+                replies |= {} if reply is None else {question.id: reply}
+        return Answers(replies)
 
-    async def _ask(self, question: Question, tool: Tool, answers: Answers) -> None:
+    async def _ask(self, question: Question, tool: Tool) -> Reply | None:
+        """Return the reply of the hooks; None leaves the question to the user."""
         call = ToolCall(question.call_id, question.tool, question.arguments)
         pending = PendingCall(call, tool.spec, question.arguments, self.session_id)
         reply = await self._fire(pending)
-        if reply.decision == "deny":
-            answers.decline(question, reply.reason or "a hook denied it")
-        elif reply.decision == "allow" and elicitation_server(tool.spec):
-            answers.approve(question, arguments={**question.arguments, "answer": reply.arguments or {}})
-        elif reply.decision == "allow":
-            changed = (
-                None if reply.arguments is None else self.hooks.view_call(pending).restore_arguments(reply.arguments)
-            )
-            if self._may_approve(question, pending, tool, changed):
-                answers.approve(question, arguments=changed)
+        allowed = reply.decision == "allow" and not reply.halt
+        if reply.decision == "deny" or reply.halt:
+            return make_reply(False, reason=reply.reason or reply.halt or "a hook denied it", by=_BY)
+        if not allowed:
+            return None
+        if elicitation_server(tool.spec):
+            filled = {**question.arguments, "answer": reply.arguments or {}}
+            return make_reply(allowed, arguments=filled, by=_BY)
+        changed = None if reply.arguments is None else self.hooks.view_call(pending).restore_arguments(reply.arguments)
+        if not self._may_approve(question, pending, tool, changed):
+            return None
+        return make_reply(allowed, arguments=changed, by=_BY)
 
     async def _fire(self, pending: PendingCall) -> HookReply:
         if server := elicitation_server(pending.spec):
@@ -100,6 +107,6 @@ class HookedAsk:
 
     async def __call__(self, questions: Sequence[Question]) -> Answers:
         # hooks first: they may deny what the user need not see
-        given = {key: replace(reply, by="a hook") for key, reply in await self.hooks.answers(questions)}
+        given = dict(await self.hooks.answers(questions))
         left = [question for question in questions if question.id not in given]
         return Answers({**given, **dict(await self.ask_user(left))}) if left else Answers(given)

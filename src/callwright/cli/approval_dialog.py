@@ -21,7 +21,7 @@ from callwright.core.access import (
     WriteResource,
 )
 from callwright.core.calls import Approve, Decline, Question, Reply
-from callwright.core.decisions import parse_answer
+from callwright.core.decisions import make_reply, parse_answer
 from callwright.core.escaping import latin_form, looks_latin
 from callwright.core.json import thaw
 from callwright.policy.grants import propose
@@ -334,7 +334,7 @@ def read_choice(text: str, question: Question) -> Reply | EditRequest | str:
     return Decline(typed) if " " in typed else _UNFINISHED
 
 
-def read_edit(text: str) -> Approve | str:
+def read_edit(text: str) -> Reply | str:
     """Parse edited arguments; return an error message if they are not a JSON object."""
     try:
         given: object = json.loads(text)
@@ -342,4 +342,4 @@ def read_edit(text: str) -> Approve | str:
         return f"not valid JSON: {error}"
     if not isinstance(given, dict):
         return 'expected a JSON object, like {"path": "a.txt"}'
-    return Approve(cast("dict[str, Any]", given))
+    return make_reply(True, arguments=cast("dict[str, Any]", given))

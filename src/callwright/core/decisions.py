@@ -6,8 +6,12 @@ callers that cannot raise turn into a decline:
     check_reply(value)      a reply from a program
     check_answers(value)    replies by question id, as `execute`, `resume` and `ask` take them
     parse_answer(text)      a reply that the user typed
+    make_reply(approved)    what another protocol says: a hook, an MCP client, a framework, a stored record
+
+No other module of this package makes an `Approve`; a test checks it.
 """
 
+import json
 import secrets
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
@@ -17,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
-from callwright.core.json import JsonObject, canonical, freeze
+from callwright.core.json import JsonObject, canonical, compact, freeze, thaw
 
 QuestionKind: TypeAlias = Literal["approval", "auth"]
 GrantScope: TypeAlias = Literal["once", "session", "always"]
@@ -167,16 +171,36 @@ def check_reply(reply: object) -> Reply:
     if type(reply) is Approve:
         checked = Approve(reply.arguments, reply.scope)  # again, because fields can be set behind a value's back
         try:
-            arguments = None if checked.arguments is None else freeze(dict(checked.arguments))
+            arguments = None if checked.arguments is None else _copy_json(checked.arguments)
             return Approve(arguments, checked.scope, str(reply.by))
         except (TypeError, ValueError, RecursionError) as error:
-            raise UsageError(f"Approve.arguments cannot be read: {safe_repr(error)}") from error
+            raise UsageError(f"Approve.arguments cannot be read as JSON: {safe_repr(error)}") from error
     if type(reply) is Decline:
         return Decline(str(reply.reason), str(reply.by))
     _close(reply)
     if reply is Approve or reply is Decline:
         raise UsageError(f"expected a reply, got the class {reply.__name__}; write {reply.__name__}()")
     raise UsageError(f"expected Approve() or Decline(reason) as the reply, got {safe_repr(reply)}")
+
+
+def make_reply(
+    approved: object, *, arguments: object = None, scope: object = "once", reason: object = "", by: str = ""
+) -> Reply:
+    """Return the reply that another protocol stands for. What is not an approval in every part declines.
+
+    Args:
+        approved: The value True itself approves; anything else, also what counts as true, declines.
+        arguments: Run the call with these arguments instead.
+        scope: How long the approval lasts.
+        reason: Why it was declined; the model reads it.
+        by: Who replied, for the record.
+    """
+    if approved is not True:
+        return Decline(reason if type(reason) is str else "", by)
+    try:
+        return check_reply(Approve(cast("JsonObject | None", arguments), cast("GrantScope", scope), by))
+    except UsageError as error:
+        return Decline(f"the approval was not understood: {error}", by)
 
 
 @final
@@ -235,19 +259,19 @@ def check_answers(given: object) -> Answers:
     """Return a checked copy of answers that a program passed or that `ask` returned.
 
     Args:
-        given: `Answers`, or a dict of question ids to `Approve` and `Decline`.
+        given: `Answers`, or a dict of question ids to `Approve` and `Decline` that is not empty.
 
     Raises:
         UsageError: It is anything else, or a reply in it is; the message says what to write.
     """
     if type(given) is Answers:
         return Answers(dict(given))
-    if type(given) is dict:
-        return Answers(cast("dict[str, Reply]", given))
-    _close(given)
-    raise UsageError(
-        f"expected Answers, got {safe_repr(given)}; write Answers().approve(question) or Answers.approving(questions)"
-    )
+    replies = cast("dict[str, Reply]", given) if type(given) is dict else {}
+    if replies:  # an empty dict is more likely a mistake than the wish to answer nothing
+        return Answers(replies)
+    _close(cast("object", given))
+    advice = "write Answers().approve(question) or Answers.approving(questions)"
+    raise UsageError(f"expected Answers, got {safe_repr(cast('object', given))}; {advice}")
 
 
 TYPED_ANSWERS: Final[Mapping[str, Reply]] = {
@@ -263,6 +287,8 @@ TYPED_ANSWERS: Final[Mapping[str, Reply]] = {
     "5": Decline(),
 }
 """The answers the user may type, each the whole text; 4 is for editing the arguments, which needs a dialog."""
+YES_OR_NO: Final[Mapping[str, Reply]] = {name: TYPED_ANSWERS[name] for name in ("y", "yes", "n", "no")}
+"""The answers to a question that has no other choices."""
 _NO: Final = ("n", "no", "5")
 
 
@@ -286,6 +312,20 @@ def parse_answer(text: object, answers: Mapping[str, Reply] = TYPED_ANSWERS) -> 
     if first.lower().rstrip(",:;.") in _NO and first.isascii():
         return Decline(rest.strip())
     return None
+
+
+def _copy_json(arguments: JsonObject) -> JsonObject:
+    """Return a copy made of plain JSON values only; a value of any other type could change after it was judged.
+
+    Raises:
+        ValueError: The arguments are not JSON.
+        TypeError: As above.
+    """
+    plain = thaw(arguments)
+    copy = json.loads(compact(plain))
+    if copy != plain:  # keys that are not texts
+        raise ValueError("the arguments are not the same as JSON")
+    return freeze(copy)
 
 
 def _close(value: object) -> None:

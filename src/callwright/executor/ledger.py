@@ -9,6 +9,7 @@ from callwright.executor.admitted import Admitted
 from callwright.tool.identity import is_same_tool
 
 _MAX_QUESTIONS = 10_000
+_MAX_USED = 100_000
 
 
 class Ledger:
@@ -19,6 +20,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._questions: dict[str, tuple[Question, object]] = {}
+        self._used: dict[str, None] = {}
         self._lock = threading.Lock()
 
     def add(self, question: Question, tool: object) -> None:
@@ -33,10 +35,25 @@ class Ledger:
         """Return an unused question with the tool it is about."""
         return self._questions.get(question_id)
 
-    def take(self, question_id: str) -> bool:
-        """Use a question up; False if another call has done so, or it was never asked."""
+    def is_used(self, question_id: str) -> bool:
+        """Whether the answer to a question has let a call run."""
+        return question_id in self._used
+
+    def take(self, question_id: str, *, on_record: bool = False) -> bool:
+        """Use a question up; False if another call has done so, or it was never asked.
+
+        Args:
+            question_id: The question.
+            on_record: The caller vouches that it was asked, perhaps in another process.
+        """
         with self._lock:
-            return self._questions.pop(question_id, None) is not None
+            asked = self._questions.pop(question_id, None) is not None
+            if question_id in self._used or not (asked or on_record):
+                return False
+            self._used[question_id] = None
+            if len(self._used) > _MAX_USED:
+                del self._used[next(iter(self._used))]
+            return True
 
 
 class TurnAnswers:
@@ -84,10 +101,12 @@ class TurnAnswers:
 
     def take(self, question_id: str) -> bool:
         """Use an answer up; False if another call has done so meanwhile."""
-        return self._ledger.take(question_id) or self._on_record.pop(question_id, None) is not None
+        return self._ledger.take(question_id, on_record=self._on_record.pop(question_id, None) is not None)
 
     def _find(self, question_id: str, admitted: Admitted) -> Question | None:
         """Return the question an answer is for: one that was asked, is not used or expired, and about this tool."""
+        if self._ledger.is_used(question_id):  # also one on record, which a caller may pass again
+            return None
         kept = self._ledger.find(question_id)
         if kept is None:
             question = self._on_record.get(question_id)

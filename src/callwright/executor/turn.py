@@ -110,7 +110,8 @@ class TurnScope:
             answers = dict(await self._ask_user(self._turn.ask, (question,)))
         except Unanswered:
             return Interrupted(admitted.call, (question,))
-        self._runtime.ledger.take(question.id)
+        if not self._runtime.ledger.take(question.id):
+            raise Denied("the answer was used by another call meanwhile; ask again")
         match check_reply(answers.get(question.id, Decline("the user gave no answer"))):
             case Approve(arguments=None) as approve:
                 admitted.resumed = True

@@ -1,7 +1,7 @@
 """The order of conflicting calls that a framework starts in parallel, and the approvals that are pending."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +82,7 @@ def _find_conflicts(queue: Sequence[_QueuedCall], queued: _QueuedCall) -> list[_
 
 _MAX_PENDING = 4096
 _USED = compact({"ids": [], "used": True})
+_OPEN = compact({"ids": []})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +95,24 @@ class ShownQuestions:
     used: bool = False
     """A call has used the answers."""
 
-    def answer(self, questions: Sequence[Question], replies: Mapping[str, Reply]) -> Answers:
-        """Return the replies for the questions as they are asked now, perhaps by another process.
+    def match(self, questions: Sequence[Question]) -> dict[str, str]:
+        """Return the id under which each of these questions was shown, perhaps by another process.
 
         Args:
-            questions: The questions now; one that differs from what was shown stays unanswered.
-            replies: The replies by the ids that were shown.
+            questions: The questions now; one that differs from what was shown is left out.
         """
-        answers: dict[str, Reply] = {}
-        left = [shown for shown in self.ids if shown in replies]
+        found: dict[str, str] = {}
+        left = list(self.ids)
         for question in questions:
             same = next((shown for shown in left if question.matches(shown)), None)
             if same is not None:
                 left.remove(same)
-                answers[question.id] = replies[same]
-        return Answers(answers)
+                found[question.id] = same
+        return found
 
     def answer_all(self, questions: Sequence[Question], reply: Reply) -> Answers:
         """Return the same reply to each of the questions that was shown."""
-        return self.answer(questions, dict.fromkeys(self.ids, reply))
+        return Answers(dict.fromkeys(self.match(questions), reply))
 
 
 class PendingApprovals:
@@ -148,6 +148,15 @@ class PendingApprovals:
         self._kept[_make_key(session_id, key)] = _USED
         record: Any = from_text(text)
         return ShownQuestions(tuple(record["ids"]), record.get("arguments"), record.get("used") is True)
+
+    def claim(self, session_id: str, question_id: str) -> bool:
+        """Use the answer to one saved question; False if a call has done so, here or in another process."""
+        return self._kept.pop(_make_key(session_id, question_id), None) is not None
+
+    def allow_claims(self, session_id: str, question_ids: Iterable[str]) -> None:
+        """Let the answer to each of these questions be claimed once."""
+        for question_id in question_ids:
+            self._kept[_make_key(session_id, question_id)] = _OPEN
 
     def drop(self, session_id: str, key: str) -> None:
         """Remove questions that have been answered."""

@@ -67,14 +67,18 @@ class _LangChainCaller:
         )
 
     async def _run_with_approvals(self, call: ToolCall, session: str, batch: Hashable, task: GraphTask) -> Outcome:
-        current, edited, answers = call, None, None
+        current, edited, answers, claimed = call, None, None, ()
         while True:
             outcome = await self._bridge.call(current, session, batch, answers=answers)
             if not isinstance(outcome, Interrupted):
                 return outcome
+            task.give_back(claimed)
             if edited is not None:  # the edit needs more than was approved, so it is asked about itself
                 current = replace(call, arguments=edited)
             answers = await task.ask(outcome.questions)
+            claimed = task.claim(outcome.questions, answers)
+            if claimed is None:
+                return Failed(call, Denied("the approval of this call was used already"))
             edited = _find_edit(answers, outcome.questions)
 
 

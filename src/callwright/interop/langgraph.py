@@ -1,13 +1,14 @@
 """The calls of one LangGraph task, which stop and resume together: a stopped task is run again from its start."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from callwright.core.calls import Answers, Approve, Decline, Outcome, Question, Reply, ToolCall
+from callwright.core.decisions import make_reply
 from callwright.core.json import thaw
 from callwright.interop.approvals import PendingApprovals
 
@@ -16,7 +17,7 @@ _GATHER_SECONDS = 0.01
 _LINGER_SECONDS = 1.0
 """How long a task without calls is kept, in case its next call is about to start."""
 _MAX_KEPT_OUTCOMES = 1024
-_NOT_UNDERSTOOD = Decline("the answer was not understood: expected approve, edit or reject")
+_NOT_UNDERSTOOD = Decline("the answer was not understood: expected a bare approve, edit or reject")
 
 
 class GraphTask:
@@ -34,6 +35,8 @@ class GraphTask:
         self._questions: list[Question] = []
         self._answered: asyncio.Future[Answers | None] | None = None
         self._rounds = 0
+        self._shown: dict[str, str] = {}
+        """The id under which each question was shown, perhaps by an earlier run of this task."""
 
     def enter(self) -> None:
         """Count a call that starts or continues."""
@@ -68,16 +71,46 @@ class GraphTask:
             reply = interrupt(_make_request(questions))
         except GraphInterrupt as stop:  # only now will the questions be shown
             self._pending.save(self._session_id, key, questions)
+            self._pending.allow_claims(self._session_id, (question.id for question in questions))
             self.stopped = True
             answered.set_exception(stop)
             return
         shown = self._pending.find(self._session_id, key)
-        answered.set_result(None if shown is None else shown.answer(questions, _decode_replies(shown.ids, reply)))
+        if shown is None:
+            answered.set_result(None)
+            return
+        matched = shown.match(questions)
+        self._shown |= matched
+        # by what was shown: the tasks of a step may ask in another order when they are repeated
+        tools = {matched[question.id]: question.tool for question in questions if question.id in matched}
+        replies = _decode_replies(shown.ids, reply, tools)
+        answered.set_result(Answers({now: replies[then] for now, then in matched.items()}))
+
+    def claim(self, questions: Sequence[Question], answers: Answers | None) -> tuple[str, ...] | None:
+        """Use the approvals of these questions, each once in all runs of the task; None if one was used before."""
+        approved = [key for key, reply in answers or () if isinstance(reply, Approve)]
+        claimed: list[str] = []
+        for question in questions:
+            if question.id not in approved:
+                continue
+            if not self._pending.claim(self._session_id, self._shown[question.id]):
+                self.give_back(claimed)
+                return None
+            claimed.append(self._shown[question.id])
+        return tuple(claimed)
+
+    def give_back(self, claimed: Sequence[str]) -> None:
+        """Let approvals be claimed again: the call asked another question, and its task will be repeated for it."""
+        self._pending.allow_claims(self._session_id, claimed)
 
     def forget(self) -> None:
         """Remove the saved questions; every call has its outcome."""
         for number in range(self._rounds):
-            self._pending.drop(self._session_id, f"{self._name}#{number}")
+            key = f"{self._name}#{number}"
+            shown = self._pending.find(self._session_id, key)
+            for question_id in () if shown is None else shown.ids:
+                self._pending.claim(self._session_id, question_id)
+            self._pending.drop(self._session_id, key)
 
 
 class GraphTasks:
@@ -140,25 +173,40 @@ def _describe(question: Question) -> str:
     return "\n".join(line for line in (question.summary, question.reason, question.url) if line)
 
 
-def _decode_replies(ids: Sequence[str], answer: Any) -> dict[str, Reply]:
-    """Return the reply to each question: a yes or no to all, one decision, or LangChain's list of decisions."""
-    decisions = cast("dict[str, Any]", answer).get("decisions") if isinstance(answer, dict) else None
-    if isinstance(decisions, list) and len(cast("list[Any]", decisions)) == len(ids):
-        return {
-            question_id: _decode_reply(one) for question_id, one in zip(ids, cast("list[Any]", decisions), strict=True)
-        }
-    return dict.fromkeys(ids, _decode_reply(answer))
+def _decode_replies(ids: Sequence[str], answer: object, tools: Mapping[str, str]) -> dict[str, Reply]:
+    """Return the reply to each question: a yes or no to all, one decision, or LangChain's list of decisions.
+
+    Args:
+        ids: The questions as they were shown.
+        answer: What the graph was resumed with.
+        tools: The tool of each question, by its id.
+    """
+    decisions: object = None
+    given = cast("dict[str, object]", answer) if type(answer) is dict else {}
+    if given.keys() == {"decisions"}:
+        decisions = given["decisions"]
+    if type(decisions) is list and len(cast("list[object]", decisions)) == len(ids):
+        each = cast("list[object]", decisions)
+        return {key: _decode_reply(one, tools.get(key, "")) for key, one in zip(ids, each, strict=True)}
+    return {key: _decode_reply(cast("object", answer), tools.get(key, "")) for key in ids}
 
 
-def _decode_reply(answer: Any) -> Reply:
-    match answer:
-        case True | {"type": "approve"}:
-            return Approve()
-        case False | None:
-            return Decline()
-        case {"type": "reject"}:
-            return Decline(str(answer.get("message") or ""))
-        case {"type": "edit", "edited_action": {"args": dict()}}:
-            return Approve(answer["edited_action"]["args"])
-        case _:
-            return _NOT_UNDERSTOOD
+def _decode_reply(answer: object, tool: str) -> Reply:
+    """Return the reply that one decision stands for. Only a bare one approves: a note may take a part of it back."""
+    if answer is True or answer is False or answer is None:
+        return make_reply(answer)
+    decision = {**cast("dict[str, Any]", answer)} if isinstance(answer, dict) else {}
+    kind = decision.pop("type", None)
+    if type(kind) is not str:
+        return _NOT_UNDERSTOOD
+    if kind == "reject":
+        return make_reply(False, reason=str(decision.get("message") or ""))
+    if kind == "approve" and not decision:
+        return make_reply(True)
+    action: Any = decision.pop("edited_action", None)
+    if kind == "edit" and not decision and type(action) is dict:
+        edited = dict(cast("dict[str, Any]", action))
+        arguments = edited.pop("args", None)
+        if type(arguments) is dict and edited in ({}, {"name": tool}):
+            return make_reply(True, arguments=cast("dict[str, Any]", arguments))
+    return _NOT_UNDERSTOOD

@@ -14,8 +14,9 @@ from agents import (
 )
 from agents.tool_context import ToolContext as AgentsContext
 
-from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, ToolCall
 from callwright.core.content import Image, Part, Text
+from callwright.core.decisions import make_reply
 from callwright.core.errors import Denied, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import Limits, ToolSpec
@@ -75,11 +76,11 @@ class _AgentsCaller:
 
     async def run(self, call: ToolCall, context: AgentsContext[Any]) -> Outcome:
         session = self._session(context.context)
-        approved = context.is_tool_approved(context.tool_name, call.id) is True
+        approved = context.is_tool_approved(context.tool_name, call.id) is True  # None: nobody has decided
         shown = self._bridge.pending.take(session, call.id) if approved else None
         if shown is not None and shown.used:
             return Failed(call, _ALREADY_USED)
-        approval = None if shown is None else (shown, Approve())
+        approval = None if shown is None else (shown, make_reply(approved))
         outcome = await self._bridge.call(call, session, id(context.usage), approval=approval)
         if not approved:
             self._bridge.pending.drop(session, call.id)

@@ -25,8 +25,9 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 from pydantic_core import SchemaValidator, core_schema
 
-from callwright.core.calls import Approve, Completed, Failed, Interrupted, Outcome, ToolCall
+from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Reply, ToolCall
 from callwright.core.content import File, Image, Part, Text
+from callwright.core.decisions import make_reply
 from callwright.core.errors import Denied, InvalidArguments, ToolFailed, UsageError
 from callwright.core.json import compact, thaw
 from callwright.core.spec import ToolSpec
@@ -95,10 +96,10 @@ class _ExecutorToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         session, call = ctx.conversation_id or "", ToolCall(ctx.tool_call_id or name, name, tool_args)
-        shown = self._bridge.pending.take(session, call.id) if ctx.tool_call_approved else None
+        shown = self._bridge.pending.take(session, call.id) if ctx.tool_call_approved is True else None
         if shown is not None and shown.used:
             return ToolDenied("the approval of this call was used already")
-        approved, approval = (call, None) if shown is None else _apply_approval(call, shown)
+        approved, approval = (call, None) if shown is None else _apply_approval(call, shown, ctx.tool_call_approved)
         catalog = tool.catalog if isinstance(tool, _AdvertisedTool) else None
         outcome = await self._bridge.call(approved, session, ctx.run_id, approval=approval, catalog=catalog)
         if isinstance(outcome, Interrupted):
@@ -109,12 +110,14 @@ class _ExecutorToolset(AbstractToolset[Any]):
         return _encode_outcome(outcome)
 
 
-def _apply_approval(call: ToolCall, shown: ShownQuestions) -> tuple[ToolCall, tuple[ShownQuestions, Approve]]:
+def _apply_approval(
+    call: ToolCall, shown: ShownQuestions, approved: object
+) -> tuple[ToolCall, tuple[ShownQuestions, Reply]]:
     """Return the call that was shown, with the approval of it or of the edited arguments."""
     edited = plain_arguments(call)
     if edited == shown.arguments:
-        return call, (shown, Approve())
-    return ToolCall(call.id, call.name, compact(shown.arguments)), (shown, Approve(edited))
+        return call, (shown, make_reply(approved))
+    return ToolCall(call.id, call.name, compact(shown.arguments)), (shown, make_reply(approved, arguments=edited))
 
 
 @dataclass(kw_only=True)

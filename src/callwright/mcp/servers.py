@@ -163,6 +163,10 @@ class McpServers:
         await tools.connection.open()
 
 
+def _squeeze(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name)
+
+
 def _prompt_digests(listing: Listing) -> dict[str, str]:
     """Return the digests of the prompts' texts, which the model reads like a tool's description."""
     return {
@@ -241,8 +245,11 @@ class _ServerTools:
 
     def _is_reserved(self, tool: str) -> bool:
         """Whether a name is one of ours, however it is written: a user who is asked must not take one for the other."""
-        drawn = latin_form(tool).casefold()
-        if re.sub(r"[^a-z0-9]", "", drawn) not in _RESERVED and not drawn.lstrip("_ ").startswith("mcp__"):
+        drawn = latin_form(tool).casefold().lstrip("_ ")
+        # a gateway forwards names such as mcp__time__now, but no server may list full names of this one
+        own = drawn.startswith((f"mcp__{self._name}__".casefold(), f"mcp__{self._config.name}__".casefold()))
+        answers = drawn.startswith("mcp__") and _squeeze(drawn.rpartition("__")[2]) == "answer"
+        if _squeeze(drawn) not in _RESERVED and not own and not answers:
             return False
         self._problems.append(f"{tool[:80]!r}: left out, the name is reserved")
         return True

@@ -7,7 +7,8 @@ from typing import Any, cast
 import mcp_types as types
 from mcp import MCPError
 
-from callwright.core.calls import Answers, Approve, Decline, Question, Reply
+from callwright.core.calls import Answers, Question, Reply
+from callwright.core.decisions import make_reply
 from callwright.core.errors import ToolFailed
 from callwright.core.json import thaw
 from callwright.core.spec import ELICITS
@@ -108,17 +109,18 @@ def form_of(question: Question, catalog: Catalog) -> types.ElicitRequestParams:
 def reply_to(question: Question, catalog: Catalog, result: types.ElicitResult) -> Reply:
     """Translate the user's decision."""
     if result.action != "accept":
-        return Decline("" if result.action == "decline" else "the question was dismissed")
-    if question.kind == "auth":
-        return Approve()
+        return make_reply(False, reason="" if result.action == "decline" else "the question was dismissed")
+    accepted = result.action == "accept"
+    if question.kind == "auth" and question.url:  # a page to visit, which has no yes or no of its own
+        return make_reply(accepted)
     asked = _forwarded_question(question, catalog)
     if asked is not None:
-        return Approve({**asked, "answer": dict(result.content or {})})
+        return make_reply(accepted, arguments={**asked, "answer": dict(result.content or {})})
     # only a bare yes: a note beside it may take a part of it back
     given = dict(result.content or {})
     decision = given.pop("decision", _NO)
     said = "; ".join(str(value) for value in (*([] if decision in (_YES, _NO) else [decision]), *given.values()))
-    return Approve() if decision == _YES and not given else Decline(said)
+    return make_reply(accepted and type(decision) is str and decision == _YES and not given, reason=said)
 
 
 def keys_of(questions: Sequence[Question], catalog: Catalog) -> dict[str, Question]:

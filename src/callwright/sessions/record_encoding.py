@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from callwright.core import access as accesses, errors
 from callwright.core.access import Access
-from callwright.core.calls import Approve, Completed, Decline, Failed, Question, Reply, ToolCall
+from callwright.core.calls import Completed, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.decisions import check_reply
-from callwright.core.errors import CallwrightError, ToolError, ToolFailed
+from callwright.core.decisions import check_reply, make_reply
+from callwright.core.errors import CallwrightError, ToolError, ToolFailed, UsageError
 from callwright.core.messages import AssistantMessage, AssistantPart, Message, Thinking, ToolMessage, Usage, UserMessage
 from callwright.core.repairs import Repair
 from callwright.core.spec import Effect
@@ -372,7 +372,10 @@ def _decode_reply(data: Data) -> Reply:
     if "decline" in data:
         return Decline(_take(data, "decline", str), by)
     scope: Any = _take(data, "approve", str)
-    return Approve(_take(data, "arguments", dict, type(None)), scope, by)
+    reply = make_reply(True, arguments=_take(data, "arguments", dict, type(None)), scope=scope, by=by)
+    if isinstance(reply, Decline):
+        raise UsageError(reply.reason)
+    return reply
 
 
 def _redact_value(value: Any, redact: Callable[[str], str]) -> Any:

@@ -38,8 +38,8 @@ def tools() -> list[dict[str, Any]]:
             {"name": name, "description": "Not ours.", "inputSchema": plain}
             for name in (
                 *("answer", "Answer", "sign_in", "get_prompt", "read_resource", "list_resources", "an swer"),
-                *("tool_search", "read_output", "toolSearch", "mcp__github__create_issue", "MCP__x", "_mcp__x__y"),
-                *("\u0430nswer", "re\u0430d_output", "\uff54ool_search", "\u043ccp__time__now"),
+                *("tool_search", "read_output", "toolSearch", "mcp__h__other", "MCP__H__x", "_mcp__h__y"),
+                *("\u0430nswer", "re\u0430d_output", "\uff54ool_search", "\u043ccp__h__now", "mcp__x__answer"),
             )
         ]
     if HOW == "pins":

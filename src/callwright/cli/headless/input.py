@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
-from callwright.core.calls import Answers, Question
+from callwright.core.calls import Answers, Question, Reply
+from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
 from callwright.sessions.base import SessionStore
 from callwright.sessions.records import Asked, Rewound, count_settled_records, follow_rewinds
 
 _MOST_BYTES = 10 * 1024 * 1024
 _FIRST_BYTE_SECONDS = 3.0
+_NOT_GIVEN = object()
 
 
 async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
@@ -42,24 +44,30 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
     if waiting and choices.keys().isdisjoint({"*", *waiting, *(question.id for question in questions)}):
         # answers that match no question are a mistake, not a decline of all
         raise UsageError(f"--answers names {', '.join(choices) or 'no call'}; pending calls: {', '.join(waiting)}")
-    answers = Answers()
+    twice = next((call_id for call_id in waiting if waiting.count(call_id) > 1 and call_id in choices), None)
+    if twice is not None:
+        raise UsageError(f"--answers: {len(waiting)} questions are about {twice}; name each by the question's own id")
+    replies: dict[str, Reply] = {}
     for question in questions:
         # the most exact key wins: question, then call, then "*"
-        choice = choices.get(question.id, choices.get(question.call_id, choices.get("*")))
-        match choice:
-            case "allow":
-                answers.approve(question)
-            case {"allow": arguments, **more} if isinstance(arguments, dict) and not more:
-                answers.approve(question, arguments=cast("dict[str, Any]", arguments))
-            case "deny":
-                answers.decline(question)
-            case {"deny": str() as reason, **more} if not more:
-                answers.decline(question, reason)
-            case None:
-                pass
-            case _:
-                raise UsageError(f"--answers: expected allow or deny, got {choice!r}")
-    return answers
+        choice = choices.get(question.id, choices.get(question.call_id, choices.get("*", _NOT_GIVEN)))
+        if choice is not _NOT_GIVEN:
+            replies[question.id] = _read_choice(choice)
+    return Answers(replies)
+
+
+def _read_choice(choice: Any) -> Reply:
+    match choice:
+        case "allow":
+            return make_reply(True)
+        case {"allow": arguments, **more} if isinstance(arguments, dict) and not more:
+            return make_reply(True, arguments=cast("dict[str, Any]", arguments))
+        case "deny":
+            return make_reply(False)
+        case {"deny": str() as reason, **more} if not more:
+            return make_reply(False, reason=reason)
+        case _:
+            raise UsageError(f"--answers: expected allow or deny, got {choice!r}")
 
 
 def _parse_object(text: str) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import Answers, Approve, Decline, Question, Reply
-from callwright.core.decisions import parse_answer
+from callwright.core.decisions import YES_OR_NO, make_reply, parse_answer
 from callwright.core.errors import Unanswered
+from callwright.core.json import JsonObject
 from callwright.hooks.shell.compat import elicitation_server
 
 _INTERRUPTED = "interrupted by the user"
-_YES_OR_NO: Mapping[str, Reply] = {"y": Approve(), "yes": Approve(), "n": Decline(), "no": Decline()}
 _READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
 
 
@@ -88,7 +88,7 @@ class Approvals:
         palette, arguments = self._terminal.palette, question.arguments
         reply = await self._confirm(DialogView(partial(form_text, server, arguments, palette)), f"{server}?")
         if isinstance(reply, Decline) or arguments.get("url"):
-            return reply if isinstance(reply, Decline) else Approve({**arguments, "answer": {}})
+            return _fill_answer(reply, arguments, {})
         content: dict[str, Any] = {}
         fields = fields_of(arguments)
         for place, field in enumerate(fields, 1):
@@ -99,7 +99,7 @@ class Approvals:
             if value is not None:
                 content[field.name] = value
         reply = await self._confirm(DialogView(partial(sending_text, server, content, palette)), "send?")
-        return reply if isinstance(reply, Decline) else Approve({**arguments, "answer": content})
+        return _fill_answer(reply, arguments, content)
 
     async def _confirm(self, view: DialogView, hint: str) -> Reply:
         """Ask for a bare yes or no; every other text declines."""
@@ -110,7 +110,7 @@ class Approvals:
             if text is None or self.interrupted():
                 self._terminal.on_interrupt()
                 return self._conclude(view, Decline(_INTERRUPTED))
-            reply = parse_answer(text, _YES_OR_NO)
+            reply = parse_answer(text, YES_OR_NO)
             if isinstance(reply, Decline) or (isinstance(reply, Approve) and view.read):
                 return self._conclude(view, reply)
             if reply is None and " " in text.strip():
@@ -135,7 +135,7 @@ class Approvals:
         terminal.show("", *rows, terminal.palette.paint(f"  {_describe(reply)}", "dim"))
         return reply
 
-    async def _edit(self, edit: EditRequest) -> Approve | str:
+    async def _edit(self, edit: EditRequest) -> Reply | str:
         terminal = self._terminal
         if terminal.edit_externally is not None and edit.long:
             changed = await terminal.edit_externally(edit.indented_text)
@@ -144,6 +144,13 @@ class Approvals:
         if changed is None or changed.strip() in (edit.text, edit.indented_text.strip()):
             return "not changed; y runs the call as it is"
         return read_edit(changed)
+
+
+def _fill_answer(reply: Reply, arguments: JsonObject, content: Mapping[str, Any]) -> Reply:
+    """Return the user's yes together with what was filled in; a no stays a no."""
+    if not isinstance(reply, Approve):
+        return reply
+    return make_reply(True, arguments={**arguments, "answer": dict(content)})
 
 
 def _describe(reply: Reply) -> str:
