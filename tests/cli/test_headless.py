@@ -350,3 +350,12 @@ def test_answer_that_is_not_bare_runs_nothing(machine: Any, calls: Call, given: 
     ended = machine("-p", "--resume", "s1", "--answers", given, machine.says("done"))
     assert ended.code == 2 and "--answers" in ended.err
     assert not list(machine.project.glob("*.txt"))
+
+
+def test_code_mode_asks_about_calls_of_a_program(machine: Any, calls: Call) -> None:
+    code = "await write(path='a.txt', content='one')\nprint(await read(path='a.txt'))"
+    mode = ("--settings", '{"codeMode": true}')
+    paused = machine("-p", "go", machine.says(calls("run_code", code=code)), "--session-id", "s1", *mode)
+    assert paused.code == 4 and "Allow write" in paused.err and not (machine.project / "a.txt").exists()
+    done = machine("-p", "--resume", "s1", machine.says("all done"), "--answers", "allow", *mode)
+    assert (done.code, done.out) == (0, "all done\n") and (machine.project / "a.txt").read_text() == "one"

@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "approval": "Allow pay: amount=20?\nIt is paid. [20]\n",
+    "code_mode": "> 5 print(await order(item=cheapest))\nordered pencil\n ['pencil']\n",
     "custom_parts": "pay: paid 20 to ada, from [account]\npay: payments are limited to 500\nAda has her money.",
     "gateway": "serving http://127.0.0.1\n['add']\n{'sum': 5}\n",
     "rules": "deny   git push --force                  the rule Bash(git push:*) forbids it\n",

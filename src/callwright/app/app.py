@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callwright.agent import Requests
 from callwright.app.locations import Locations
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from callwright.mcp import McpServers
 
 
+_DIRECT_TOOLS = ("skill", "todo", "ask_user", "task", "enter_plan", "exit_plan")
+"""Tools about the conversation itself, which are no use inside a program."""
 _PROMPT_TOKENS = 20_000
 """The most that tool definitions may add to a prompt; the model finds the other tools with tool_search."""
 _DEFAULT_OPTIONS = RunOptions()
@@ -155,6 +157,7 @@ def assemble(
     skill_service = SkillService(Skills(locations.cwd), locations, active, models, report)
     registry = _registry(context, options.tools or settings.last("tools") or "")
     toolset = _toolset(registry, context.rules, crowded=bool(options.servers or settings.merged("mcpServers")))
+    toolset = _put_behind_code(toolset, settings.last("codeMode"))
     store = _store(locations) if options.keep else MemoryStore()
     hooks, hook_problems = _hooks(settings, _setting(context, locations, report, toolset, store))
     observability = open_observability(settings, options.log)
@@ -215,6 +218,16 @@ def _toolset(registry: Registry, rules: Rules, *, crowded: bool) -> Toolset:
     forbidding = any(rule.kind == "deny" and rule.specifier is None for rule in rules.rules)
     toolset: Toolset = withheld(registry, why_denied) if forbidding else registry
     return Deferred(toolset, budget_tokens=_PROMPT_TOKENS if crowded else None)
+
+
+def _put_behind_code(toolset: Toolset, setting: Any) -> Toolset:
+    """Return the tools behind `run_code`, if the setting `codeMode` says so."""
+    if setting is None or setting is False:
+        return toolset
+    from callwright.codemode import CodeMode  # needs an extra, which most do not use
+
+    keep = () if setting is True else tuple(setting.get("keep", ()))
+    return CodeMode(toolset, keep=(*_DIRECT_TOOLS, *keep))
 
 
 def _setting(

@@ -18,7 +18,7 @@ from callwright.core.json import FrozenDict, compact, thaw
 from callwright.skills import Skill
 
 _REQUESTING_KEYS = (
-    "model fallbackModel modelOptions baseUrl toolMode tools repairs "
+    "model fallbackModel modelOptions baseUrl toolMode codeMode tools repairs "
     "instructions sandbox autoAllow undo limits prices log telemetry disableAllHooks"
 ).split()
 _DIGITS_LIKE_LETTERS = str.maketrans("01", "ol")

@@ -97,6 +97,8 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
     heading = "Sign in" if question.kind == "auth" else f"Allow {mark_text(question.tool)}?"
     rows = [*([f"open {mark_text(question.url)}"] if question.url else []), *_argument_rows(question)]
     rows += [f"{verb} {mark_text(target)}" for verb, target in _access_pairs(question.accesses)]
+    if question.origin:
+        rows += ["made by:", *(mark_text(line) for line in question.origin.split("\n"))]
     reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
     warnings = [palette.paint(row, "yellow") for row in wrap_rows(_look_alikes(question), room)]
     deciding = [palette.paint(row, "bold") for row in wrap_rows(_deciding_texts(question), room)]
