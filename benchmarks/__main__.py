@@ -22,6 +22,7 @@ TABLES = {
     "gateway": "a call through the MCP gateway against the same server called directly",
     "telemetry": "overhead of observers: the log, OpenTelemetry",
     "cli": "version, help, the first prompt, and deltas drawn",
+    "model": "twenty small tasks with a real model, here and in two other packages (model --help)",
     "peers": "the runtime's workloads in other packages, each in an environment of its own",
 }
 _MODULES = {"search": "search_tools", "files": "search_files", "shell": "shell_lines"}
@@ -29,6 +30,8 @@ _MODULES = {"search": "search_tools", "files": "search_files", "shell": "shell_l
 
 def main(arguments: list[str]) -> int:
     """Print the tables asked for."""
+    if arguments[:1] == ["model"]:
+        return int(import_module("benchmarks.model.run").main(arguments[1:]))
     names = [name for name in arguments if not name.startswith("-")] or ["runtime"]
     if "--peers" in arguments:
         names.append("peers")

@@ -1,0 +1,104 @@
+"""callwright: the tasks through the agent of the command, with its compact tool set and permissions."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.model.harness import TURNS
+from benchmarks.model.tasks import Task
+from callwright.agent.results import Done, Result, Stopped
+from callwright.app.app import assemble
+from callwright.app.locations import Locations
+from callwright.app.run_context import RunOptions
+from callwright.app.settings import load_settings
+from callwright.core.calls import Answers, Completed, Failed, Question
+from callwright.core.events import CallEnded, Event
+from callwright.core.messages import AssistantMessage
+from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
+from callwright.repairs.text_calls import find_call_in_prose, read_text_calls
+from callwright.sessions.record_encoding import encode_message
+
+_INVALID = ("invalid_input", "not_found")
+_CONTEXT = 8192
+_MAX_TOKENS = 512
+_NAMES = {name: name for name in ("read", "write", "edit", "bash", "grep")}
+
+
+class KeptReplies:
+    """A provider that keeps what another one answered."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._inner = provider
+        self.replies: list[AssistantMessage] = []
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Pass a request on."""
+        async for event in self._inner.stream(request):
+            if isinstance(event, MessageDone):
+                self.replies.append(event.message)
+            yield event
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+async def decline(questions: Sequence[Question]) -> Answers:
+    """Decline every question: nobody is there to answer."""
+    answers = Answers()
+    for question in questions:
+        answers.decline(question, "this is not allowed")
+    return answers
+
+
+async def run_task(task: Task, provider: Provider, folder: Path) -> dict[str, Any]:
+    """Run a task and return its figures and the model's replies.
+
+    The folder is emptied first. It is the same for every task, because its path is part of the system prompt, whose
+    beginning a server then has to read only once.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    project = task.prepare(folder)
+    locations = Locations.of(project, home=folder / "home")
+    options = RunOptions(
+        mode="auto", turns=TURNS, context=_CONTEXT, max_tokens=_MAX_TOKENS, tools="compact", keep=False
+    )
+    kept, events = KeptReplies(provider), list[Event]()
+    began = time.monotonic()
+    settings = load_settings(locations, trusted=True)
+    async with assemble(kept, settings, locations, options, observe=events.append) as app:
+        app.agent.ask = decline
+        result = await app.agent.run(task.request)
+    found = describe_run(result, events)
+    found |= {"task": task.name, "seconds": time.monotonic() - began, "turns": len(kept.replies)}
+    found["passed"] = task.passed(project, found["answer"] if isinstance(result, Done) else "")
+    found["replies"] = [encode_message(reply) for reply in kept.replies]
+    return found
+
+
+def describe_run(result: Result, events: Sequence[Event]) -> dict[str, Any]:
+    """Return the figures of a run."""
+    outcomes = [event.outcome for event in events if isinstance(event, CallEnded)]
+    failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
+    ended = [outcome for outcome in outcomes if isinstance(outcome, (Completed, Failed))]
+    invalid = sum(outcome.error.code in _INVALID and not outcome.started for outcome in failed)
+    return {
+        "answer": result.text,
+        "end": "answer" if isinstance(result, Done) else result.kind if isinstance(result, Stopped) else "paused",
+        "calls": len(outcomes),
+        "invalid": invalid,
+        "errors": len(failed) - invalid,
+        "repairs": dict(Counter(repair.kind for outcome in ended for repair in outcome.repairs)),
+        "tokens": [result.usage.input_tokens, result.usage.output_tokens],
+    }
+
+
+def is_call(answer: str) -> bool:
+    """Tell whether an answer is or contains a call that was never made."""
+    return bool(read_text_calls(answer, _NAMES)) or find_call_in_prose(answer, _NAMES) is not None

