@@ -32,4 +32,5 @@ def run_all(adapter: str, base_url: str, model: str, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    run_all(*sys.argv[1:4], sys.argv[4:])
+    package, address, name, *chosen = sys.argv[1:]
+    run_all(package, address, name, chosen)

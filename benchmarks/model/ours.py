@@ -14,7 +14,7 @@ from callwright.app.app import assemble
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings
-from callwright.core.calls import Answers, Completed, Failed, Question
+from callwright.core.calls import Answers, Failed, Question
 from callwright.core.events import CallEnded, Event
 from callwright.core.messages import AssistantMessage
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, Provider
@@ -75,8 +75,14 @@ async def run_task(task: Task, provider: Provider, folder: Path) -> dict[str, An
     async with assemble(kept, settings, locations, options, observe=events.append) as app:
         app.agent.ask = decline
         result = await app.agent.run(task.request)
+        repairs = sum((Counter(tool.repairs) for tool in app.executor.stats), Counter[str]())
     found = describe_run(result, events)
-    found |= {"task": task.name, "seconds": time.monotonic() - began, "turns": len(kept.replies)}
+    found |= {
+        "task": task.name,
+        "seconds": time.monotonic() - began,
+        "turns": len(kept.replies),
+        "repairs": dict(repairs),
+    }
     found["passed"] = task.passed(project, found["answer"] if isinstance(result, Done) else "")
     found["replies"] = [encode_message(reply) for reply in kept.replies]
     return found
@@ -86,7 +92,6 @@ def describe_run(result: Result, events: Sequence[Event]) -> dict[str, Any]:
     """Return the figures of a run."""
     outcomes = [event.outcome for event in events if isinstance(event, CallEnded)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, Failed)]
-    ended = [outcome for outcome in outcomes if isinstance(outcome, (Completed, Failed))]
     invalid = sum(outcome.error.code in _INVALID and not outcome.started for outcome in failed)
     return {
         "answer": result.text,
@@ -94,7 +99,6 @@ def describe_run(result: Result, events: Sequence[Event]) -> dict[str, Any]:
         "calls": len(outcomes),
         "invalid": invalid,
         "errors": len(failed) - invalid,
-        "repairs": dict(Counter(repair.kind for outcome in ended for repair in outcome.repairs)),
         "tokens": [result.usage.input_tokens, result.usage.output_tokens],
     }
 

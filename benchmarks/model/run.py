@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 @contextmanager
-def serving(model: str, base_url: str) -> Iterator[tuple[str, str]]:
+def serving(model: str, base_url: str) -> Generator[tuple[str, str]]:
     """Give the address and the name of the model; a file is served by llama.cpp on loopback meanwhile."""
     if base_url:
         yield base_url, model

@@ -37,6 +37,7 @@ SCHEMA_FILE = Path(__file__).with_name("settings.schema.json")
 _MOST_BYTES = 1 << 20
 _EMPTY: JsonObject = FrozenDict()
 _ALWAYS_COUNTED = frozenset(("deny", "ask", "disableBypassPermissionsMode"))
+_UNEXPECTED = "Additional properties"
 _IGNORED = "is not a known setting and is ignored"
 
 
@@ -156,7 +157,26 @@ def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
     for error in _validator().iter_errors(content):
         path: list[str | int] = list(error.instance_path)
-        yield path, f"{'.'.join(map(str, path)) or 'the settings'}: {error.message}"
+        unexpected = list(_describe_unexpected(content, path)) if _UNEXPECTED in error.message else []
+        yield from unexpected or [(path, f"{'.'.join(map(str, path)) or 'the settings'}: {error.message}")]
+
+
+def _describe_unexpected(content: object, path: Sequence[str | int]) -> Iterator[tuple[Sequence[str | int], str]]:
+    """Yield each key that an object may not have, with its value and the keys that it may have."""
+    here, schema = content, _schema()
+    for step in path:
+        if not isinstance(here, Mapping) or step not in schema.get("properties", {}):
+            return
+        here, schema = cast("Mapping[str | int, Any]", here)[step], schema["properties"][step]
+    for key, value in cast("Mapping[str, Any]", here).items() if isinstance(here, Mapping) else ():
+        known = list(schema.get("properties", {}))
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            yield (
+                [*path, key],
+                f"{'.'.join(map(str, [*path, key]))}: unknown, with the value {json.dumps(value)}; {advice}",
+            )
 
 
 def _unknown_keys(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
