@@ -39,7 +39,7 @@ class Tmux:
 
     def type(self, *keys: str) -> None:
         """Type text, and keys by their names in tmux."""
-        if re.search(r"\? > *$", self.screen(), re.MULTILINE):
+        if re.search(r"(?:\?|reply) > *$", self.screen(), re.MULTILINE):
             time.sleep(_DIALOG_SECONDS)
         self.tmux("send-keys", *keys)
 

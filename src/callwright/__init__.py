@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Crashed as Crashed,
         Denied as Denied,
         Halted as Halted,
+        InputRequired as InputRequired,
         InvalidArguments as InvalidArguments,
         TimedOut as TimedOut,
         ToolError as ToolError,
@@ -88,7 +89,7 @@ __getattr__ = lazy_exports(
         "core.content": "Image Output Text",
         "core.errors": (
             "ApprovalRequired AuthRequired CallwrightError Cancelled Crashed Denied Halted "
-            "InvalidArguments TimedOut ToolError ToolFailed Transient UnknownTool Unsafe UsageError"
+            "InputRequired InvalidArguments TimedOut ToolError ToolFailed Transient UnknownTool Unsafe UsageError"
         ),
         "core.spec": "Annotations Effect Limits ToolSpec",
         "executor.executor": "Executor",

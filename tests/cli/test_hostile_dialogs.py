@@ -8,11 +8,14 @@ from functools import partial
 import pytest
 from tests.cli.hostile_calls import HostileCall, hostile_calls
 
-from callwright.cli.approval_dialog import dialog_text
+from callwright.cli.approval_card import Menu, MenuEntry, approval_menu, card_text
+from callwright.cli.approval_dialog import DialogText, dialog_text
 from callwright.cli.render.text import Palette, visible_line, width_of
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.ui import Terminal
+from callwright.core.access import ReadPath, WritePath
+from callwright.core.calls import Question
 
 _PAGE = re.compile(r"  ── rows (\d+)-(\d+) of")
 _GUTTERS = ("$ ", "│ ", "+ ", "- ")
@@ -105,3 +108,81 @@ async def test_every_row_is_drawn_before_the_dialog_is_read(columns: int, lines:
             view.turn(1)
             view.turn(1)  # a key that repeats faster than frames are drawn skips nothing
         assert drawn.issuperset(body)
+
+
+@pytest.mark.parametrize("count", [90, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 60), (60, 16)])
+async def test_nothing_is_approved_before_the_card_showed_it(columns: int, lines: int, count: int) -> None:
+    hidden = [call for call in hostile_calls(count) if not await card_shows(call, Frames(columns, lines))]
+    assert not hidden, f"{len(hidden)} of {count} hide something, such as {hidden[0].question}"
+
+
+async def card_shows(call: HostileCall, screen: Frames) -> bool:
+    """Turn the pages of a card with Enter, as fast as it goes, until Enter answers; return what was visible then."""
+    compose = partial(card_text, call.question, Palette(False), "/srv/project")
+    view = DialogView(
+        compose, menu=approval_menu(call.question, Palette(False)), details=partial(compose, everything=True)
+    )
+    terminal = Terminal(screen, Palette(False))
+    terminal.settle_seconds = 0
+    body = compose(screen.width).body
+    asked = asyncio.create_task(terminal.ask("allow?", view=view))
+    await asyncio.sleep(0)
+    seen: set[str] = set()
+    while not view.read:
+        terminal.draw()
+        seen.update(screen.frame)
+        terminal._handle("key", "page-down")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    assert not asked.done() and any(" ❯ " in row for row in screen.frame)
+    terminal._handle("key", "enter")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    assert await asked == "y"
+    wanted = squeezed(visible_line(call.harmful))
+    return seen.issuperset(body) and any(wanted in line for line in card_lines(body))
+
+
+def card_lines(rows: Sequence[str]) -> list[str]:
+    """Join the rows of a card to the lines they show, without the frame and the line numbers."""
+    found: list[str] = []
+    for row in rows:
+        inside = re.sub(r"^ *\d* +[-+ ] ", "", row[2:-2]) if re.match(r"│ +\d+  ", row) else row[2:-2]
+        piece = inside.lstrip(" ")
+        if piece.startswith("↪ ") and found:
+            found[-1] += piece[2:]
+        else:
+            found.append(piece[2:] if piece.startswith(_GUTTERS) else inside)
+    return [squeezed(line) for line in found]
+
+
+async def test_enter_that_turned_to_the_last_page_does_not_answer() -> None:
+    screen = Frames(80, 24)
+    rows = [f"row {number}" for number in range(40)]
+    menu = Menu([MenuEntry("Yes", "y", "y")], Palette(False))
+    view = DialogView(lambda width: DialogText(["Title"], rows, [], []), menu=menu)
+    terminal = Terminal(screen, Palette(False))
+    terminal.settle_seconds = 60
+    asked = asyncio.create_task(terminal.ask("allow?", view=view))
+    await asyncio.sleep(0)
+    terminal.draw()
+    while not view.read:
+        terminal._handle("key", "enter")  # pyright: ignore[reportPrivateUsage] - the key of a user
+        terminal.draw()
+    terminal._handle("key", "enter")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    assert await asked == ""  # no answer: the dialog asks again
+
+
+async def test_tab_shows_every_access_and_arrows_choose() -> None:
+    asked = Question("c1", "edit", {}, "d", "Allow?", "why", (ReadPath("/w/a.py"), WritePath("/w/a.py")))
+    compose = partial(card_text, asked, Palette(False), "/w")
+    menu = approval_menu(asked, Palette(False), "/w")
+    view = DialogView(compose, menu=menu, details=partial(compose, everything=True))
+    terminal = Terminal(Frames(80, 24), Palette(False))
+    pending = asyncio.create_task(terminal.ask("allow?", view=view))
+    await asyncio.sleep(0)
+    plain = "\n".join(view.rows(79, 24))
+    assert "╭ Edit a.py ──" in plain and "/w/a.py" not in plain and " ❯ Yes " in plain
+    for key in ("tab", "down", "down"):
+        terminal._handle("key", key)  # pyright: ignore[reportPrivateUsage] - the key of a user
+    shown = "\n".join(view.rows(79, 24))
+    assert "writes /w/a.py" in shown and "reads /w/a.py" in shown and " ❯ Always: Edit(a.py) " in shown
+    terminal._handle("key", "enter")  # pyright: ignore[reportPrivateUsage] - the key of a user
+    assert await pending == "a"

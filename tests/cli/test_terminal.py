@@ -151,7 +151,7 @@ def test_approved_write_and_continued_session(machine: Any, tmux: Any) -> None:
     tmux.shows("default mode")
     tmux.type("write a.txt", "Enter")
     asked = tmux.shows("allow? >")
-    assert f"writes {machine.project}/a.txt" in asked and "+ alpha" in asked
+    assert "╭ Write a.txt ──" in asked and "│    1  + alpha " in asked and " ❯ Yes " in asked
     assert not (machine.project / "a.txt").exists()
     tmux.type("y", "Enter")
     shown = tmux.shows("It is written.")

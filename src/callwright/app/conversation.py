@@ -9,13 +9,17 @@ from callwright.app.app import App
 from callwright.app.hook_approvals import HookedAsk, QuestionHooks
 from callwright.app.prompts import UserPrompt, instruction_files
 from callwright.app.settings import SettingsWatch
-from callwright.core.calls import Answers
+from callwright.core.calls import Answers, Completed
 from callwright.core.content import Part
 from callwright.core.errors import UsageError
-from callwright.core.messages import UserMessage
+from callwright.core.messages import ToolMessage, UserMessage
 from callwright.hooks.shell.hooks import ShellHooks
 from callwright.hooks.shell.reply import HookReply
+from callwright.policy.tool_names import canonical
+from callwright.sessions.base import SessionError
+from callwright.sessions.records import Said
 from callwright.tool.base import Cancellation
+from callwright.toolbox.todo import TodoList, restore_todos
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Conversation:
     attach: Attach | None = None
     """Returns what is sent along with a typed text; called after no hook denied the prompt."""
     _begun: bool = False
+    _restored: bool = False
     _hooks_asked: set[str] = field(default_factory=set[str])
     """Ids of calls that the PermissionRequest hooks have already been asked about."""
     _watch: SettingsWatch = field(init=False)
@@ -89,6 +94,7 @@ class Conversation:
             yield accepted
             return
         self._install_hooks()
+        await self.todos()
         if self.attach is not None:
             accepted = replace(accepted, attachments=(*accepted.attachments, *await self.attach(accepted.text)))
         stream = self.app.agent.stream(accepted, session=self.session_id, output=output, cancellation=cancellation)
@@ -101,6 +107,7 @@ class Conversation:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Resume the session without a new prompt, with answers to its pending questions."""
         self._install_hooks()
+        await self.todos()
         stream = self.app.agent.stream(
             session=self.session_id, answers=answers, output=output, cancellation=cancellation
         )
@@ -130,6 +137,21 @@ class Conversation:
     async def end(self, reason: str = "other") -> None:
         """Fire the SessionEnd hooks."""
         await self._fire("SessionEnd", {"reason": reason})
+
+    async def todos(self) -> TodoList:
+        """Return the model's list of steps; that of a resumed session is read from its record, compacted or not."""
+        state = self.app.agent.state(self.session_id)
+        if self.source == "resume" and not self._restored:
+            self._restored = True
+            try:
+                records = await self.app.agent.sessions.read(self.session_id)
+            except SessionError:  # a damaged record is reported by the run itself
+                records = ()
+            messages = (record.message for record in records if isinstance(record, Said))
+            outcomes = (each for said in messages if isinstance(said, ToolMessage) for each in said.outcomes)
+            done = (each for each in outcomes if isinstance(each, Completed) and canonical(each.call.name) == "todo")
+            restore_todos(state, (each.output.structured for each in done))
+        return state.get(TodoList)
 
     def _install_hooks(self) -> None:
         """Make the agent ask hooks before it asks the user, and before it compacts the session."""

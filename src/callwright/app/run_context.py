@@ -21,7 +21,22 @@ from callwright.system.sandbox.sandbox import INSTALL, SandboxMode, check_mode
 from callwright.system.undo.kept_content import UndoLimits
 from callwright.system.undo.undo_store import UndoStore
 from callwright.tool.base import Tool
-from callwright.toolbox import Bash, BashKill, BashOutput, Delete, Edit, Glob, Grep, List, Move, Read, WebFetch, Write
+from callwright.toolbox import (
+    AskUser,
+    Bash,
+    BashKill,
+    BashOutput,
+    Delete,
+    Edit,
+    Glob,
+    Grep,
+    List,
+    Move,
+    Read,
+    Todo,
+    WebFetch,
+    Write,
+)
 
 Hidden = Callable[[Path], bool]
 
@@ -119,6 +134,8 @@ def agent_tools(workspace: Workspace, switch: ModeSwitch, *, bash: Bash, hidden:
         Delete(workspace),
         Move(workspace),
         WebFetch(),
+        Todo(),
+        AskUser(),
         *plan_tools(switch),
     ]
     return cast("list[Tool]", tools)  # the class attribute spec is a descriptor, which the protocol cannot say

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callwright.cli.render.text import Palette, visible_line, wrap_columns, wrap_line
+from callwright.cli.render.text import Palette, mark_text, wrap_columns, wrap_line
 from callwright.core.access import (
     Access,
     DeletePath,
@@ -29,11 +29,6 @@ from callwright.policy.grants import propose
 _LINE_CHARS = 160
 _HELP = "y yes · s for this session · a always · e edit the arguments · n no; anything else is a no with that reason"
 _UNFINISHED = "the answer is not complete: y, s, a, e or n, or a reason to decline"
-_MOST_BLANKS = 8
-"""Blanks in a row that are shown as they are; more are counted."""
-_MOST_INDENT = 32
-_BLANKS = re.compile(rf" {{2,}}$|(?<=\S) {{{_MOST_BLANKS + 1},}}|^ {{{_MOST_INDENT + 1},}}|⇥{{{_MOST_BLANKS + 1},}}")
-_MARKS = str.maketrans({**{mark: f"\\u{ord(mark):04x}" for mark in "␠⇥↪"}, "\t": "⇥"})
 _SHORT_CHARS = 40
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -48,6 +43,8 @@ class DialogText:
     deciding: list[str]
     """The parts of the body that caused the question; shown on every page."""
     choices: list[str]
+    rule: str = "  ── "
+    """Starts the row that tells which part of the body is on the screen."""
 
     @property
     def rows(self) -> list[str]:
@@ -95,13 +92,14 @@ def dialog_text(question: Question, palette: Palette, width: int = 80) -> Dialog
     """
     room = max(width - 4, 20)
     heading = "Sign in" if question.kind == "auth" else f"Allow {mark_text(question.tool)}?"
-    rows = [*([f"open {mark_text(question.url)}"] if question.url else []), *_argument_rows(question)]
-    rows += [f"{verb} {mark_text(target)}" for verb, target in _access_pairs(question.accesses)]
+    rows = [f"open {mark_text(question.url)}"] if question.url else []
+    rows += argument_rows(question.accesses, question.arguments)
+    rows += [f"{verb} {mark_text(target)}" for verb, target in access_pairs(question.accesses)]
     if question.origin:
         rows += ["made by:", *(mark_text(line) for line in question.origin.split("\n"))]
     reason = [palette.paint(row, "dim") for row in _wrap(_reason_text(question), room)]
-    warnings = [palette.paint(row, "yellow") for row in wrap_rows(_look_alikes(question), room)]
-    deciding = [palette.paint(row, "bold") for row in wrap_rows(_deciding_texts(question), room)]
+    warnings = [palette.paint(row, "yellow") for row in wrap_rows(look_alikes(question), room)]
+    deciding = [palette.paint(row, "bold") for row in wrap_rows(deciding_texts(question), room)]
     first, *more = [palette.paint(row, "bold", "yellow") for row in _wrap(heading, room)]
     return DialogText(
         [first],
@@ -139,12 +137,12 @@ def _reason_text(question: Question) -> str:
     return f"because {mark_text(question.reason)}" if question.reason else ""
 
 
-def _argument_rows(question: Question) -> list[str]:
+def argument_rows(accesses: Iterable[Access], arguments: Mapping[str, Any]) -> list[str]:
     """Return one row for each line of the command and of the arguments; short arguments share a row."""
-    commands = [access.line for access in question.accesses if isinstance(access, RunCommand)]
+    commands = [access.line for access in accesses if isinstance(access, RunCommand)]
     rows = [row for line in commands for row in _command_rows(line)]
     short: list[str] = []
-    for name, value in question.arguments.items():
+    for name, value in arguments.items():
         if isinstance(value, str) and value in commands:
             continue  # shown already, as the command itself
         shown = _value_rows(name, value)
@@ -172,15 +170,6 @@ def _value_rows(name: str, value: object) -> list[str]:
     return [f"{label}: {mark_text(json.dumps(thaw(cast('Any', value)), ensure_ascii=False, default=str))}"]
 
 
-def mark_text(text: str) -> str:
-    """Show a text in one row: hidden characters and line breaks escaped, tabs as `⇥`, long runs of blanks counted."""
-    return "⏎".join(_BLANKS.sub(_count_blanks, visible_line(line.translate(_MARKS))) for line in text.split("\n"))
-
-
-def _count_blanks(found: re.Match[str]) -> str:
-    return f"{'␠' if found[0].startswith(' ') else '⇥'}×{len(found[0])} "
-
-
 def _wrap(text: str, room: int) -> list[str]:
     """Break a row anywhere, not at words: every space of a command counts."""
     first, *_ = rows = wrap_columns(text, room)
@@ -201,14 +190,16 @@ def _wrap_painted(rows: Iterable[str], room: int, palette: Palette) -> Iterator[
             yield palette.paint(piece, colour) if colour else piece
 
 
-def _access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
+def access_pairs(accesses: Iterable[Access]) -> list[tuple[str, str]]:
+    """Return a verb and a target for every access; those of a command follow it."""
     touched: list[Access] = []
     for access in accesses:
         touched += [access, *access.touches] if isinstance(access, RunCommand) else [access]
-    return [pair for pair in map(_describe_access, touched) if pair is not None]
+    return [pair for pair in map(describe_access, touched) if pair is not None]
 
 
-def _describe_access(access: Access) -> tuple[str, str] | None:
+def describe_access(access: Access) -> tuple[str, str] | None:
+    """Return a verb and the target of one access; None if the tool's name says it."""
     match access:
         case RunCommand(cwd=cwd):
             return "in", cwd
@@ -224,17 +215,17 @@ def _describe_access(access: Access) -> tuple[str, str] | None:
             return None
 
 
-def _deciding_texts(question: Question) -> list[str]:
+def deciding_texts(question: Question) -> list[str]:
     """Return what caused the question: commands that do more than read, and accesses that change or leave something."""
     found: list[str] = []
     for access in question.accesses:
         if isinstance(access, RunCommand):
             found += [row for line in _deciding_commands(access) for row in _command_rows(line)]
         elif not isinstance(access, (ReadPath, ReadResource)):
-            found += [f"{verb} {mark_text(target)}" for verb, target in _access_pairs([access])]
+            found += [f"{verb} {mark_text(target)}" for verb, target in access_pairs([access])]
     if not found:
-        found = [f"{verb} {mark_text(target)}" for verb, target in _access_pairs(question.accesses)]
-    return list(dict.fromkeys(found)) or _argument_rows(question)
+        found = [f"{verb} {mark_text(target)}" for verb, target in access_pairs(question.accesses)]
+    return list(dict.fromkeys(found)) or argument_rows(question.accesses, question.arguments)
 
 
 def _deciding_commands(access: RunCommand) -> list[str]:
@@ -251,7 +242,7 @@ def _deciding_commands(access: RunCommand) -> list[str]:
     return [line for text in found for line in [each for each in lines if text in each] or [text]]
 
 
-def _look_alikes(question: Question) -> Iterator[str]:
+def look_alikes(question: Question) -> Iterator[str]:
     """Warn of words whose letters are not the Latin ones they look like, in a mix of alphabets or in one other."""
     texts = [question.tool, question.url, *_strings(question.arguments), *_strings(map(str, question.accesses))]
     found = dict[str, str]()

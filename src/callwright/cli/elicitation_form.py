@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from callwright.cli.approval_dialog import DialogText, mark_text, wrap_rows
-from callwright.cli.render.text import Palette
+from callwright.cli.approval_dialog import DialogText, wrap_rows
+from callwright.cli.render.text import Palette, mark_text
 
 _CREDENTIAL = re.compile(
     r"pass ?(?:word|phrase|code|wd|key)|passwd|secret|token|api ?key|private ?key|credential|\bpin\b|\botp\b|one ?time"

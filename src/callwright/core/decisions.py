@@ -23,7 +23,7 @@ from callwright.core.access import Access
 from callwright.core.errors import CallwrightError, UsageError, safe_repr
 from callwright.core.json import JsonObject, canonical, compact, freeze, thaw
 
-QuestionKind: TypeAlias = Literal["approval", "auth"]
+QuestionKind: TypeAlias = Literal["approval", "auth", "input"]
 GrantScope: TypeAlias = Literal["once", "session", "always"]
 _SCOPES: Final = frozenset(get_args(GrantScope))
 
@@ -63,6 +63,7 @@ class Question:
     """Why the user is asked."""
     accesses: tuple[Access, ...] = ()
     kind: QuestionKind = "approval"
+    """`input` asks for a reply, which is data for the tool and permits nothing: `Approve(arguments=reply)`."""
     url: str = ""
     """Where to sign in, for kind `auth`."""
     expires_at: int = 0
@@ -121,6 +122,8 @@ class AnswersNeeded(CallwrightError):
 @dataclass(frozen=True, slots=True)
 class Approve:
     """A yes. With `arguments`, the call runs with these instead, after hooks and policies have judged them again.
+
+    To a question of kind `input`, the arguments are the user's reply, and the call keeps its own.
 
     Raises:
         UsageError: The scope is unknown, or the arguments are not a mapping.

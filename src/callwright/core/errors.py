@@ -181,6 +181,17 @@ class ApprovalRequired(CallwrightError):
         self.invocation = invocation
 
 
+class InputRequired(ApprovalRequired):
+    """Raised by a tool while it runs: the user must reply first.
+
+    The call then runs again from its start and finds the reply in `context.answer.arguments`. The reply is data; it
+    does not approve anything.
+
+    Args:
+        reason: The question, as the user reads it.
+    """
+
+
 class Unanswered(CallwrightError):
     """Raised by an `ask` whose user has left: the calls are interrupted, and their questions stay open."""
 

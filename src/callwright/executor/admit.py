@@ -31,6 +31,7 @@ from callwright.core.errors import (
     Crashed,
     Denied,
     Halted,
+    InputRequired,
     InvalidArguments,
     ToolError,
     UnknownTool,
@@ -213,7 +214,7 @@ class Gate:
         admitted.resumed = True
         question = found[0]
         approve = _apply_reply(admitted, *found)
-        if approve.arguments is not None:
+        if approve.arguments is not None and question.kind != "input":
             raise Denied("the arguments cannot be changed while the call is running; decline it instead")
         admitted.answered = (question, approve)
         admitted.approved = question.approved
@@ -232,21 +233,28 @@ class Gate:
     def make_running_question(self, admitted: Admitted, raised: ApprovalRequired | AuthRequired) -> Question:
         """Return the question that a tool asks while it runs."""
         auth = raised if isinstance(raised, AuthRequired) else None
-        return self._question(admitted, (Ask(raised.reason),), auth=auth, running=True)
+        kind: QuestionKind = "input" if isinstance(raised, InputRequired) else "approval"
+        return self._question(admitted, (Ask(raised.reason),), kind, auth=auth, running=True)
 
     def _question(
-        self, admitted: Admitted, asks: Sequence[Ask], *, auth: AuthRequired | None = None, running: bool = False
+        self,
+        admitted: Admitted,
+        asks: Sequence[Ask],
+        kind: QuestionKind = "approval",
+        *,
+        auth: AuthRequired | None = None,
+        running: bool = False,
     ) -> Question:
         name = admitted.name
         seconds = self.question_seconds
-        kind: QuestionKind = "auth" if auth else "approval"
+        kind = "auth" if auth else kind
         reason = "; ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
         return Question(
             call_id=admitted.call.id,
             tool=name,
             arguments=admitted.arguments,
             digest=digest_running(admitted.approval_digest, kind, reason) if running else admitted.approval_digest,
-            summary=f"Sign in for {name}?" if auth else f"Allow {name}: {summarize(admitted)}?",
+            summary=_summary(admitted, kind, reason),
             reason=reason,
             accesses=tuple(admitted.accesses) or admitted.require_entry().default_accesses,
             kind=kind,
@@ -257,6 +265,16 @@ class Gate:
             within=admitted.within,
             origin=admitted.origin,
         )
+
+
+def _summary(admitted: Admitted, kind: QuestionKind, reason: str) -> str:
+    match kind:
+        case "auth":
+            return f"Sign in for {admitted.name}?"
+        case "input":
+            return f"{admitted.name} asks: {reason}"
+        case "approval":
+            return f"Allow {admitted.name}: {summarize(admitted)}?"
 
 
 def _apply_reply(admitted: Admitted, question: Question, reply: Reply) -> Approve:

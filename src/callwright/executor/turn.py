@@ -113,7 +113,7 @@ class TurnScope:
         if not self._runtime.ledger.take(question.id):
             raise Denied("the answer was used by another call meanwhile; ask again")
         match check_reply(answers.get(question.id, Decline("the user gave no answer"))):
-            case Approve(arguments=None) as approve:
+            case Approve() as approve if approve.arguments is None or question.kind == "input":
                 admitted.resumed = True
                 return question, approve
             case Approve():

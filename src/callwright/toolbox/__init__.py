@@ -1,5 +1,6 @@
 """Built-in tools; `coding_tools` returns the six of a coding agent."""
 
+from callwright.toolbox.ask_user import AskUser
 from callwright.toolbox.bash.bash_tool import Bash
 from callwright.toolbox.bash.jobs import BashKill, BashOutput
 from callwright.toolbox.coding_tools import coding_tools
@@ -10,10 +11,12 @@ from callwright.toolbox.grep import Grep
 from callwright.toolbox.list import List
 from callwright.toolbox.move import Move
 from callwright.toolbox.read import Read
+from callwright.toolbox.todo import Todo
 from callwright.toolbox.web.fetch import WebFetch
 from callwright.toolbox.write import Write
 
 __all__ = [
+    "AskUser",
     "Bash",
     "BashKill",
     "BashOutput",
@@ -24,6 +27,7 @@ __all__ = [
     "List",
     "Move",
     "Read",
+    "Todo",
     "WebFetch",
     "Write",
     "coding_tools",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from callwright.app.prompts import UserPrompt
+from callwright.cli.approval_card import read_input
 from callwright.core.calls import Answers, Question, Reply
 from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError
@@ -33,7 +34,7 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
 
     Args:
         text: `allow`, `deny`, or a JSON object by call id whose values are "allow", "deny", {"deny": reason} or
-            {"allow": arguments}.
+            {"allow": arguments}; for a question of the model {"reply": text or list of choices}.
         questions: The questions that are pending.
 
     Raises:
@@ -52,7 +53,8 @@ def read_answers(text: str, questions: Sequence[Question]) -> Answers:
         # the most exact key wins: question, then call, then "*"
         choice = choices.get(question.id, choices.get(question.call_id, choices.get("*", _NOT_GIVEN)))
         if choice is not _NOT_GIVEN:
-            replies[question.id] = _read_choice(choice)
+            input_asked = question.kind == "input"
+            replies[question.id] = _read_reply(question, choice) if input_asked else _read_choice(choice)
     return Answers(replies)
 
 
@@ -68,6 +70,25 @@ def _read_choice(choice: Any) -> Reply:
             return make_reply(False, reason=reason)
         case _:
             raise UsageError(f"--answers: expected allow or deny, got {choice!r}")
+
+
+def _read_reply(question: Question, choice: Any) -> Reply:
+    """Parse the reply to a question of the model; an approval is not a reply."""
+    match choice:
+        case {"reply": str() as text, **more} if not more and text.strip():
+            reply = read_input(text, question)
+            if isinstance(reply, str):
+                raise UsageError(f"--answers: {question.call_id}: {reply}")
+            return reply
+        case {"reply": [*picked], **more} if not more and picked and all(isinstance(each, str) for each in picked):
+            return make_reply(True, arguments={"choices": picked, "text": ""})
+        case "deny" | {"deny": str()}:
+            return _read_choice(choice)
+        case _:
+            raise UsageError(
+                f"--answers: call {question.call_id} asks for a reply ({question.reason}); write"
+                f' {{"{question.call_id}": {{"reply": "…"}}}}, got {choice!r}'
+            )
 
 
 def _parse_object(text: str) -> dict[str, Any]:

@@ -168,7 +168,9 @@ class _HeadlessRun:
         if isinstance(result, Paused):
             for question in result.questions:
                 print_notice(f"{question.summary} {question.reason} (call {question.call_id})")
-            print_notice(f"paused; continue with: callwright -p --resume {result.session_id} --answers allow|deny")
+            asks = any(question.kind == "input" for question in result.questions)
+            form = '\'{"CALL": {"reply": "…"}}\'' if asks else "allow|deny"
+            print_notice(f"paused; continue with: callwright -p --resume {result.session_id} --answers {form}")
         elif isinstance(result, Stopped):
             print_notice(f"stopped: {result.reason}")
         for denied in self._denials:

@@ -16,6 +16,7 @@ from callwright.core.escaping import visible, visible_json, visible_line
 __all__ = [
     "Palette",
     "cut",
+    "mark_text",
     "print_json",
     "print_notice",
     "print_text",
@@ -45,6 +46,22 @@ def print_text(text: str, *, end: str = "\n", file: TextIO | None = None) -> Non
 def print_json(value: object, *, indent: int | None = None) -> None:
     """Print a value as JSON to stdout, with hidden characters as JSON escapes."""
     print(visible_json(json.dumps(value, indent=indent, ensure_ascii=False, default=str)))
+
+
+_MOST_BLANKS = 8
+"""Blanks in a row that are shown as they are; more are counted."""
+_MOST_INDENT = 32
+_BLANKS = re.compile(rf" {{2,}}$|(?<=\S) {{{_MOST_BLANKS + 1},}}|^ {{{_MOST_INDENT + 1},}}|⇥{{{_MOST_BLANKS + 1},}}")
+_MARKS = str.maketrans({**{mark: f"\\u{ord(mark):04x}" for mark in "␠⇥↪"}, "\t": "⇥"})
+
+
+def mark_text(text: str) -> str:
+    """Show a text in one row: hidden characters and line breaks escaped, tabs as `⇥`, long runs of blanks counted."""
+    return "⏎".join(_BLANKS.sub(_count_blanks, visible_line(line.translate(_MARKS))) for line in text.split("\n"))
+
+
+def _count_blanks(found: re.Match[str]) -> str:
+    return f"{'␠' if found[0].startswith(' ') else '⇥'}×{len(found[0])} "
 
 
 def width_of(text: str) -> int:
@@ -142,6 +159,6 @@ class Palette:
 
     def paint(self, text: str, *styles: str) -> str:
         """Return the text in these styles."""
-        if not self.on or not text:
+        if not self.on or not text or not styles:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"

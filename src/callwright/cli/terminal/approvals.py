@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from callwright.app.conversation import Conversation
-from callwright.cli.approval_dialog import EditRequest, dialog_text, read_choice, read_edit
+from callwright.cli.approval_card import WHY, approval_menu, card_text, input_menu, input_text, read_input
+from callwright.cli.approval_dialog import EditRequest, read_choice, read_edit
 from callwright.cli.elicitation_form import Field, InvalidValue, field_text, fields_of, form_text, sending_text
 from callwright.cli.render.text import visible_line
 from callwright.cli.terminal.dialog_view import DialogView
@@ -18,6 +19,7 @@ from callwright.core.json import JsonObject
 from callwright.hooks.shell.compat import elicitation_server
 
 _INTERRUPTED = "interrupted by the user"
+_BACK = "choose an answer"
 _READ_FIRST = "read to the end first: Space or PgDn shows more; n declines at any time"
 
 
@@ -57,7 +59,9 @@ class Approvals:
         server = self._asking_server(question)
         if server:
             return await self._fill_in(server, question)
-        view = DialogView(partial(dialog_text, question, terminal.palette))
+        if question.kind == "input":
+            return await self._ask_input(question)
+        view = self._card(question)
         hint = f"{count}{'done?' if question.kind == 'auth' else 'allow?'}"
         settled = False
         while True:
@@ -68,7 +72,7 @@ class Approvals:
             if text is None or self.interrupted():
                 terminal.on_interrupt()
                 return self._conclude(view, Decline(_INTERRUPTED))
-            choice = read_choice(text, question)
+            choice = read_choice(text, question) if text != WHY else await self._ask_why(view)
             if not view.read and not isinstance(choice, Decline):
                 view.note = _READ_FIRST
                 continue
@@ -77,6 +81,38 @@ class Approvals:
             if isinstance(choice, (Approve, Decline)):
                 return self._conclude(view, choice)
             view.note = choice
+
+    async def _ask_input(self, question: Question) -> Reply:
+        """Ask what the model wants to know; the reply is data and never an approval of a call."""
+        terminal = self._terminal
+        palette = terminal.palette
+        view = DialogView(partial(input_text, question, palette), menu=input_menu(question, palette))
+        settled = False
+        while True:
+            text = await terminal.ask("your reply", view=view, settled=settled)
+            settled = True
+            if text is None and terminal.over.is_set():
+                raise Unanswered("the user left")
+            if text is None or self.interrupted():
+                terminal.on_interrupt()
+                return self._conclude(view, Decline(_INTERRUPTED))
+            reply = read_input(text, question) if view.read else _READ_FIRST
+            if not isinstance(reply, str):
+                told = "; ".join(_reply_parts(reply)) if isinstance(reply, Approve) else ""
+                return self._conclude(view, reply, told)
+            view.note = reply
+
+    def _card(self, question: Question) -> DialogView:
+        palette = self._terminal.palette
+        folder = str(self._conversation().app.locations.cwd)
+        card = partial(card_text, question, palette, folder)
+        menu = approval_menu(question, palette, folder)
+        return DialogView(card, menu=menu, details=partial(card, everything=True))
+
+    async def _ask_why(self, view: DialogView) -> Decline | str:
+        """Ask for the reason of a no; Esc returns to the menu."""
+        why = await self._terminal.ask("why not, and what instead", view=view)
+        return _BACK if why is None else Decline("" if why == WHY else why.strip())
 
     def _asking_server(self, question: Question) -> str:
         """Return the MCP server whose question this is; empty if it is not a server's."""
@@ -128,11 +164,11 @@ class Approvals:
             except InvalidValue as error:
                 view.note = str(error)
 
-    def _conclude(self, view: DialogView, reply: Reply) -> Reply:
+    def _conclude(self, view: DialogView, reply: Reply, told: str = "") -> Reply:
         """Leave the question and the answer on the screen."""
         terminal = self._terminal
         rows = [] if terminal.scrolls_only else view.record(terminal.screen.width)
-        terminal.show("", *rows, terminal.palette.paint(f"  {_describe(reply)}", "dim"))
+        terminal.show("", *rows, terminal.palette.paint(f"  {told or _describe(reply)}", "dim"))
         return reply
 
     async def _edit(self, edit: EditRequest) -> Reply | str:
@@ -151,6 +187,13 @@ def _fill_answer(reply: Reply, arguments: JsonObject, content: Mapping[str, Any]
     if not isinstance(reply, Approve):
         return reply
     return make_reply(True, arguments={**arguments, "answer": dict(content)})
+
+
+def _reply_parts(reply: Approve) -> list[str]:
+    given = reply.arguments or {}
+    picked, text = given.get("choices"), given.get("text")
+    labels = [visible_line(str(label)) for label in picked] if isinstance(picked, (list, tuple)) else []
+    return [*labels, *([visible_line(text)] if isinstance(text, str) and text else [])]
 
 
 def _describe(reply: Reply) -> str:

@@ -25,13 +25,16 @@ from callwright.cli.terminal.approvals import Approvals
 from callwright.cli.terminal.dialog_view import DialogView
 from callwright.cli.terminal.input import PromptHistory
 from callwright.cli.terminal.slash_commands import SlashCommands
-from callwright.cli.terminal.status import RunningCalls, SessionUsage, WaitingRow
+from callwright.cli.terminal.status import RunningCalls, SessionUsage, TodoRows, WaitingRow
 from callwright.cli.terminal.ui import Terminal
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Output
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallBegan, CallEnded, CallProgressed, CallRetried, Event
 from callwright.providers.base import CallDelta, MessageDone, ModelEvent, Provider, TextDelta, ThinkingDelta
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
+from callwright.toolbox.todo import read_todos
 
 _MODES = ("default", "auto", "plan")
 _MOST_ECHOED_LINES = 12
@@ -66,6 +69,7 @@ class TerminalChat:
         self._lines = CallLines(terminal.palette)
         self._running = RunningCalls(terminal.palette)
         self._waiting = WaitingRow(terminal.palette)
+        self._todos = TodoRows(terminal.palette)
         self._approvals = Approvals(terminal, lambda: self.conversation)
         self._cancellation: Cancellation | None = None
         self._compacting = False
@@ -116,12 +120,16 @@ class TerminalChat:
         self.conversation = Conversation(self.app, session_id, source)
         self.conversation.attach = Attachments(self.app, session_id, self._show_notice)
         self.usage = SessionUsage()
+        self._todos = TodoRows(self.terminal.palette)
         self._has_messages = source == "resume"
         if self._has_messages:
             records = await self.app.agent.sessions.read(session_id)
             self.usage.load(records, partial(prices_in, self.app.settings))
             for text in transcript(await self.app.agent.messages(session_id)):
                 self.terminal.show(*text.splitlines())
+            self._todos.update((await self.conversation.todos()).items)
+            self.terminal.show(*self._todos.rows(self.terminal.screen.width))
+            self._todos.changed = False
             if await open_questions(self.app.agent.sessions, session_id):
                 await self._follow(self.conversation.go_on(cancellation=self._new_cancellation()))
 
@@ -209,7 +217,8 @@ class TerminalChat:
             self._finish_run()
 
     def _live_rows(self, width: int) -> list[str]:
-        return self._running.rows(width) or self._waiting.row(width)
+        todos = self._todos.rows(width) if self.terminal.busy else []
+        return [*(self._running.rows(width) or self._waiting.row(width)), *todos]
 
     def _start_waiting(self) -> None:
         self._waiting.context_tokens = self.usage.context_tokens
@@ -220,6 +229,9 @@ class TerminalChat:
         self._running.clear()
         self._waiting.stop()
         self.terminal.busy = False
+        if self._todos.changed:  # it was redrawn in place so far; now it stays
+            self.terminal.show(*self._todos.rows(self.terminal.screen.width, len(self._todos.items)))
+            self._todos.changed = False
         self._cancellation = None
         self.show_status()
 
@@ -265,6 +277,11 @@ class TerminalChat:
                 self._running.report(call, report)
             case CallRetried(call, error, attempt, seconds):
                 self._show_notice(f"{visible_line(call.name)}: {error}; attempt {attempt + 1} in {seconds:.0f} s")
+            case CallEnded(Completed(ToolCall(name="todo") as call, Output(structured=given))) if (
+                todos := read_todos(given)
+            ) is not None:
+                self._running.remove(call)
+                self._todos.update(todos)
             case CallEnded(outcome):
                 self._running.remove(outcome.call)
                 terminal.end_stream()

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from callwright.cli.approval_card import Menu
 from callwright.cli.approval_dialog import DialogText
 from callwright.cli.render.text import cut
 
 _LEAST_BODY_ROWS = 3
+_LEAST_MENU_HEIGHT = 18
 _READ_ON = "Space or PgDn shows more; an approval counts after the last row was shown"
 
 
@@ -17,10 +19,19 @@ class DialogView:
 
     Args:
         compose: Returns the rows for a width.
+        menu: The answers, shown below the rows.
+        details: Returns the rows with everything the call would touch; Tab switches to them and back.
     """
 
-    def __init__(self, compose: Callable[[int], DialogText]) -> None:
-        self._compose = compose
+    def __init__(
+        self,
+        compose: Callable[[int], DialogText],
+        *,
+        menu: Menu | None = None,
+        details: Callable[[int], DialogText] | None = None,
+    ) -> None:
+        self._compose, self._other = compose, details
+        self._menu = menu
         self._width = 0
         self._text = DialogText([], [], [], [])
         self._first = 0
@@ -28,23 +39,53 @@ class DialogView:
         self._room = 1
         self._shown = 0
         """How many rows of the body were shown, from the start."""
+        self._read_before = False
+        """Whether the other rows of Tab were read to their end at this width."""
         self.note = ""
         """A message below the choices, until the next page."""
 
     @property
     def read(self) -> bool:
         """Whether the whole dialog was shown."""
-        return self._width > 0 and self._shown >= len(self._text.body)
+        return self._read_before or (self._width > 0 and self._shown >= len(self._text.body))
+
+    @property
+    def answer(self) -> str:
+        """What Enter stands for on an empty line: the marked row of the menu; empty without one."""
+        return "" if self._menu is None else self._menu.answer
+
+    def mark(self, typed: str) -> None:
+        """Mark the row of the menu that a typed text stands for."""
+        if self._menu is not None:
+            self._menu.mark(typed)
+
+    def move(self, step: int) -> bool:
+        """Mark the next or the previous row of the menu; False without a menu."""
+        if self._menu is not None:
+            self._menu.move(step)
+        return self._menu is not None
+
+    def toggle(self) -> bool:
+        """Switch between the usual rows and everything; False if there is nothing more to show."""
+        if self._other is None:
+            return False
+        self._compose, self._other = self._other, self._compose
+        # what was read stays read, because the usual rows are all that an approval needs
+        read, self._width = self.read, 0
+        self._read_before = self._read_before or read
+        return True
 
     def rows(self, width: int, height: int) -> list[str]:
         """Return the rows of the current page, at most `height` rows if that is possible; they count as shown."""
         self._set_width(width)
         note = [cut(f"  {self.note}", width)] if self.note else []
         text = self._text
-        if len(text.rows) + len(note) <= height:
+        heading, choices = text.heading, [*text.choices, *(self._menu.rows(width) if self._menu is not None else [])]
+        if len(heading) + len(text.body) + len(choices) + len(note) <= height:
             self._first, self._shown = 0, len(text.body)
-            return [*text.rows, *note]
-        heading, choices = text.heading, text.choices
+            return [*heading, *text.body, *choices, *note]
+        if self._menu is not None and height < _LEAST_MENU_HEIGHT:
+            choices = [*self._menu.rows(width, brief=True), *text.choices]
         fixed = len(heading) + len(choices) + len(note) + 1
         # the deciding rows may take half of what is left, the choices only what the body can spare
         deciding = _shorten(text.deciding, max((height - fixed) // 2, 1))
@@ -70,7 +111,10 @@ class DialogView:
         self._set_width(width)
         body = self._text.body[self._shown : self._shown + max(height - 6, _LEAST_BODY_ROWS)]
         self._shown += len(body)
-        end = self._text.choices if self.read else ["  Enter shows more; an approval counts after the last row"]
+        menu = [] if self._menu is None else self._menu.rows(width)
+        end = (
+            [*self._text.choices, *menu] if self.read else ["  Enter shows more; an approval counts after the last row"]
+        )
         return [*(self._text.heading if first else []), *body, *end]
 
     def record(self, width: int, most_rows: int = 30) -> list[str]:
@@ -80,11 +124,13 @@ class DialogView:
         if len(body) > most_rows:
             half = most_rows // 2
             body = [*body[:half], f"  … {len(body) - 2 * half} more rows …", *body[-half:]]
-        return [*self._text.heading, *body]
+        frame = self._text.choices if self._menu is not None else []
+        return [*self._text.heading, *body, *frame]
 
     def _set_width(self, width: int) -> None:
         if width != self._width:
             # other widths have other rows, so what was shown is not known any more
+            self._read_before = self._read_before and not self._width
             self._width, self._text, self._first, self._shown = width, self._compose(width), 0, 0
 
     def _page(self, width: int) -> list[str]:
@@ -94,7 +140,7 @@ class DialogView:
         if first <= self._shown:  # a resize may leave a gap, which has to be shown again
             self._shown = max(self._shown, last)
         more = "" if self.read else f" · {_READ_ON}"
-        return [*body[first:last], cut(f"  ── rows {first + 1}-{last} of {len(body)}{more}", width)]
+        return [*body[first:last], cut(f"{self._text.rule}rows {first + 1}-{last} of {len(body)}{more}", width)]
 
 
 def _shorten(rows: list[str], most: int) -> list[str]:

@@ -40,6 +40,23 @@ class PagedView(Protocol):
         """Turn some pages forward or back; False if there is no such page."""
         ...
 
+    @property
+    def answer(self) -> str:
+        """What Enter stands for on an empty line; empty if nothing."""
+        ...
+
+    def mark(self, typed: str) -> None:
+        """Mark the answer that a typed text stands for."""
+        ...
+
+    def move(self, step: int) -> bool:
+        """Mark the next or the previous answer; False if there is no menu."""
+        ...
+
+    def toggle(self) -> bool:
+        """Show everything, or the usual rows again; False if there is nothing more to show."""
+        ...
+
 
 class PlainStyle:
     """Shows lines as they are, escaped."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from callwright.agent.run_limits import Prices
 from callwright.app.costs import cost_of_records
 from callwright.cli.render.calls import Progress, call_line
-from callwright.cli.render.text import Palette, cut, width_of
+from callwright.cli.render.text import Palette, cut, visible_line, width_of
 from callwright.core.calls import ToolCall
 from callwright.core.messages import Usage
 from callwright.sessions.records import Record, sum_usage
+from callwright.toolbox.todo import TodoItem
 
 _MOST_ROWS = 8
 _LEAST_COLUMNS = 24
@@ -61,6 +62,46 @@ class RunningCalls:
         name = call_line(run.call, width - 3 - (width_of(progress) + 3 if progress else 0))
         more = self._palette.paint(f" · {progress}", "dim") if progress else ""
         return f"{self._palette.paint('●', 'yellow')} {name}{more}"
+
+
+_MOST_TODOS = 10
+_TODO_MARKS = {"pending": "☐", "in_progress": "▸", "completed": "☑"}
+_TODO_STYLES = {"pending": (), "in_progress": ("bold",), "completed": ("dim",)}
+
+
+class TodoRows:
+    """Renders the model's list of steps, which is redrawn in place while the model works."""
+
+    def __init__(self, palette: Palette) -> None:
+        self._palette = palette
+        self.items: Sequence[TodoItem] = ()
+        self.changed = False
+        """Whether the list changed since it was last left on the screen."""
+
+    def update(self, items: Sequence[TodoItem]) -> None:
+        """Set the list."""
+        self.changed = self.changed or items != self.items
+        self.items = items
+
+    def rows(self, width: int, most: int = _MOST_TODOS) -> list[str]:
+        """Return the steps; of a long list, those around the first that is not done."""
+        if not self.items:
+            return []
+        done = sum(item.status == "completed" for item in self.items)
+        first = max(
+            0,
+            min(
+                next((at for at, item in enumerate(self.items) if item.status != "completed"), 0) - 2,
+                len(self.items) - most,
+            ),
+        )
+        shown = [self._row(item, width) for item in self.items[first : first + most]]
+        more = f" · {len(self.items) - len(shown)} more" if len(self.items) > len(shown) else ""
+        return [self._palette.paint(f"todo: {done} of {len(self.items)} done{more}", "dim"), *shown]
+
+    def _row(self, item: TodoItem, width: int) -> str:
+        text = cut(f"  {_TODO_MARKS[item.status]} {visible_line(item.content)}", width)
+        return self._palette.paint(text, *_TODO_STYLES[item.status])
 
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

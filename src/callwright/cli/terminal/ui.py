@@ -23,6 +23,7 @@ from callwright.cli.render.text import Palette, cut, visible, width_of, wrap_col
 from callwright.cli.terminal.input import Editor
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.parts import LineStyle, PagedView, PlainStyle
+from callwright.cli.terminal.queue import PromptQueue
 from callwright.cli.terminal.screen import Screen
 
 _FRAME_SECONDS = 1 / 30
@@ -34,7 +35,6 @@ _PASTE_SECONDS = 3.0
 _SECOND_INTERRUPT_SECONDS = 2.0
 _MOST_PARTIAL_ROWS = 6
 _MOST_INPUT_ROWS = 10
-_MOST_QUEUED = 3
 
 
 class Terminal:
@@ -63,8 +63,7 @@ class Terminal:
         self.over = asyncio.Event()
         self._keys = KeyReader()
         self._partial = ""
-        self._prompts: asyncio.Queue[str | None] = asyncio.Queue()
-        self._queued: list[str] = []
+        self._queue = PromptQueue()
         self._question: asyncio.Future[str | None] | None = None
         self._hint = self._draft = ""
         self._view: PagedView | None = None
@@ -75,7 +74,7 @@ class Terminal:
         self._frame_timer: asyncio.TimerHandle | None = None
         self._tick_timer: asyncio.TimerHandle | None = None
         self._flush_timer: asyncio.TimerHandle | None = None
-        self._interrupted_at = 0.0
+        self._interrupted_at = self._turned_at = 0.0
         self.paused = False
         """Whether another program, such as an editor, uses the screen."""
 
@@ -161,25 +160,25 @@ class Terminal:
 
     async def prompt(self) -> str | None:
         """Return the next prompt; None when the user leaves."""
-        prompt = await self._prompts.get()
-        if self._queued:
-            self._queued.pop(0)
-        return prompt
+        return await self._queue.get()
 
     def submit(self, text: str) -> None:
         """Queue a prompt as if it had been typed."""
-        self._queued.append(text)
-        self._prompts.put_nowait(text)
+        self._queue.add(text)
 
     def _return_queue(self) -> None:
         """Put queued prompts back on the input line: they were written for a run that was stopped."""
-        kept = [self._prompts.get_nowait() for _ in range(self._prompts.qsize())]
-        texts = [text for text in kept if text is not None]
-        for _ in range(len(kept) - len(texts)):
-            self._prompts.put_nowait(None)  # the end of the conversation stays in the queue
-        self._queued.clear()
-        if texts:
+        if texts := self._queue.take_all():
             self.editor.set("\n".join(filter(None, [*texts, self.editor.text])))
+
+    def _take_queued(self) -> bool:
+        """Put the newest queued prompt back on an empty input line; False if the key is for the history."""
+        if not self.busy or self.editor.text or self._answering:
+            return False
+        text = self._queue.take_last()
+        if text is not None:
+            self.editor.set(text)
+        return text is not None
 
     def leave(self) -> None:
         """End the conversation: pending `ask` and `prompt` calls return None."""
@@ -188,7 +187,7 @@ class Terminal:
         self._answer(None)
         if self.busy and not asked:  # a run that waits for an answer ends as paused, with its question on record
             self.on_interrupt()
-        self._prompts.put_nowait(None)
+        self._queue.end()
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: stop the run, or clear the line, or leave at the second time."""
@@ -241,12 +240,8 @@ class Terminal:
         running = list(self.running(width))
         if running and self._tick_timer is None:  # rows of running calls show seconds, so redraw them every second
             self._tick_timer = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._on_tick)
-        paint = self.palette.paint
-        queued = self._queued if self.busy else []
-        waiting = [paint(cut(f"  queued: {_visible_input(text)}".replace("\n", " "), width), "dim") for text in queued]
-        if len(waiting) > _MOST_QUEUED:
-            waiting[_MOST_QUEUED - 1 :] = [paint(f"  … and {len(waiting) - _MOST_QUEUED + 1} more queued", "dim")]
-        return [*self._partial_rows(width), *running, *waiting]
+        waiting = self._queue.rows(width, _visible_input) if self.busy else []
+        return [*self._partial_rows(width), *running, *(self.palette.paint(row, "dim") for row in waiting)]
 
     def _partial_rows(self, width: int) -> list[str]:
         """Return the last rows of the streamed text; only whole rows are dropped, so that the rest does not move."""
@@ -289,6 +284,10 @@ class Terminal:
         if kind != "key":
             value = self._turn_pages(value) if kind == "text" else value
             (self.editor.paste if kind == "paste" else self.editor.insert)(value)
+            if self._answering and self._view is not None:
+                self._view.mark(self.editor.text)
+            return
+        if self._use_menu(value):
             return
         match value:
             case "page-down" | "page-up":
@@ -306,10 +305,24 @@ class Terminal:
                 self.editor.press("delete")
             case "shift-tab":
                 self.on_mode()
+            case "up" if self._take_queued():
+                pass
             case "redraw":
                 self.screen.clear()
             case _:
                 self.editor.press(value)
+
+    def _use_menu(self, key: str) -> bool:
+        """Let arrow keys on an empty line choose an answer, and Tab show everything; False for any other key."""
+        if not self._answering or self._view is None or self._lines:
+            return False
+        match key:
+            case "up" | "down" if not self.editor.text:
+                return self._view.move(1 if key == "down" else -1)
+            case "tab":
+                return self._view.toggle()
+            case _:
+                return False
 
     def _turn_pages(self, typed: str) -> str:
         """Let spaces on an empty line turn the pages of an unread dialog; return the rest of the text."""
@@ -326,6 +339,7 @@ class Terminal:
         """Show the next page of an unread dialog; False if there is none."""
         if self._view is None or self._view.read:
             return False
+        self._turned_at = time.monotonic()
         if self._lines:
             self.show(*self._view.next_rows(self.screen.width, self.screen.height))
             return True
@@ -339,11 +353,17 @@ class Terminal:
     def _enter(self) -> None:
         if self._answering:
             if self.editor.text or not self._turn_page():
-                self._answer(self.editor.full_text)
+                self._answer(self.editor.full_text or self._marked_answer())
             return
         text = self.editor.take()
         if text.strip():
             self.submit(text)
+
+    def _marked_answer(self) -> str:
+        """Return the answer marked in the menu; none while Enter may still be turning pages."""
+        if self._view is None or self._lines or time.monotonic() - self._turned_at < self.settle_seconds:
+            return ""
+        return self._view.answer
 
     def _answer(self, text: str | None) -> None:
         """Answer the open question and restore the draft at once: more keys may have arrived together with Enter."""

@@ -1,0 +1,303 @@
+"""The approval card: a box with what a call would do, and a menu of answers below it.
+
+Everything that `approval_dialog.dialog_text` shows is in the card too. A path is said once and relative to the
+workspace; accesses that the title or an argument already says are listed on demand.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from callwright.cli.approval_dialog import (
+    DialogText,
+    argument_rows,
+    deciding_texts,
+    describe_access,
+    look_alikes,
+    wrap_rows,
+)
+from callwright.cli.render.diff import ChangeRow, change_rows
+from callwright.cli.render.text import Palette, cut, mark_text, width_of, wrap_columns, wrap_line
+from callwright.core.access import Access, DeletePath, ReadPath, RunCommand, WritePath
+from callwright.core.calls import Question, Reply
+from callwright.core.decisions import make_reply
+from callwright.policy.grants import propose
+from callwright.toolbox.ask_user import choices_of
+
+WHY = "n…"
+"""The answer of the menu row that asks for the reason of a no."""
+_EVERYTHING = "tab: everything it touches"
+_LESS = "tab: less"
+_KEY_COLUMN = 37
+_QUIET = {"bash": {"timeout_seconds": 120.0, "background": False, "description": ""}}
+"""Arguments that say nothing at these values, which are the defaults; Tab shows them."""
+_VERBS = {"edit": "Edit", "write": "Write", "delete": "Delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """One row of a menu: what it says, and the answer it stands for."""
+
+    label: str
+    key: str
+    answer: str
+
+
+class Menu:
+    """Rows to choose from with the arrow keys; a typed answer marks its row.
+
+    Args:
+        entries: The rows.
+        palette: The colours.
+    """
+
+    def __init__(self, entries: Sequence[MenuEntry], palette: Palette) -> None:
+        self.entries = tuple(entries)
+        self._palette = palette
+        self._selected = 0
+
+    @property
+    def answer(self) -> str:
+        """The answer of the marked row."""
+        return self.entries[self._selected].answer
+
+    def move(self, step: int) -> None:
+        """Mark another row; the first follows the last."""
+        self._selected = (self._selected + step) % len(self.entries)
+
+    def mark(self, typed: str) -> None:
+        """Mark the row of a typed key, if there is one."""
+        found = [at for at, entry in enumerate(self.entries) if entry.key == typed.strip().lower()]
+        self._selected = found[0] if found else self._selected
+
+    def rows(self, width: int, *, brief: bool = False) -> list[str]:
+        """Return the rows of the menu; `brief` for a screen without room, which shows the marked row alone."""
+        if brief:
+            entry = self.entries[self._selected]
+            more = " · ".join(other.key for other in self.entries if other is not entry)
+            return [cut(f" ❯ {entry.label}  {entry.key} · or: {more}", width)]
+        return [row for at, entry in enumerate(self.entries) for row in self._entry_rows(at, entry, width)]
+
+    def _entry_rows(self, at: int, entry: MenuEntry, width: int) -> Iterator[str]:
+        first, *more = wrap_columns(entry.label, max(width - 8, 12))
+        sign = "❯" if at == self._selected else " "
+        gap = " " * max(_KEY_COLUMN - 3 - width_of(first), 2) if not more else "  "
+        style = ("bold",) if at == self._selected else ()
+        yield f" {sign} {self._palette.paint(first, *style) if style else first}{gap}{entry.key}"
+        yield from (f"     {row}" for row in more)
+
+
+def approval_menu(question: Question, palette: Palette, folder: str = "") -> Menu:
+    """Return the answers that a question takes; rules name paths inside of `folder` relative to it."""
+    if question.kind == "auth":
+        return Menu([MenuEntry("Done", "y", "y"), MenuEntry("No", "n", "n")], palette)
+    yes, no = MenuEntry("Yes", "y", "y"), MenuEntry("No, and tell the model why…", "n", WHY)
+    if question.running:  # the call has begun: neither a rule nor other arguments would be for this question
+        return Menu([yes, no], palette)
+    rules = propose(question.accesses).rules
+    always = [MenuEntry(f"Always: {', '.join(_rule_texts(rules, folder))}", "a", "a")] if rules else []
+    session, edit = MenuEntry("Yes, for this session", "s", "s"), MenuEntry("Change the arguments…", "e", "e")
+    return Menu([yes, session, *always, edit, no], palette)
+
+
+def _rule_texts(rules: Sequence[str], folder: str) -> list[str]:
+    """Return rules as the menu shows them: paths relative to the folder, and no reads that writing includes."""
+    shown = [mark_text(rule.replace(f"(/{folder}/", "(", 1) if folder else rule) for rule in rules]
+    written = {rule.removeprefix("Edit") for rule in shown if rule.startswith("Edit(")}
+    return [rule for rule in shown if not (rule.startswith("Read(") and rule.removeprefix("Read") in written)]
+
+
+def card_text(
+    question: Question, palette: Palette, folder: str, width: int = 80, *, everything: bool = False
+) -> DialogText:
+    """Return the rows of a card; the menu is not part of them.
+
+    Args:
+        question: The approval request.
+        palette: The colours.
+        folder: The folder that paths are shown relative to.
+        width: The columns of the screen.
+        everything: Whether to list every access, with whole paths.
+    """
+    box = _Box(width, palette)
+    card = _Card(question, folder)
+    title, left_out = card.title(), set[str]()
+    rows = list[ChangeRow]()
+    if width_of(title) > box.room - 2:
+        title = f"Allow {cut(mark_text(question.tool), box.room - 12)}?"
+    else:
+        left_out = card.said
+    rows += card.body(left_out, everything=everything)
+    rows += [ChangeRow(f"{verb} {target}") for verb, target in card.accesses(left_out, everything=everything)]
+    if question.origin:
+        rows += [ChangeRow("made by:"), *(ChangeRow(mark_text(line)) for line in question.origin.split("\n"))]
+    painted = [row for change in rows for row in box.change(change)]
+    warnings = list(box.paint(wrap_rows(look_alikes(question), box.room), "yellow"))
+    reason = mark_text(card.shorten_paths(question.reason))
+    hint = _LESS if everything else _EVERYTHING
+    fits = width_of(f"{reason} · {hint}") <= box.room
+    why = [] if fits or not reason else list(box.paint(wrap_rows([f"because {reason}"], box.room), "dim"))
+    deciding = box.paint(wrap_rows(deciding_texts(question), box.room), "bold")
+    footer = f"{reason} · {hint}" if fits and reason else hint
+    return DialogText(
+        [box.edge("╭", title, "╮", "bold")],
+        [*painted, *warnings, *why],
+        [*deciding, *warnings, *why],
+        [box.edge("╰", footer, "╯", "dim")],
+        rule="├─ ",
+    )
+
+
+def input_menu(question: Question, palette: Palette) -> Menu | None:
+    """Return the choices of the model's question by number; None if it offers none."""
+    found = choices_of(question.arguments)
+    entries = [MenuEntry(mark_text(label), str(number), label) for number, (label, _) in enumerate(found, 1)]
+    return Menu(entries, palette) if entries else None
+
+
+def input_text(question: Question, palette: Palette, width: int = 80) -> DialogText:
+    """Return the rows of the model's question; the choices are in the menu."""
+    box = _Box(width, palette)
+    found = choices_of(question.arguments)
+    told = [f"{number}  {mark_text(what)}" for number, (_, what) in enumerate(found, 1) if what]
+    # the lines of the model's text are framed, so that they cannot look like the program's own
+    rows = [row for line in question.reason.split("\n") for row in wrap_line(mark_text(line), box.room)]
+    rows = [piece for row in [*rows, *([""] if told else []), *told] for piece in wrap_columns(row, box.room)]
+    hint = "a number or arrow keys" if found else "type a reply"
+    several = ", several with commas between them" if question.arguments.get("multiple") else ""
+    return DialogText(
+        [box.edge("╭", "The model asks", "╮", "bold")],
+        [box.row(row) for row in rows],
+        [],
+        [box.edge("╰", f"{hint}{several}; any other text is your own reply · Esc stops", "╯", "dim")],
+        rule="├─ ",
+    )
+
+
+def read_input(text: str, question: Question) -> Reply | str:
+    """Parse the reply to a question of the model; return a help text if it says nothing.
+
+    The reply is data for the model: whatever it says, it approves no call.
+    """
+    labels = [label for label, _ in choices_of(question.arguments)]
+    typed = text.strip()
+    if not typed:
+        return "type a reply, or Esc to stop"
+    if typed in labels:
+        return make_reply(True, arguments={"choices": [typed], "text": ""})
+    numbers = [part.strip() for part in typed.split(",")]
+    if labels and all(part.isascii() and part.isdigit() for part in numbers):
+        picked = list(dict.fromkeys(map(int, numbers)))
+        if not all(1 <= number <= len(labels) for number in picked):
+            return f"there are {len(labels)} choices; type a number from 1 to {len(labels)}, or a reply in words"
+        if len(picked) > 1 and not question.arguments.get("multiple"):
+            return "one choice only, please"
+        return make_reply(True, arguments={"choices": [labels[number - 1] for number in picked], "text": ""})
+    return make_reply(True, arguments={"choices": [], "text": typed})
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Draws the frame around rows."""
+
+    width: int
+    palette: Palette
+
+    @property
+    def room(self) -> int:
+        """The columns inside of the frame."""
+        return max(self.width - 4, 16)
+
+    def edge(self, left: str, text: str, right: str, style: str) -> str:
+        shown = cut(text, self.room)
+        line = "─" * max(self.room - width_of(shown), 0)
+        return f"{left} {self.palette.paint(shown, style)} {line}{right}"
+
+    def row(self, text: str, *styles: str) -> str:
+        """Frame one row that fits."""
+        pad = " " * max(self.room - width_of(text), 0)
+        return f"│ {self.palette.paint(text, *styles) if styles else text}{pad} │"
+
+    def paint(self, texts: Iterable[str], *styles: str) -> Iterator[str]:
+        return (self.row(text, *styles) for text in texts)
+
+    def change(self, change: ChangeRow) -> Iterator[str]:
+        """Frame a row of a diff; a longer one goes on in rows that start with `↪`, below the text."""
+        indent = min(len(change.gutter), self.room // 2)
+        styles = {"+": ("green",), "-": ("red",)}.get(change.mark, ())
+        pieces = list(wrap_rows([change.text], self.room - indent)) or [""]
+        yield self.row(f"{change.gutter}{pieces[0]}", *styles)
+        yield from (self.row(f"{' ' * indent}{piece}", *styles) for piece in pieces[1:])
+
+
+class _Card:
+    """Chooses the title and the rows of one question."""
+
+    def __init__(self, question: Question, folder: str) -> None:
+        self._question = question
+        self._folder = folder
+        self.said: set[str] = set()
+        """Whole paths that the title says."""
+
+    def title(self) -> str:
+        question, tool = self._question, self._question.tool
+        if question.kind == "auth":
+            return "Sign in"
+        changed = list(dict.fromkeys(a.path for a in question.accesses if isinstance(a, (WritePath, DeletePath))))
+        if tool in _VERBS and len(changed) == 1:
+            self.said = {changed[0]}
+            return f"{_VERBS[tool]} {self._relative(changed[0])}"
+        commands = [access for access in question.accesses if isinstance(access, RunCommand)]
+        if tool == "bash" and len(commands) == 1:
+            self.said = {commands[0].cwd}
+            where = "" if commands[0].cwd == self._folder else f" in {self._relative(commands[0].cwd)}"
+            return f"Run a command{where}"
+        return f"Allow {mark_text(tool)}?"
+
+    def body(self, said: set[str], *, everything: bool) -> list[ChangeRow]:
+        question = self._question
+        url = [ChangeRow(f"open {mark_text(question.url)}")] if question.url else []
+        target = next((a.path for a in question.accesses if isinstance(a, WritePath)), "")
+        changes = change_rows(question.tool, question.arguments, target)
+        rest = {name: value for name, value in question.arguments.items() if name not in changes.shown}
+        path = rest.get("path")
+        if isinstance(path, str) and str(Path(self._folder, path)) in said:
+            del rest["path"]  # exactly what the title says; through a link it would be another path
+        quiet = {} if everything else _QUIET.get(question.tool, {})
+        rest = {name: value for name, value in rest.items() if name not in quiet or quiet[name] != value}
+        rows = argument_rows(question.accesses, rest)
+        return [*url, *changes.rows, *([ChangeRow("")] if changes.rows and rows else []), *map(ChangeRow, rows)]
+
+    def accesses(self, said: set[str], *, everything: bool) -> Iterator[tuple[str, str]]:
+        for access in _flatten(self._question.accesses):
+            pair = describe_access(access)
+            if pair is None:
+                continue
+            verb, target = pair
+            if everything:
+                yield verb, mark_text(target)
+            elif target not in said and not self._harmless(access):
+                yield verb, self._relative(target)
+
+    def _harmless(self, access: Access) -> bool:
+        """Whether an access can wait for Tab: it only reads inside of the workspace, or is the folder of a command."""
+        if isinstance(access, RunCommand):
+            return access.cwd in self.said
+        return isinstance(access, ReadPath) and Path(access.path).is_relative_to(self._folder)
+
+    def shorten_paths(self, text: str) -> str:
+        """Return a reason with paths inside of the folder relative to it."""
+        return re.sub(rf"(?<![\w./~-]){re.escape(self._folder)}/(?=\S)", "", text)
+
+    def _relative(self, path: str) -> str:
+        inside = Path(path)
+        shown = str(inside.relative_to(self._folder)) if inside.is_relative_to(self._folder) else path
+        return mark_text(shown)
+
+
+def _flatten(accesses: Iterable[Access]) -> Iterator[Access]:
+    for access in accesses:
+        yield access
+        if isinstance(access, RunCommand):
+            yield from access.touches
