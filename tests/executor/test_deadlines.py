@@ -24,6 +24,7 @@ from callwright import (
     TurnCancelled,
     tool,
 )
+from callwright.executor import TurnLimits
 from callwright.policy import AllowEverything
 from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.tool.base import Cancellation
@@ -283,8 +284,7 @@ async def test_cancellation_returns_every_outcome() -> None:
     assert isinstance(again, Failed) and again.error.code == "cancelled" and not again.started
 
 
-async def test_tool_that_ignores_cancellation_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.executor.schedule._GRACE_SECONDS", 0.02)
+async def test_tool_that_ignores_cancellation_is_left_behind() -> None:
     cancellation, end, begun = Cancellation(), asyncio.Event(), asyncio.Event()
 
     @tool(effect=Effect.READ)
@@ -299,7 +299,7 @@ async def test_tool_that_ignores_cancellation_is_left_behind(monkeypatch: pytest
     calls = [ToolCall("1", "stubborn"), ToolCall("2", "hang")]
     turn = Turn(cancellation=cancellation)
     recorder = Recorder()
-    executor = Executor(Registry(stubborn, hang), observe=recorder)
+    executor = Executor(Registry(stubborn, hang), observe=recorder, limits=TurnLimits(grace_seconds=0.02))
     running = asyncio.create_task(executor.execute(calls, turn=turn))
     await begun.wait()
     cancellation.cancel()

@@ -56,6 +56,14 @@ class CallRetried:
 
 
 @dataclass(frozen=True, slots=True)
+class CallAbandoned:
+    """A tool ignored its cancellation for the whole grace period; its turn goes on without it."""
+
+    call: ToolCall
+    grace_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """A call has an outcome."""
 
@@ -75,7 +83,24 @@ if TYPE_CHECKING:
     from callwright.core.run_events import RunEvent
 
     Event: TypeAlias = (
-        BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged | RunEvent
+        BatchBegan
+        | QuestionsRaised
+        | CallBegan
+        | CallProgressed
+        | CallRetried
+        | CallAbandoned
+        | CallEnded
+        | ToolsChanged
+        | RunEvent
     )
 else:  # run events belong to agents: a program that only runs tools does not load them
-    Event = BatchBegan | QuestionsRaised | CallBegan | CallProgressed | CallRetried | CallEnded | ToolsChanged
+    Event = (
+        BatchBegan
+        | QuestionsRaised
+        | CallBegan
+        | CallProgressed
+        | CallRetried
+        | CallAbandoned
+        | CallEnded
+        | ToolsChanged
+    )

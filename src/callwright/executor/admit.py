@@ -40,7 +40,8 @@ from callwright.core.errors import (
 )
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
-from callwright.executor.deadlines import Deadlines, is_cancelling
+from callwright.executor.deadlines import Deadlines
+from callwright.executor.driver import is_cancelling
 from callwright.executor.repair import RepairMode, repair_call, repair_paths
 from callwright.executor.summary import summarize
 from callwright.hooks.base import Answer, Halt, Hook, PendingCall, Proceed, Rewrite

@@ -88,6 +88,8 @@ class Admitted:
     """What its commands may use: all that the decisions about them allow."""
     state: State | None = None
     """The session's state, for a tool that binds by it."""
+    abandoned: bool = False
+    """The tool ignored its cancellation and was left behind."""
     finished: bool = False
     """Its outcome was counted and reported."""
     lasting_grant: tuple[Question, Approve] | None = None

@@ -8,44 +8,35 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
+from callwright.executor.driver import OwnCancellation, drive, is_cancelling, next_order
 
-class Deadline:
+
+class Deadline(OwnCancellation):
     """One call's time limit; cancels the call's task when it passes."""
 
-    __slots__ = ("_cancelling", "_task", "expired", "when")
+    __slots__ = ("when",)
 
     def __init__(self, task: "asyncio.Task[object]", when: float) -> None:
-        self.when = when
-        self.expired = False
+        # as in the base class, without the call: every call with a time limit makes one of these
         self._task = task
-        self._cancelling = task.cancelling()
-
-    def expire(self) -> None:
-        """Cancel the call's task."""
-        self.expired = True
-        self._task.cancel()
+        self.order = next_order()
+        self.cancelling = task.cancelling()
+        self.requested = False
+        self.when = when
 
     def claim_cancellation(self) -> bool:
         """Whether the cancellation that arrived was this deadline's alone; it is taken back and goes no further."""
-        if not self.expired:
-            return False
-        self.expired = False
-        return self._task.uncancel() <= self._cancelling
-
-
-def is_cancelling() -> bool:
-    """Whether this task itself is being cancelled, and not only something it awaited."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        return self.requested and self.take_back() <= self.cancelling
 
 
 class Deadlines:
     """The time limits of all calls that run in one event loop."""
 
-    __slots__ = ("_loop", "_pending", "_timer", "_timer_at", "now")
+    __slots__ = ("_loop", "_pending", "_timer", "_timer_at", "grace_seconds", "now")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, grace_seconds: float) -> None:
         self._loop = loop
+        self.grace_seconds = grace_seconds
         self.now = loop.time
         """The event loop's clock, which deadlines are measured by."""
         self._pending: dict[Deadline, None] = {}
@@ -68,7 +59,7 @@ class Deadlines:
         return deadline
 
     async def limit(self, seconds: float, value: Any) -> Any:
-        """Return a value, awaiting it for at most that long if it is awaitable.
+        """Return a value, awaiting it for at most that long if it is awaitable, and a grace period.
 
         Raises:
             TimeoutError: The time is up.
@@ -77,7 +68,7 @@ class Deadlines:
             return value
         deadline = self.start(self.now() + seconds)
         try:
-            return await value
+            return await drive(value, self.grace_seconds)
         except asyncio.CancelledError as stopped:
             if deadline.claim_cancellation():
                 raise TimeoutError from None
@@ -90,8 +81,8 @@ class Deadlines:
     def stop(self, deadline: Deadline) -> None:
         """Remove a limit."""
         self._pending.pop(deadline, None)
-        if deadline.expired:  # the call ended before it noticed: its task must not stay half cancelled
-            deadline.claim_cancellation()
+        if deadline.requested:  # the call ended before it noticed: its task must not stay half cancelled
+            deadline.take_back()
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
@@ -104,7 +95,7 @@ class Deadlines:
         self._timer, self._timer_at = None, float("inf")
         for deadline in [deadline for deadline in self._pending if deadline.when <= now]:
             del self._pending[deadline]
-            deadline.expire()
+            deadline.request()
         if self._pending:
             self._set_timer(min(deadline.when for deadline in self._pending))
 
@@ -122,9 +113,10 @@ class LoopParts:
 class LoopLocal:
     """Keeps the parts of the running event loop; another loop gets new ones."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_grace_seconds", "_parts")
 
-    def __init__(self) -> None:
+    def __init__(self, grace_seconds: float) -> None:
+        self._grace_seconds = grace_seconds
         self._parts: LoopParts | None = None
 
     def get(self) -> LoopParts:
@@ -132,5 +124,5 @@ class LoopLocal:
         loop = asyncio.get_running_loop()
         parts = self._parts
         if parts is None or parts.loop is not loop:
-            parts = self._parts = LoopParts(loop, Deadlines(loop))
+            parts = self._parts = LoopParts(loop, Deadlines(loop, self._grace_seconds))
         return parts

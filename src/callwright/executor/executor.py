@@ -16,6 +16,7 @@ from callwright.core.errors import UsageError
 from callwright.core.events import Event
 from callwright.core.json import FrozenDict, JsonObject
 from callwright.executor.admit import Gate
+from callwright.executor.deadlines import LoopLocal
 from callwright.executor.fast_path import FastPath
 from callwright.executor.perform import Runner
 from callwright.executor.repair import RepairMode
@@ -91,7 +92,9 @@ class Executor:
         gate = Gate(self.policies, self.hooks, question_seconds=self.limits.question_seconds)
         gate.repairs = repairs
         runner = Runner(self.hooks, retry=retry, clock=self.clock, stats=self.stats, outputs=self.outputs)
-        self._runtime = Runtime(registry, gate, runner, self.state, self.observe, self.limits)
+        self._runtime = Runtime(
+            registry, gate, runner, self.state, self.observe, self.limits, LoopLocal(self.limits.grace_seconds)
+        )
         unwatched = self.observe is None and not gate.hooks and not runner.hooks
         self._fast_path = FastPath(self._runtime) if unwatched else None
         self._ids = itertools.count(1)

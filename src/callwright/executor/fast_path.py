@@ -6,6 +6,7 @@ invalid arguments starts again there, a failed attempt is continued there.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from inspect import CO_COROUTINE
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -15,11 +16,12 @@ from callwright.core.calls import Completed, Outcome, ToolCall
 from callwright.core.content import Output
 from callwright.core.errors import ApprovalRequired, AuthRequired, InvalidArguments, ToolError
 from callwright.executor.admitted import Admitted, ToolEntry
-from callwright.executor.deadlines import is_cancelling
+from callwright.executor.deadlines import Deadline
+from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order
 from callwright.executor.perform import Interruption, make_timeout, normalise
 from callwright.executor.runtime import Runtime
 from callwright.executor.turn import TurnScope
-from callwright.executor.turn_context import Turn
+from callwright.executor.turn_context import Turn, TurnCancelled
 from callwright.registry.catalog import Catalog
 from callwright.stats import Tally
 from callwright.tool.function import FunctionTool
@@ -77,6 +79,8 @@ class FastPath:
         tool = catalog.get(name)
         if not isinstance(tool, FunctionTool) or tool.direct is None or tool.traits.accesses is not None:
             return None
+        if not _makes_coroutines(tool.direct):
+            return None
         # the first call goes the long way: only there do the policies decide
         if tool.traits.limits.concurrency is not None or not self._runtime.gate.is_allowed(name, catalog):
             return None
@@ -95,27 +99,32 @@ class FastPath:
             return await TurnScope(self._runtime, turn).run(call, None)
         deadlines = self._runtime.loops.get().deadlines
         deadline = None if tool.seconds == inf else deadlines.start(deadlines.now() + tool.seconds)
+        error: ToolError | Interruption | None = None
+        cancellations = -1
+        value: object = None
         began = perf_counter()
         try:
-            value = await tool.function(**values)
-        except asyncio.CancelledError as stopped:
-            if deadline is not None and deadline.claim_cancellation():
-                error = make_timeout(tool.seconds)
-            elif is_cancelling():
-                cause = TurnScope(self._runtime, turn).cancel_alone(tool.admit(call, turn.session_id))
-                raise asyncio.CancelledError(str(cause)) from cause
+            running = tool.function(**values)
+            try:  # the first step here: most calls end with it, and nothing has to watch them
+                waits_for = running.send(None)
+            except StopIteration as end:
+                value = end.value
             else:
-                error = normalise(stopped)
-            return await self._continue(call, tool, turn, error, began)
+                cancellations = count_cancellations()
+                value = await drive_on(running, waits_for, deadlines.grace_seconds, next_order())
+        except asyncio.CancelledError as stopped:
+            error = self._settle_cancellation(call, tool, turn, stopped, deadline)
         except (ApprovalRequired, AuthRequired) as raised:
-            return await self._continue(call, tool, turn, raised, began)
+            error = raised
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
-            return await self._continue(call, tool, turn, normalise(raised), began)
+            error = normalise(raised)
         finally:
             if deadline is not None:
                 deadlines.stop(deadline)
+        if error is not None or cancellations >= 0:
+            return await self._finish(call, tool, turn, value, error, began, cancellations)
         seconds = perf_counter() - began
         if type(value) is not str or len(value) > tool.output_chars or not value.isascii():
             return self._runtime.runner.finish_value(tool.admit(call, turn.session_id), value, seconds)
@@ -123,8 +132,48 @@ class FastPath:
         tool.tally.note("completed", 1, seconds, chars_in, len(value))
         return _completed(call, _output(value, None), seconds, 1, ())
 
-    def _continue(
-        self, call: ToolCall, tool: FastTool, turn: Turn, error: ToolError | Interruption, began: float
-    ) -> Coroutine[Any, Any, Outcome]:
-        """Continue the long way after a first attempt that was not plain success."""
-        return TurnScope(self._runtime, turn).retry_from(tool.admit(call, turn.session_id), (error, began))
+    def _settle_cancellation(
+        self,
+        call: ToolCall,
+        tool: FastTool,
+        turn: Turn,
+        stopped: asyncio.CancelledError,
+        deadline: Deadline | None,
+    ) -> ToolError:
+        """Return the error of a call that ended with a cancellation, or raise one that came from outside."""
+        item = tool.admit(call, turn.session_id)
+        if isinstance(stopped, Abandoned):
+            self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds)
+        if deadline is not None and deadline.claim_cancellation():
+            return make_timeout(tool.seconds, abandoned=item.abandoned)
+        if is_cancelling():
+            cause = TurnScope(self._runtime, turn).cancel_alone(item)
+            raise asyncio.CancelledError(str(cause)) from cause
+        return normalise(stopped)
+
+    async def _finish(
+        self,
+        call: ToolCall,
+        tool: FastTool,
+        turn: Turn,
+        value: object,
+        error: ToolError | Interruption | None,
+        began: float,
+        cancellations: int,
+    ) -> Outcome:
+        """Finish a call that failed or that had to wait."""
+        item = tool.admit(call, turn.session_id)
+        if error is None:
+            outcome = self._runtime.runner.finish_value(item, value, perf_counter() - began)
+        else:  # continued the long way, which may ask or retry
+            outcome = await TurnScope(self._runtime, turn).retry_from(item, (error, began))
+        if 0 <= cancellations < count_cancellations():  # the tool ended in spite of it; its caller must not go on
+            cause = TurnCancelled([outcome])
+            raise asyncio.CancelledError(str(cause)) from cause
+        return outcome
+
+
+def _makes_coroutines(function: Callable[..., object]) -> bool:
+    """Whether calling a function gives a coroutine; one that is only marked as such may give any awaitable."""
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & CO_COROUTINE)

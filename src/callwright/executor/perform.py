@@ -4,6 +4,7 @@ run (deadline, retries) ─► normalise ─► after-hooks ─► clip
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
@@ -26,9 +27,10 @@ from callwright.core.errors import (
     describe_raised,
     safe_str,
 )
-from callwright.core.events import CallBegan, CallEnded, CallRetried, Event
+from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
 from callwright.executor.admitted import Admitted, ToolEntry, make_pending_call
-from callwright.executor.deadlines import Deadlines, is_cancelling
+from callwright.executor.deadlines import Deadlines
+from callwright.executor.driver import Abandoned, drive, is_cancelling
 from callwright.executor.repair import tell_edit, tell_repairs
 from callwright.hooks.base import Hook
 from callwright.retry import Clock, RetryPolicy, detect_transient
@@ -41,6 +43,9 @@ _completed = make_constructor(Completed)
 _output = make_constructor(Output)
 
 
+_log = logging.getLogger("callwright")
+_INNER_GRACE = 0.8
+"""The grace period of a call made by another one, as a part of that one's."""
 _MAX_ASKED = 20
 """How often a call may ask the user while it runs."""
 Interruption = ApprovalRequired | AuthRequired
@@ -118,12 +123,15 @@ class Runner:
                 context = _context(admitted, entry, scope, deadlines, attempt, parent, answered)
                 deadline = None if context.deadline is None else deadlines.start(context.deadline)
                 try:
-                    value = await invocation.run(context)
+                    value = await drive(invocation.run(context), self._find_grace(entry, context, deadlines))
                     output = _output(value, None) if type(value) is str and value.isascii() else render(value)
                     return _completed(call, output, perf_counter() - began, attempt, ())
                 except asyncio.CancelledError as stopped:
+                    if isinstance(stopped, Abandoned):
+                        self.report_abandoned(admitted, deadlines.grace_seconds, observe)
                     if deadline is not None and deadline.claim_cancellation():
-                        error = make_timeout(entry.limits.seconds, inherited=_has_parent_deadline(context))
+                        inherited = _has_parent_deadline(context)
+                        error = make_timeout(entry.limits.seconds, inherited=inherited, abandoned=admitted.abandoned)
                     elif is_cancelling():
                         raise
                     else:  # the tool awaited something that was cancelled by other code: its failure, not the end
@@ -132,7 +140,7 @@ class Runner:
                     error = raised
                 except AnswersNeeded as raised:
                     return Interrupted(call, raised.questions)
-                except KeyboardInterrupt:
+                except (KeyboardInterrupt, GeneratorExit):  # the tool's own `GeneratorExit` is a `RuntimeError` by now
                     raise
                 except BaseException as raised:  # noqa: BLE001 - anything else a tool raises becomes a value
                     error = normalise(raised)
@@ -152,7 +160,8 @@ class Runner:
             wait_seconds = self.retry.find_excessive_wait(error)
             if wait_seconds is not None:
                 error = error.with_message(f"{error.message} (asked to wait {wait_seconds:g} s, too long to retry)")
-            if wait_seconds is not None or not self.retry.should_retry(error, attempt, entry.annotations):
+            hopeless = wait_seconds is not None or not self.retry.should_retry(error, attempt, entry.annotations)
+            if hopeless or is_cancelling():
                 return Failed(call, _add_attempts(error, attempt), True, perf_counter() - began, attempt)
             await self._pause(call, error, attempt, observe)
             attempt, error = attempt + 1, None
@@ -182,9 +191,26 @@ class Runner:
             outcome = Failed(admitted.call, error, True, seconds, 1)
         return self.finish(admitted, outcome, None)
 
+    def report_abandoned(self, admitted: Admitted, grace_seconds: float, observe: Observe | None = None) -> None:
+        """Report a tool that was left behind: to operators, and by its outcome."""
+        admitted.abandoned = True
+        _log.warning("the tool %s ignored its cancellation for %g s and was abandoned", admitted.name, grace_seconds)
+        if observe is not None:
+            observe(CallAbandoned(admitted.call, grace_seconds))
+
+    @staticmethod
+    def _find_grace(entry: ToolEntry, context: ToolContext, deadlines: Deadlines) -> float:
+        """Return how long a cancelled call may take to end: longer than the calls that it makes itself."""
+        seconds = deadlines.grace_seconds
+        if context.parent is not None:
+            seconds *= _INNER_GRACE**context.depth
+        return 2 * seconds if entry.annotations.delegates else seconds
+
     def finish_cancelled(self, admitted: Admitted, *, started: bool, observe: Observe | None = None) -> Outcome:
         """Finish a call that was cancelled from outside."""
         effect = "it had started, so it may have had an effect" if started else "it had not started"
+        if admitted.abandoned:
+            effect = f"it ignored the cancellation and was abandoned; {effect}"
         outcome = Failed(admitted.call, Cancelled(f"stopped before it was done; {effect}"), started=started)
         return self.finish(admitted, outcome, observe)
 
@@ -291,7 +317,8 @@ def _has_parent_deadline(context: ToolContext) -> bool:
     return context.parent is not None and context.deadline == context.parent.deadline
 
 
-def make_timeout(seconds: float, *, inherited: bool = False) -> TimedOut:
+def make_timeout(seconds: float, *, inherited: bool = False, abandoned: bool = False) -> TimedOut:
     """Make the error of a call that used up its own time, or that of the call it is part of."""
     limit = "before the time of the call it is part of was up" if inherited else f"within its limit of {seconds:g} s"
-    return TimedOut(f"not done {limit}; it was stopped or abandoned, and may have had an effect")
+    end = "it ignored the cancellation and was abandoned" if abandoned else "it was stopped or abandoned"
+    return TimedOut(f"not done {limit}; {end}, and may have had an effect")

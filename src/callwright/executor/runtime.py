@@ -4,6 +4,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from callwright.core.errors import UsageError
 from callwright.core.events import Event
@@ -24,7 +25,7 @@ class TurnLimits:
     """The limits of one turn; the defaults suit one agent on one machine.
 
     Raises:
-        UsageError: `width`, `depth` or `turn_chars` is below 1.
+        UsageError: `width`, `depth` or `turn_chars` is below 1, or `grace_seconds` below 0.
     """
 
     width: int = 16
@@ -35,8 +36,12 @@ class TurnLimits:
     """The length of all outputs of a turn together."""
     question_seconds: float | None = 3600.0
     """How long a question may be answered; None for no limit."""
+    grace_seconds: float = 5.0
+    """How long a tool or hook that was cancelled may take to end before it is abandoned."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.grace_seconds < inf:
+            raise UsageError(f"grace_seconds must be a number of seconds, 0 or more, got {self.grace_seconds!r}")
         if self.width < 1 or self.depth < 1 or self.turn_chars < 1:
             raise UsageError(f"width, depth and turn_chars must be at least 1, got {self!r}")
 
@@ -76,8 +81,8 @@ class Runtime:
     state: State
     observe: Observe | None
     limits: TurnLimits
+    loops: LoopLocal
     ledger: Ledger = field(default_factory=Ledger)
-    loops: LoopLocal = field(default_factory=LoopLocal)
     notes: CallNotes = field(default_factory=CallNotes)
     run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     """Takes the place of a turn id in idempotency keys, so that two processes never make the same key."""

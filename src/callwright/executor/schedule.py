@@ -165,8 +165,8 @@ def find_conflicts(calls: Iterable[tuple[Annotations, Sequence[Access]]]) -> lis
 
 Perform = Callable[[Admitted], Coroutine[Any, Any, Outcome]]
 FinishCancelled = Callable[[Admitted, bool], Outcome]
-_GRACE_SECONDS = 5.0
-"""How long a cancelled tool may take to end before the turn goes on without it."""
+_GRACE_FACTOR = 2.5
+"""A cancelled call takes at most twice the grace period; whatever is not done then is left behind."""
 _HARMLESS = Annotations(Effect.READ)
 """A call that failed in admission runs nothing, so it conflicts with nothing."""
 _NO_CONFLICTS: set[int] = set()
@@ -176,12 +176,19 @@ class Batch:
     """Runs the calls of one turn, each to exactly one outcome."""
 
     def __init__(
-        self, admitted: Sequence[Admitted], perform: Perform, finish_cancelled: FinishCancelled, *, width: int
+        self,
+        admitted: Sequence[Admitted],
+        perform: Perform,
+        finish_cancelled: FinishCancelled,
+        *,
+        width: int,
+        grace_seconds: float,
     ) -> None:
         self._admitted = admitted
         self._perform = perform
         self._finish_cancelled = finish_cancelled
         self._width = width
+        self._stop_seconds = grace_seconds * _GRACE_FACTOR
         self._outcomes: list[Outcome | None] = [None] * len(admitted)
         self._running: dict[int, asyncio.Task[Outcome]] = {}
         self._ready: deque[int] = deque()
@@ -209,7 +216,7 @@ class Batch:
         A tool that does not end within a grace period is left behind.
         """
         self._cancel()
-        asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._end_run)
+        asyncio.get_running_loop().call_later(self._stop_seconds, self._end_run)
 
     def _cancel(self) -> None:
         self._stopping = True
@@ -226,7 +233,7 @@ class Batch:
         self._cancel()
         if self._running:
             with suppress(asyncio.CancelledError):
-                await asyncio.wait(list(self._running.values()), timeout=_GRACE_SECONDS)
+                await asyncio.wait(list(self._running.values()), timeout=self._stop_seconds)
 
     def outcomes(self) -> list[Outcome]:
         """Return one outcome per call, in call order; a stopped call says whether it had started."""

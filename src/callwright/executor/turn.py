@@ -11,7 +11,7 @@ from typing import Any
 from callwright.clip import clip_turn
 from callwright.core.access import Ask, Deny
 from callwright.core.calls import Failed, Interrupted, Outcome, ToolCall
-from callwright.core.decisions import Answers, Approve, Decline, Question, check_answers, check_reply
+from callwright.core.decisions import Answers, Approve, Decline, Question, check_reply
 from callwright.core.errors import (
     Cancelled,
     Denied,
@@ -19,20 +19,18 @@ from callwright.core.errors import (
     ToolError,
     ToolFailed,
     Unanswered,
-    UsageError,
-    describe_raised,
-    safe_str,
 )
 from callwright.core.events import BatchBegan, CallProgressed, QuestionsRaised
 from callwright.core.json import Json
 from callwright.executor.admitted import Admitted
-from callwright.executor.deadlines import LoopParts, is_cancelling
+from callwright.executor.asking import ask_user
+from callwright.executor.deadlines import LoopParts
+from callwright.executor.driver import count_cancellations
 from callwright.executor.ledger import TurnAnswers
 from callwright.executor.perform import Interruption
 from callwright.executor.runtime import Runtime, add_observer, is_running_outside
 from callwright.executor.schedule import Batch
 from callwright.executor.turn_context import CANCELLED, AskPerson, Inside, Starting, Turn, TurnCancelled, describe_batch
-from callwright.hooks.base import await_if_needed
 from callwright.registry.catalog import Catalog
 from callwright.tool.base import NO_DETAILS, InnerBatch, ToolContext
 
@@ -153,11 +151,8 @@ class TurnScope:
         if self._observe is not None or self._turn.journal is not None:
             await self._announce(calls, admitted)
         if len(admitted) == 1 and self._turn.cancellation is None:
-            try:  # in this task, because a new one costs more than the pipeline
-                outcome = await self._perform(admitted[0], local, parent)
-                return [outcome] if parent is not None else self._end([outcome])
-            except asyncio.CancelledError:
-                raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(admitted[0])
+            outcome = await self._perform_alone(admitted[0], local, parent)
+            return [outcome] if parent is not None else self._end([outcome])
         outcomes = await self._run_batch(admitted, local, parent)
         if parent is not None:
             return outcomes  # for a tool, not for the model
@@ -267,38 +262,8 @@ class TurnScope:
         except asyncio.CancelledError:
             raise asyncio.CancelledError(CANCELLED) from self._cancel_before_start(admitted)
 
-    async def _race(self, asking: Coroutine[Any, Any, Any]) -> Any:
-        """Await the user, unless the turn is cancelled meanwhile, which is no answer."""
-        cancellation = self._turn.cancellation
-        if cancellation is None:
-            return await asking
-        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(asking)
-
-        def stop() -> None:  # by way of the loop, because a cancellation may come from any thread
-            loop.call_soon_threadsafe(task.cancel)
-
-        unsubscribe = cancellation.subscribe(stop)
-        try:
-            return await task
-        finally:
-            unsubscribe()
-            task.cancel()
-
     async def _ask_user(self, ask: AskPerson, questions: Sequence[Question]) -> Answers:
-        """Return the user's answers; if asking fails, every question is declined."""
-        try:
-            return check_answers(await self._race(await_if_needed(ask(questions))))
-        except Unanswered:
-            raise
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and is_cancelling():
-                raise
-            # the programmer's mistake explains itself, anything else needs its traceback
-            _log.error("asking the user failed: %s", safe_str(error), exc_info=not isinstance(error, UsageError))
-            reason = f"asking the user failed ({describe_raised(error)})"
-            return Answers({question.id: Decline(reason) for question in questions})
+        return await ask_user(ask, questions, self._turn.cancellation, self._runtime.limits.grace_seconds)
 
     async def _announce(self, calls: Sequence[ToolCall], admitted: Sequence[Admitted]) -> None:
         began = BatchBegan(tuple(calls), tuple(item.digest for item in admitted), self.session_id, self.turn_id)
@@ -306,6 +271,17 @@ class TurnScope:
             await self._turn.journal(began)
         if self._observe is not None:
             self._observe(began)
+
+    async def _perform_alone(self, item: Admitted, local: LoopParts, parent: ToolContext | None) -> Outcome:
+        """Perform a call in this task, because a new one costs more than the pipeline."""
+        cancellations = count_cancellations()
+        try:
+            outcome = await self._perform(item, local, parent)
+        except asyncio.CancelledError:
+            raise asyncio.CancelledError(CANCELLED) from self.cancel_alone(item)
+        if count_cancellations() > cancellations:  # the tool ended well in spite of it; its caller must not go on
+            raise asyncio.CancelledError(CANCELLED) from TurnCancelled([outcome])
+        return outcome
 
     def _perform(
         self, item: Admitted, local: LoopParts, parent: ToolContext | None
@@ -367,6 +343,7 @@ class TurnScope:
             ),
             self._finish_cancelled,
             width=self._runtime.limits.width,
+            grace_seconds=local.deadlines.grace_seconds,
         )
         cancellation = self._turn.cancellation
         unsubscribe = None

@@ -1,0 +1,245 @@
+"""Drives foreign coroutines, so that one which ignores its cancellation can be left behind.
+
+Awaiting a coroutine lasts until it ends, whatever it does with a `CancelledError`. Here its steps are taken one by one:
+after a cancellation it has a grace period, then it is closed and the awaiting side goes on. Unlike a task of its own,
+this costs nothing until the coroutine waits for the first time.
+"""
+
+import asyncio
+import logging
+import types
+from collections import deque
+from collections.abc import Awaitable, Coroutine, Generator, Iterator
+from itertools import count
+from typing import Any, TypeGuard
+from weakref import WeakKeyDictionary
+
+_log = logging.getLogger("callwright")
+# Kept, because the garbage collector would close them once more and print what they raise.
+_unclosable: deque[object] = deque(maxlen=1_000)
+AnyCoroutine = Coroutine[Any, Any, Any]
+
+
+next_order = count().__next__
+"""Numbers time limits and driven coroutines as they begin."""
+
+
+class Abandoned(asyncio.CancelledError):
+    """The coroutine ignored a cancellation for the whole grace period and was left behind."""
+
+
+def count_cancellations() -> int:
+    """Return how many requests to cancel the current task were not taken back."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def is_cancelling() -> bool:
+    """Whether this task itself is being cancelled, and not only something it awaited."""
+    return count_cancellations() > 0
+
+
+@types.coroutine
+def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Generator[Any, Any, Any]:
+    """Await something as `await` does, but after a cancellation for a grace period only.
+
+    Raises:
+        Abandoned: It was cancelled and did not end in time.
+    """
+    coroutine: AnyCoroutine = awaitable if _is_coroutine(awaitable) else _await(awaitable)
+    order = next_order()
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    except GeneratorExit as error:
+        raise _wrap(error) from error
+    return (yield from _steps(coroutine, waits_for, grace_seconds, order))
+
+
+def _steps(coroutine: AnyCoroutine, waits_for: Any, grace_seconds: float, order: int) -> Generator[Any, Any, Any]:
+    """Continue a coroutine that has taken its first step and waits for a future.
+
+    Args:
+        coroutine: What to drive.
+        waits_for: What its first step gave.
+        grace_seconds: How long it may take to end after a cancellation.
+        order: From `next_order`; taken before the first step if that may drive other coroutines.
+    """
+    grace = _Grace(grace_seconds, order)
+    try:
+        while True:
+            relayed = waits_for if _may_ignore_cancellation(waits_for) else None
+            raised: BaseException | None = None
+            try:
+                yield waits_for if relayed is None else _relay(relayed)
+            except GeneratorExit:  # whatever awaits this was abandoned itself, or its event loop is gone
+                _close(coroutine)
+                raise
+            except asyncio.CancelledError as stopped:
+                if grace.claim_end():
+                    _close(coroutine)
+                    if relayed is not None:
+                        relayed.add_done_callback(_find_exception)  # read, so that asyncio does not report it
+                    raise Abandoned from None
+                grace.begin()
+                if relayed is not None and relayed.cancel():
+                    continue  # as a task does: the coroutine is told when what it waits for has ended
+                raised = stopped
+            except BaseException as error:  # noqa: BLE001 - handed to the coroutine
+                raised = error
+            else:
+                raised = None if relayed is None else _find_exception(relayed)
+            waits_for = _step(coroutine, raised)
+    except StopIteration as end:
+        return end.value
+    finally:
+        grace.end()
+
+
+drive_on = types.coroutine(_steps)
+
+
+def _is_coroutine(awaitable: object) -> "TypeGuard[AnyCoroutine]":
+    return type(awaitable) is types.CoroutineType
+
+
+async def _await(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _step(coroutine: AnyCoroutine, raised: BaseException | None) -> Any:
+    try:
+        return coroutine.send(None) if raised is None else coroutine.throw(raised)
+    except GeneratorExit as error:
+        raise _wrap(error) from error
+
+
+def _wrap(error: BaseException) -> RuntimeError:
+    """Return what stands for a `GeneratorExit` of the coroutine's own, which would close the awaiting side."""
+    return RuntimeError(f"the coroutine raised {type(error).__name__}")
+
+
+def _may_ignore_cancellation(waits_for: Any) -> bool:
+    """Whether cancelling a future may not end it at once: a task, or several. A plain future always ends."""
+    if waits_for is None or type(waits_for) is asyncio.Future:
+        return False
+    if getattr(waits_for, "_asyncio_future_blocking", None) is None or waits_for is asyncio.current_task():
+        return False  # a mistake, which the event loop reports
+    return waits_for.get_loop() is asyncio.get_running_loop()
+
+
+def _relay(future: Any) -> "asyncio.Future[None]":
+    """Return a plain future that ends with another one."""
+    future._asyncio_future_blocking = False  # noqa: SLF001 - asyncio's protocol for objects that act as futures
+    relay = asyncio.get_running_loop().create_future()
+    relay._asyncio_future_blocking = True  # type: ignore[attr-defined]  # noqa: SLF001 - as when it is awaited
+
+    def pass_on(_: object) -> None:
+        if not relay.done():
+            relay.set_result(None)
+
+    future.add_done_callback(pass_on)
+    return relay
+
+
+def _find_exception(future: Any) -> BaseException | None:
+    try:
+        future.result()
+    except BaseException as error:  # noqa: BLE001 - thrown into the coroutine that waits for it
+        return error
+    return None
+
+
+def _close(coroutine: AnyCoroutine) -> None:
+    """End a coroutine by force; one that goes on even then is never resumed."""
+    chain = list(_list_awaited(coroutine))
+    try:
+        coroutine.close()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - nothing waits for it any more
+        _log.debug("%s failed while it was closed", coroutine, exc_info=True)
+    _unclosable.extend(each for each in chain if each.cr_frame is not None)
+
+
+def _list_awaited(coroutine: Any) -> "Iterator[types.CoroutineType[Any, Any, Any]]":
+    """Yield a coroutine and those it awaits."""
+    while isinstance(coroutine, types.CoroutineType):
+        yield coroutine
+        coroutine = coroutine.cr_await
+
+
+class OwnCancellation:
+    """A cancellation of the current task that a time limit requests and takes back.
+
+    Calls nest in one task: an outer call must not take the time limit of an inner one for a cancellation of its own.
+    """
+
+    __slots__ = ("_task", "cancelling", "order", "requested")
+
+    def __init__(self, task: "asyncio.Task[Any] | None", order: int) -> None:
+        self._task = task
+        self.order = order
+        """From `next_order`: of two in one task, the later one is further inside."""
+        self.cancelling = 0 if task is None else task.cancelling()
+        """How many requests were pending before."""
+        self.requested = False
+
+    def request(self) -> None:
+        """Cancel the task."""
+        if self._task is not None:
+            self.requested = True
+            _requested.setdefault(self._task, []).append(self)
+            self._task.cancel()
+
+    def take_back(self) -> int:
+        """Take the request back; return how many others are pending."""
+        if not self.requested or self._task is None:
+            return 0
+        self.requested = False
+        _requested[self._task].remove(self)
+        return self._task.uncancel()
+
+    def is_cancelled_from_outside(self) -> bool:
+        """Whether the task is being cancelled, and not only by the time limits of inner calls."""
+        if self._task is None:
+            return False
+        inner = sum(other.order > self.order for other in _requested.get(self._task, ()))
+        return self._task.cancelling() - inner > self.cancelling
+
+
+_requested: "WeakKeyDictionary[asyncio.Task[Any], list[OwnCancellation]]" = WeakKeyDictionary()
+
+
+class _Grace(OwnCancellation):
+    """The time a cancelled coroutine has to end."""
+
+    __slots__ = ("_seconds", "_timer")
+
+    def __init__(self, seconds: float, order: int) -> None:
+        super().__init__(asyncio.current_task(), order)
+        self._seconds = seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Start the time, if the task is being cancelled and not only something it waited for."""
+        if self._timer is None and self.is_cancelled_from_outside():
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.is_cancelled_from_outside():  # and not taken back meanwhile
+            self.request()
+
+    def claim_end(self) -> bool:
+        """Whether the cancellation that arrived says that the time is over; it is taken back."""
+        over = self.requested
+        self.take_back()
+        return over
+
+    def end(self) -> None:
+        """Stop the time."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.take_back()
