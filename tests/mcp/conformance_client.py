@@ -52,7 +52,7 @@ async def sign_in(servers: McpServers) -> None:
 
 
 async def agree(questions: Sequence[Question]) -> Answers:
-    """Accept every form as it is: what has a default gets it."""
+    """Accept every form, with its defaults."""
     answers = Answers()
     for question in questions:
         answers.approve(question, arguments={**question.arguments, "answer": filled(question.arguments)})
@@ -64,7 +64,9 @@ def filled(asked: Any) -> dict[str, Any]:
     fields = asked.get("fields", {})
     properties = fields.get("properties", {})
     needed = [name for name in fields.get("required", ()) if "default" not in properties.get(name, {})]
-    return {name: SAMPLES.get(properties.get(name, {}).get("type"), "x") for name in needed}
+    # our library fills nothing in by itself: this user takes every default, as with Enter in the form of the terminal
+    taken = {name: part["default"] for name, part in properties.items() if "default" in part}
+    return taken | {name: SAMPLES.get(properties.get(name, {}).get("type"), "x") for name in needed}
 
 
 def arguments_for(schema: Any) -> dict[str, Any]:
