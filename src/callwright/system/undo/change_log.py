@@ -59,7 +59,7 @@ class ChangeLog:
 
     def covers(self, log_id: str) -> bool:
         """Whether the journal has every change since a moment at which it had this id."""
-        return log_id == self._journal.log_id or (not log_id and self._journal.first)
+        return log_id == self._journal.log_id if log_id else self._journal.first
 
     def refresh(self) -> None:
         """Read the journal again if another process has used it."""

@@ -68,6 +68,7 @@ class Journal:
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
+            self.first = not self.path.parent.exists()  # it stays when its content is removed
             return []
         except OSError as error:
             raise JournalDamaged(f"the kept changes of this session cannot be read: {error.strerror}") from None
@@ -121,7 +122,7 @@ class Journal:
     def _write(self, line: Line) -> None:
         text = _encode(line)
         if not self.log_id:
-            first = not self.path.parent.exists()  # it stays when its content is removed
+            first = not self.path.parent.exists()
             for folder in (self.path.parent.parent, self.path.parent):  # `parents` would make folders for everyone
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_private(self._spare, b" " * _SPARE_BYTES)  # freed when the disk is full, for the last line

@@ -169,7 +169,7 @@ def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: Co
                 yield ["chmod", each.path, each.current.mode, opened]
     for each in outwards:
         if each.current.kind in ("file", "link", "special") and not each.mode_only:
-            yield ["away", each.path, staging.name_for(each.path)]
+            yield ["away", each.path, staging.name_for(each.path), each.current.mode]
         elif each.current.kind == "folder" and each.target.kind != "folder":
             yield ["rmdir", each.path, each.current.mode | 0o700, each.target == ABSENT]
     for each in inwards:
@@ -210,7 +210,7 @@ def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
 
 def _perform(step: Step, result: Restored) -> None:
     match step:
-        case ["away", str(path), str(staged)]:
+        case ["away", str(path), str(staged), _]:
             _rename(path, staged)
         case ["place", str(staged), str(path), _]:
             _place(staged, path)
@@ -294,8 +294,10 @@ def _take_back(steps: Sequence[Step]) -> None:
 
 def _take_back_one(step: Step) -> None:
     match step:
-        case ["away", str(path), str(staged)] if _exists(staged):
+        case ["away", str(path), str(staged), int(mode)] if _exists(staged):
             _place(staged, path)
+            if mode:  # links have none; files in our private folder may have lost theirs meanwhile
+                _change_mode(path, mode)
         case ["place", str(staged), str(path), str(content)] if _exists(path):
             if not _exists(staged):
                 if read_state(Path(path)).content != content:

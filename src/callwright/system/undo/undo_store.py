@@ -10,7 +10,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from callwright.system.private_files import make_private
 from callwright.system.undo.change_log import ChangeLog
 from callwright.system.undo.kept_content import UndoLimits
 from callwright.system.undo.recorder import UndoRecorder
@@ -93,8 +92,6 @@ class UndoStore:
         if not self._pruned:
             self._pruned = True
             with suppress(OSError):
-                if self.folder.exists():
-                    make_private(self.folder)
                 self.prune()
 
     def _find_used(self) -> Iterator[tuple[float, int, Path]]:
