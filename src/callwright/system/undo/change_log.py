@@ -8,7 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from callwright.core.errors import ToolError
-from callwright.system.undo.change_sets import Change, ChangeHistory, ChangeSet, UndoPlan, dump_states, merge_sets
+from callwright.system.undo.change_sets import (
+    Change,
+    ChangeHistory,
+    ChangeSet,
+    UndoPlan,
+    dump_states,
+    merge_sets,
+    plan_restorations,
+)
 from callwright.system.undo.journal import Journal, JournalDamaged, JournalNewer, Line
 from callwright.system.undo.kept_content import (
     ABSENT,
@@ -17,6 +25,7 @@ from callwright.system.undo.kept_content import (
     NotKept,
     UndoError,
     UndoLimits,
+    describe_failure,
     list_tree,
     missing_folders,
     read_state,
@@ -71,21 +80,32 @@ class ChangeLog:
                 self.history, self.problem, self._current = ChangeHistory(), "", None
                 self._load()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is recorded."""
+        return bool(self.problem) or self.history.suspended
+
     def mark_point(self) -> None:
         """Make the next point begin here: something is about to change files before the prompt is recorded."""
         with self._lock:
-            self._mark = self._mark or (self.log_id, self.history.last)
+            self._mark = self._mark or self._point()
 
     def take_point(self) -> tuple[str, int]:
         """Return the id of the journal and the latest turn, as they were when the point was marked."""
         with self._lock:
             marked, self._mark = self._mark, None
-            return marked or (self.log_id, self.history.last)
+            return marked or self._point()
+
+    def _point(self) -> tuple[str, int]:
+        # the latest turn has a gap while nothing is recorded, so that what follows cannot be undone either
+        return self.log_id, self.history.last - self.history.suspended
 
     def begin_turn(self) -> None:
         """Count the next change for a new turn."""
         with self._lock:
             self._current = None
+            if self.history.suspended:
+                self._resume()
 
     def keep_before(self, paths: Iterable[Path]) -> list[Path]:
         """Keep what paths are before they are changed, with everything below folders.
@@ -95,7 +115,7 @@ class ChangeLog:
         """
         wanted = [each for path in paths for each in (*missing_folders(path), path)]
         with self._lock:
-            if self.problem:
+            if self.idle:
                 return []
             try:
                 self._open_set()
@@ -106,14 +126,14 @@ class ChangeLog:
                 }
                 self._record_before(found)
             except (NotKept, OSError, ToolError) as error:
-                self.add_gap(f"{wanted[-1]}: {_reason(error)}")
+                self.add_gap(f"{wanted[-1]}: {describe_failure(error)}")
             return wanted
 
     def keep_after(self, paths: Sequence[Path]) -> None:
         """Record what paths have become."""
         with self._lock:
             current = self._current
-            if not paths or current is None:
+            if not paths or current is None or self.idle:
                 return
             try:
                 entries = (entry for path in paths for entry in list_tree(path, self.limits.entries))
@@ -124,7 +144,7 @@ class ChangeLog:
                         found[known] = read_state(Path(known))
                 self._record_after(found)
             except (NotKept, OSError, ToolError) as error:
-                self.add_gap(f"{paths[-1]}: {_reason(error)}")
+                self.add_gap(f"{paths[-1]}: {describe_failure(error)}")
 
     def record_changes(self, changes: Mapping[str, tuple[EntryState, EntryState]], since: int) -> None:
         """Record what a command has changed; `since` is what `open_watch` returned.
@@ -162,6 +182,8 @@ class ChangeLog:
     def add_note(self, text: str) -> None:
         """Record what an undo of this turn leaves as it is."""
         with self._lock, suppress(NotKept):
+            if self.idle:
+                return
             current = self._open_set()
             if text not in current.notes:
                 self._append({"note": text})
@@ -170,14 +192,31 @@ class ChangeLog:
     def add_gap(self, reason: str) -> None:
         """Record that a change of this turn was not kept, so that the turn is never undone by half."""
         with self._lock:
-            with suppress(NotKept):
-                self._open_set()
+            if self.history.suspended:
+                return
             self._new_gaps.append(reason)
-            self._journal.append_at_any_price({"gap": reason, "set": self.history.last})
-            if self._journal.log_id and self._current is not None:
-                self._current.gaps.append(reason)
-            else:  # all is lost, but for the knowledge that it is
-                self.history, self._current = ChangeHistory(), None
+            try:
+                self._append({"gap": reason})
+                self._open_set().gaps.append(reason)
+            except NotKept:
+                self._suspend(reason)
+
+    def _suspend(self, reason: str) -> None:
+        number = self.history.last + (self._current is None)
+        at = time.time()
+        self._journal.append_last({"suspended": reason, "set": number, "at": at})
+        if self._journal.log_id:
+            self.history.suspend(number, at, reason)
+        else:  # all is lost, but for the knowledge that it is
+            self.history = ChangeHistory()
+        self._current = None
+
+    def _resume(self) -> None:
+        """Record again, if the disk has room."""
+        with suppress(NotKept):
+            self._journal.reserve()
+            self._journal.append({"resumed": True})
+            self.history.suspended = False
 
     def take_new_gaps(self) -> list[str]:
         """Return the gaps that the user was not told about yet."""
@@ -238,7 +277,7 @@ class ChangeLog:
             if each.gaps:
                 raise UndoError(f"a turn after that point changed what was not kept: {each.gaps[0]}")
         merged = merge_sets(sets)
-        plan = self._plan({path: (change.after, change.before) for path, change in merged.items()})
+        plan = plan_restorations({path: (change.after, change.before) for path, change in merged.items()})
         conflicts = tuple(
             each.path for each in plan.restorations if merged[each.path].foreign or each.path in plan.conflicts
         )
@@ -255,7 +294,7 @@ class ChangeLog:
         if restore_id not in self.history.restores:
             raise UndoError("nothing to redo: files have been changed since they were undone")
         sets, changes = self.history.restores[restore_id]
-        plan = self._plan({path: (target, previous) for path, (previous, target) in changes.items()})
+        plan = plan_restorations({path: (target, previous) for path, (previous, target) in changes.items()})
         return UndoPlan(tuple(each.number for each in sets), plan.restorations, plan.conflicts)
 
     def apply(self, plan: UndoPlan, *, redo: str = "") -> tuple[str, list[str]]:
@@ -281,7 +320,7 @@ class ChangeLog:
                     self._keep_current(each)
                 done = restore(plan.restorations, self.kept, self.folder, self._announcer(restore_id))
             except (NotKept, OSError, ToolError) as error:
-                raise UndoError(f"nothing was restored: {_reason(error)}") from None
+                raise UndoError(f"nothing was restored: {describe_failure(error)}") from None
             changes = {each.path: [each.current.dump(), each.target.dump()] for each in plan.restorations}
             line = {"restored": restore_id, "sets": list(plan.sets), "changes": changes, "redo": redo}
             try:
@@ -301,23 +340,6 @@ class ChangeLog:
         """Keep what is about to be replaced, so that it can be redone."""
         if read_state(Path(each.path), self.kept, self.limits.file_bytes) != each.current:
             raise NotKept(f"{each.path} is being changed by another program; try again")
-
-    def _plan(self, wanted: Mapping[str, tuple[EntryState | None, EntryState]]) -> UndoPlan:
-        restorations: list[Restoration] = []
-        conflicts: list[str] = []
-        for path, (expected, target) in sorted(wanted.items()):
-            try:
-                current = read_state(Path(path))
-            except (OSError, ToolError) as error:
-                raise UndoError(f"{path} cannot be restored: {_reason(error)}") from None
-            if current == target:
-                continue
-            if target.kind == "special":
-                raise UndoError(f"{path} cannot be restored: it was not a file, a link or a folder")
-            if current != expected:
-                conflicts.append(path)
-            restorations.append(Restoration(path, current, target))
-        return UndoPlan((), tuple(restorations), tuple(conflicts))
 
     def _check_usable(self) -> None:
         if self.problem:
@@ -345,7 +367,7 @@ class ChangeLog:
                 try:
                     recover(line["steps"], finished=line["restoring"] in restored)
                 except (OSError, ToolError, UndoError) as error:
-                    self.problem = f"an interrupted undo could not be taken back: {_reason(error)}"
+                    self.problem = f"an interrupted undo could not be taken back: {describe_failure(error)}"
 
     def _make_room(self) -> None:
         """Forget the oldest turns while much is kept; the current one stays."""
@@ -367,9 +389,3 @@ class ChangeLog:
             if not self.problem:
                 self.scan.forget()
                 self.kept.sweep(self.history.needed_contents())
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    return str(error)

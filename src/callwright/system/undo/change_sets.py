@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from callwright.core.errors import ToolError
 from callwright.system.undo.journal import Line
-from callwright.system.undo.kept_content import EntryState
+from callwright.system.undo.kept_content import EntryState, UndoError, describe_failure, read_state
 from callwright.system.undo.restore import Restoration
 
 States = dict[str, tuple[EntryState, EntryState]]
@@ -76,6 +78,8 @@ class ChangeHistory:
         """The number of the latest turn."""
         self.forgotten = 0
         """The latest turn whose changes were removed to make room."""
+        self.suspended = False
+        """Whether nothing is recorded since the latest turn, because the disk is full."""
         self.restores: dict[str, tuple[list[ChangeSet], States]] = {}
         """The undos that can be redone, with the turns they undid."""
 
@@ -86,13 +90,23 @@ class ChangeHistory:
         self.restores.clear()
         return added
 
+    def suspend(self, number: int, at: float, reason: str) -> None:
+        """Note that this turn and those that follow are not recorded."""
+        current = self.sets[number] if number in self.sets else self.add_set(number, at)
+        current.gaps.append(reason)
+        self.suspended = True
+
     def read_line(self, line: Line) -> None:
         """Apply a line of the journal.
 
         Raises:
             ValueError, KeyError, TypeError: It is not a line that this version writes.
         """
-        if "at" in line:
+        if "suspended" in line:
+            self.suspend(int(line["set"]), float(line["at"]), str(line["suspended"]))
+        elif "resumed" in line:
+            self.suspended = False
+        elif "at" in line:
             self.add_set(int(line["set"]), float(line["at"]))
         elif "restored" in line:
             self.apply_restored(line)
@@ -177,3 +191,29 @@ def merge_sets(sets: Sequence[ChangeSet]) -> dict[str, Change]:
 def dump_states(states: Mapping[str, EntryState]) -> dict[str, Any]:
     """Return states as JSON."""
     return {path: state.dump() for path, state in states.items()}
+
+
+def plan_restorations(wanted: Mapping[str, tuple[EntryState | None, EntryState]]) -> UndoPlan:
+    """Compare what paths are with what they should be.
+
+    Args:
+        wanted: For each path, the state that it was left in, None if that is not known, and the state to restore.
+
+    Raises:
+        UndoError: A path cannot be read, or its state cannot be restored.
+    """
+    restorations: list[Restoration] = []
+    conflicts: list[str] = []
+    for path, (expected, target) in sorted(wanted.items()):
+        try:
+            current = read_state(Path(path))
+        except (OSError, ToolError) as error:
+            raise UndoError(f"{path} cannot be restored: {describe_failure(error)}") from None
+        if current == target:
+            continue
+        if target.kind == "special":
+            raise UndoError(f"{path} cannot be restored: it was not a file, a link or a folder")
+        if current != expected:
+            conflicts.append(path)
+        restorations.append(Restoration(path, current, target))
+    return UndoPlan((), tuple(restorations), tuple(conflicts))

@@ -32,7 +32,7 @@ class CommandWatch:
     def end(self) -> None:
         """Compare and record; never raises."""
         log, before = self._log, self._before
-        if not self._id:
+        if not self._id or log.idle:
             return
         try:
             after = log.scan.look(self._roots, before)

@@ -96,22 +96,33 @@ class Journal:
             except OSError as error:
                 raise NotKept(f"the undo journal cannot be written: {error.strerror}") from None
 
-    def append_at_any_price(self, line: Line) -> None:
-        """Add a line also to a full disk, at the price of all earlier lines if need be.
+    def append_last(self, line: Line) -> None:
+        """Add a line to a full disk, in the place of what was reserved for it.
 
-        Without the line, an undo would restore a part of a turn; without the journal, it restores nothing.
+        If even that fails, the journal is removed: without the line an undo would restore a part of a turn, without the
+        journal it restores nothing.
         """
         with self._lock:
-            for free in (None, self._spare, self.path):
+            try:
+                self._spare.unlink(missing_ok=True)
+                self._write(line)
+            except OSError:
                 with suppress(OSError):
-                    if free is not None:
-                        free.unlink()
-                    if free is self.path:
-                        self.log_id, self.first = "", False
-                        break
-                    self._write(line)
-                    break
+                    self.path.unlink()
+                self.log_id, self.first = "", False
             self._known = self._identity()
+
+    def reserve(self) -> None:
+        """Reserve room for the last line again.
+
+        Raises:
+            NotKept: The disk is still full.
+        """
+        with self._lock:
+            try:
+                _write_private(self._spare, b" " * _SPARE_BYTES)
+            except OSError as error:
+                raise NotKept(f"the undo journal cannot be written: {error.strerror}") from None
 
     def discard(self) -> None:
         """Begin a new journal with the next line; the old one is kept beside it until the session is deleted."""

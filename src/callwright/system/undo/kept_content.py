@@ -30,6 +30,11 @@ class NotKept(CallwrightError):
     """A content was not kept; the message says why."""
 
 
+def describe_failure(error: Exception) -> str:
+    """Return why something failed, in a few words."""
+    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+
+
 @dataclass(frozen=True, slots=True)
 class UndoLimits:
     """How much is kept for undoing, and how long."""

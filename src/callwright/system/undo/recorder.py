@@ -61,7 +61,7 @@ class UndoRecorder:
             more: Further paths that its line names.
             named: Whether it may also change the secrets that it names, which are masked for other commands.
         """
-        if self.log is None or self.log.problem or not roots:
+        if self.log is None or self.log.idle or not roots:
             yield
             return
         from callwright.system.undo.command_watch import CommandWatch  # loaded with the first command that may write

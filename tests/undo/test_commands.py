@@ -1,0 +1,141 @@
+"""Undo of commands: what is compared, what is left out and said, and what of the user's repository stays as it is."""
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.undo.trees import Workbench, picture
+
+from callwright.system.sandbox.bubblewrap import find_problem
+from callwright.system.undo.kept_content import UndoError, UndoLimits
+from callwright.system.undo.undo_store import UndoStore
+
+pytestmark = pytest.mark.skipif(bool(find_problem()), reason="commands cannot be confined here")
+
+
+def limit(bench: Workbench, **limits: int) -> None:
+    bench.store = UndoStore(bench.kept, limits=UndoLimits(**limits))
+    bench.recorder = bench.store.recorder("session")
+    bench.executor.state.put(bench.recorder)
+
+
+async def run(bench: Workbench, line: str) -> None:
+    bench.begin_turn()
+    await bench.call("bash", command=line)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+async def test_index_and_refs_of_the_user_stay(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    git = ("git", "-C", str(bench.root), "-c", "user.name=a", "-c", "user.email=a@b")
+    (bench.root / "a").write_text("committed\n")
+    for arguments in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        subprocess.run((*git, *arguments), check=True)  # noqa: ASYNC221 - before the test begins
+    (bench.root / "a").write_text("by the user\n")
+    subprocess.run((*git, "add", "."), check=True)  # noqa: ASYNC221
+    repository = picture(bench.root / ".git")
+    await run(bench, "echo by the agent > a; mkdir -p b; echo new > b/c")
+    assert picture(bench.root / ".git") == repository
+    bench.undo(0)
+    assert (bench.root / "a").read_text() == "by the user\n" and not (bench.root / "b").exists()
+    assert picture(bench.root / ".git") == repository
+
+
+async def test_ignored_folders_are_left_out_and_named(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / ".git").mkdir()
+    (bench.root / ".gitignore").write_text("build/\n*.log\n")
+    for name in ("build/out", "node_modules/x/y", "debug.log", "src/main"):
+        (bench.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.root / name).write_text("old\n")
+    await run(bench, "echo new | tee build/out node_modules/x/y debug.log src/main >/dev/null; rm -rf build")
+    plan = bench.log.plan_undo(0)
+    assert sorted(Path(path).name for path in plan.paths) == ["debug.log", "main"]
+    assert plan.notes == (f"not restored: {bench.root}/build (a folder that is not kept)",)
+    bench.undo(0)
+    assert (bench.root / "debug.log").read_text() == "old\n"
+    assert (bench.root / "node_modules/x/y").read_text() == "new\n"
+
+
+async def test_ignored_folder_that_was_moved_blocks_the_undo(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / ".gitignore").write_text("build/\n")
+    (bench.root / "build").mkdir()
+    (bench.root / "build" / "only copy").write_text("precious\n")
+    await run(bench, "mv build kept")
+    with pytest.raises(UndoError, match="moved"):
+        bench.undo(0)
+    assert (bench.root / "kept" / "only copy").exists()
+
+
+async def test_changed_ignore_rules_remove_nothing(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / ".gitignore").write_text("build/\n")
+    for name in ("build/out", "src/main"):
+        (bench.root / name).parent.mkdir()
+        (bench.root / name).write_text("old\n")
+    before = picture(bench.root)
+    await run(bench, "echo src/ > .gitignore")
+    assert bench.log.plan_undo(0).paths == (str(bench.root / ".gitignore"),)
+    bench.undo(0)
+    assert picture(bench.root) == before
+
+
+async def test_reading_commands_keep_nothing(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / "a").write_text("text\n")
+    await run(bench, "cat a; ls -l; grep x a")
+    assert not bench.kept.exists()
+
+
+async def test_quick_changes_of_the_same_size_are_seen(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    for number in range(10):
+        (bench.root / "a").write_text("one")  # within one step of the clock of the file system
+        await run(bench, "printf two > a; touch -r /etc/hostname a")
+        bench.undo(number)
+        assert (bench.root / "a").read_text() == "one"
+
+
+async def test_background_command_is_named(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    bench.begin_turn()
+    await bench.call("bash", command="sleep 0", background=True)
+    assert "background" in bench.log.plan_undo(0).notes[0]
+
+
+async def test_too_many_files_block_the_undo_not_the_command(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    limit(bench, entries=20)
+    for number in range(30):
+        (bench.root / str(number)).write_text("old")
+    await run(bench, "echo new > 3")
+    assert (bench.root / "3").read_text() == "new\n"
+    with pytest.raises(UndoError, match="too many"):
+        bench.undo(0)
+
+
+async def test_contents_beyond_the_room_block_only_what_they_concern(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    limit(bench, total_bytes=10_000)
+    for number in range(10):
+        (bench.root / str(number)).write_text(f"{number}" * 1000)
+    await asyncio.sleep(0.1)  # of a file that is not kept, a change is known by its times only
+    await run(bench, "echo new > created")
+    bench.undo(0)
+    assert not (bench.root / "created").exists()
+    await run(bench, "rm *")
+    with pytest.raises(UndoError, match="not kept"):
+        bench.undo(1)
+
+
+async def test_masked_secrets_are_not_copied(tmp_path: Path):
+    bench = Workbench(tmp_path)
+    (bench.root / ".env").write_text("TOKEN=hunter2\n")
+    (bench.root / "a").write_text("text\n")
+    async with bench.recorder.watching([str(bench.root)]):
+        (bench.root / "a").write_text("changed\n")
+    kept = b"".join(path.read_bytes() for path in bench.kept.rglob("*") if path.is_file())
+    assert b"hunter2" not in kept and b"text\n" in kept
