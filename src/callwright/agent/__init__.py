@@ -26,6 +26,12 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from callwright.agent.run_limits import Prices as Prices, RunLimits as RunLimits
+    from callwright.agent.undo import (
+        Rewinding as Rewinding,
+        RewindPoint as RewindPoint,
+        UndoConflict as UndoConflict,
+        UndoHistory as UndoHistory,
+    )
 
 __getattr__ = lazy_exports(
     __name__,
@@ -36,6 +42,7 @@ __getattr__ = lazy_exports(
         "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
         "loop": "default_system_prompt",
         "model_request": "Requests",
+        "undo": "Rewinding RewindPoint UndoConflict UndoHistory",
         "results": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",
     },
 )
