@@ -39,23 +39,26 @@ def test_attacks_do_no_harm():
     assert_harmless([{**case, "walled": place % 2 == 0} for place, case in enumerate(attacks[::10])])
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("walled", [False, True])
-def test_every_attack_does_no_harm_in_any_mode(walled: bool):
-    cases = read_cases(ATTACKS)
-    other = [{**case, "mode": mode} for case in cases for mode in ("plan", "dontAsk") if case["mode"] == "default"]
-    assert_harmless([{**case, "walled": walled} for case in (*cases, *other)])
+MODES = ("default", "plan", "dontAsk", "auto")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("walled", [False, True])
-def test_external_lines_do_no_harm(walled: bool):
+@pytest.mark.parametrize("mode", MODES)
+def test_every_attack_does_no_harm_in_any_mode(mode: str, walled: bool):
+    assert_harmless([{**case, "mode": mode, "walled": walled} for case in read_cases(ATTACKS)])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("walled", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_external_lines_do_no_harm(mode: str, walled: bool):
     file = Path(os.environ.get("CALLWRIGHT_CASES", "/nowhere"), "red", "shell_effects.jsonl")
     if not file.is_file():
         pytest.skip("CALLWRIGHT_CASES names no folder of external cases")
-    assert_harmless([{**case, "walled": walled} for case in read_cases(file)])
+    assert_harmless([{**case, "mode": mode, "walled": walled} for case in read_cases(file)])
 
 
 @pytest.mark.slow

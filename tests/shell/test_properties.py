@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from callwright.core.json import Json
-from callwright.shell import ShellPlan, Verdict, analyze
+from callwright.shell import ShellPlan, Verdict, analyze, syntax
 from callwright.shell.analyzer import analyze_uncached
 
 _SHELLISH = st.text(
@@ -178,3 +178,20 @@ def test_hostile_input_is_analyzed_quickly(line: str) -> None:
 def test_analysis_time_is_linear_in_line_length() -> None:
     short, long = (_work("; ".join(f"ls a{i}" for i in range(count))) for count in (300, 3_000))
     assert long < short * 12
+
+
+_PLAIN_WORDS = st.sampled_from(
+    "ls cd src git status .. -l a=b FOO=1 env ! exec eval rm x sudo xargs bash -c true : . source test export if then"
+    " do %1 @ ^x -- - /bin/ls pushd popd command builtin time ;".split()
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_PLAIN_WORDS, min_size=1, max_size=10), st.sampled_from([" ", "  "]))
+def test_plain_scripts_need_no_parser(words: list[str], gap: str) -> None:
+    line = gap.join(words)
+    assume(syntax.split_plain(line) is not None)
+    quick = analyze_uncached(line, "/w")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(syntax, "split_plain", lambda _: None)
+        assert analyze_uncached(line, "/w") == quick

@@ -55,6 +55,9 @@ class LineAnalyzer:
         if self.findings.scripts > _MAX_SCRIPTS:
             self.findings.add_objection("it nests too many scripts")
             return
+        if (plain := syntax.split_plain(text)) is not None:
+            SyntaxWalker(b"", self.findings, context, self.judge_command).visit_plain(plain, folders)
+            return
         source = text.encode("utf-8", "replace")
         root = syntax.parse_source(source)
         if root is None or root.has_error:

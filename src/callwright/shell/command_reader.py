@@ -195,7 +195,7 @@ class CommandReader(WordReader):
         after = self._attached.pop(node.id, ()) if self._attached else ()
         text = self.slice(node.start_byte, after[-1].end_byte if after else node.end_byte)
         if not after and _PLAIN_COMMAND.match(text):
-            return self._read_plain_command(text, folders)
+            return self.read_plain_command(text, folders)
         self.folders = folders
         outer_trees, self.substituted_trees = self.substituted_trees, ()
         words: list[Word] = []
@@ -233,7 +233,7 @@ class CommandReader(WordReader):
         self.report(found)
         return self._find_exits(words, folders) if words and words[0].text in _MOVERS else (folders, folders)
 
-    def _read_plain_command(self, text: str, folders: Folders) -> Exits:
+    def read_plain_command(self, text: str, folders: Folders) -> Exits:
         """Read a command that consists of plain words by splitting its text, which is faster than its nodes.
 
         Results are cached per text, because hostile lines repeat one command thousands of times.

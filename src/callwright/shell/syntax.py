@@ -61,6 +61,30 @@ def _parse_in_time(source: bytes, deadline: float) -> Node | None:
     return None if late else root
 
 
+_PLAIN_SCRIPT = re.compile(r"[A-Za-z0-9_./:=,+%@^; -]+\Z")
+_NOT_COMMANDS = frozenset(
+    "if then elif else fi for while until do done case esac in function select time coproc declare typeset export"
+    " readonly local unset unsetenv".split()
+)
+
+
+def split_plain(text: str) -> list[str] | None:
+    """Split a script of plain words and semicolons into its commands; None if anything else is in it.
+
+    Nothing in such a script needs a parser, and without one its analysis takes half the time.
+    """
+    if not _PLAIN_SCRIPT.match(text):
+        return None
+    commands = [part.strip(" ") for part in text.split(";")]
+    if len(commands) > 1 and not commands[-1]:
+        commands.pop()
+    for command in commands:
+        name = command.partition(" ")[0]
+        if not name or "=" in name or name in _NOT_COMMANDS:
+            return None
+    return commands
+
+
 def split_roughly(text: str) -> Iterator[list[str]]:
     """Yield word lists that may be commands, ignoring quotes; better too many than too few."""
     for part in _BREAK.split(text):
@@ -102,6 +126,12 @@ class SyntaxWalker(CommandReader):
         exits = method(self, node, folders)
         self._depth -= 1
         return exits
+
+    def visit_plain(self, commands: list[str], folders: Folders) -> None:
+        """Report the commands of a script that was split without a parser."""
+        for command in commands:
+            ok, bad = self.read_plain_command(command, folders)
+            folders = ok if ok is bad else merge_folders(ok, bad)
 
     def sweep(self, node: Node, folders: Folders) -> None:
         """Report every command below a node without recursion: for what is too deep or not understood."""
