@@ -46,7 +46,7 @@ def best(work: object, repeats: int) -> float:
 
 
 async def _time_commands(*tools: Bash) -> list[float]:
-    """Return the seconds of running `true` with each tool, in turns; the quickest of many, as others use the machine."""
+    """Return the seconds of running `true` with each tool, in turns; the quickest of many counts."""
     executors = [Executor(Registry(bash), ByMode("default")) for bash in tools]
     took: list[list[float]] = [[] for _ in tools]
     for _ in range(_ROUNDS):
