@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bfcl_chains import compare_chains
 from benchmarks.measure import table
 from callwright import Agent, Answers, Effect, Executor, Registry, SqliteStore, ToolCall, tool
 from callwright.agent import Paused, RunLimits
@@ -148,6 +149,8 @@ async def _measure() -> None:
     table("Code mode, in the same process", await _measure_calls())
     table("Code mode, the same scripted task with and without", await _measure_savings())
     table("Code mode, suspension", await _measure_suspension())
+    figures, equal = await compare_chains()
+    table("Code mode, BFCL's multi-turn chains as programs", [("final states", figures, "all equal", equal)])
 
 
 def main() -> None:

@@ -6,7 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
 
 from callwright import Completed, Effect, Executor, Failed, Outcome, Registry, ToolCall, Turn, tool
 from callwright.codemode import CodeLimits, CodeMode
@@ -16,6 +20,8 @@ from callwright.core.events import CallEnded
 from callwright.hooks import Halt, Hook, PendingCall
 from callwright.policy import AllowEverything, Policy, Subject
 from callwright.policy.decide import Policies
+from callwright.serve import Gateway, HttpOptions
+from callwright.serve.http import listen
 from callwright.testing import Recorder
 from callwright.tool.base import Cancellation
 
@@ -221,3 +227,17 @@ async def test_nothing_outside_is_reached(attempt: str, tmp_path: Path, monkeypa
 
 def test_escape_attempts_exist() -> None:
     assert len(ATTEMPTS) >= 12
+
+
+async def test_gateway_serves_programs() -> None:
+    mode = CodeMode(Registry(price, pay))
+    gateway = Gateway(mode, Executor(mode, AllowEverything()))
+    async with listen(gateway, HttpOptions(port=0, token="sesame")) as (url, _):
+        headers = {"Authorization": "Bearer sesame"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            assert [found.name for found in (await client.list_tools()).tools] == ["run_code"]
+            result = await client.call_tool("run_code", {"code": "print((await price(item='abc'))['total'])"})
+    assert isinstance(result.content[0], TextContent) and result.content[0].text == "3\n" and made == ["abc"]
