@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Text
 from callwright.core.errors import ToolFailed
@@ -23,6 +24,7 @@ from callwright.tool.function import tool
 _HEAD_SHARE = 0.6
 _SAME_CHARS = 100
 READER = "read_output"
+_output = make_constructor(Output)  # what was cut was checked before
 
 
 def clip_text(text: str, chars: int, note: str) -> str:
@@ -166,7 +168,7 @@ class Outputs:
         if isinstance(output.content, str):
             if len(output.content) <= chars:
                 return output
-            return replace(output, content=self._cut(output.content, chars, readable=readable))
+            return _output(self._cut(output.content, chars, readable=readable), output.structured)
         total = sum(len(part.text) for part in output.content if isinstance(part, Text))
         if total <= chars:
             return output
@@ -177,7 +179,7 @@ class Outputs:
             else part
             for part in output.content
         ]
-        return replace(output, content=tuple(parts))
+        return _output(tuple(parts), output.structured)
 
     def _find_whole(self, text: str) -> str | None:
         """Return the id of the whole output if this text is what was left of it when it was cut before."""

@@ -1,9 +1,11 @@
-"""The outputs of tools: text, images, files and structured data."""
+"""The outputs of tools: text, images, files and structured data; checked where they are made."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
-from callwright.core.json import Json
+from callwright.core.errors import UsageError, safe_repr
+from callwright.core.json import Json, check_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +14,9 @@ class Text:
 
     text: str
 
+    def __post_init__(self) -> None:
+        _set(self, "text", _check_text(self.text, "Text.text"))
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -19,6 +24,10 @@ class Image:
 
     data: bytes
     media_type: str = "image/png"
+
+    def __post_init__(self) -> None:
+        _set(self, "data", _check_data(self.data, "Image.data"))
+        _set(self, "media_type", _check_text(self.media_type, "Image.media_type"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +38,38 @@ class File:
     media_type: str = "application/octet-stream"
     name: str = ""
 
+    def __post_init__(self) -> None:
+        _set(self, "data", _check_data(self.data, "File.data"))
+        _set(self, "media_type", _check_text(self.media_type, "File.media_type"))
+        _set(self, "name", _check_text(self.name, "File.name"))
+
 
 Part: TypeAlias = Text | Image | File
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of a completed call: content for the model and, optionally, structured data for programs."""
+    """The output of a completed call: content for the model and, optionally, structured data for programs.
+
+    Args:
+        content: A text, or content parts.
+        structured: JSON data; copied, so that a later change of the original changes nothing here.
+
+    Raises:
+        UsageError: The content is neither text nor parts, or the data is not JSON.
+    """
 
     content: str | tuple[Part, ...] = ""
     structured: Json = None
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not str:
+            _set(self, "content", _check_content(self.content))
+        if self.structured is not None:
+            try:
+                _set(self, "structured", check_json(self.structured))
+            except ValueError as error:
+                raise UsageError(f"Output.structured must be JSON: {error}") from error
 
     @property
     def text(self) -> str:
@@ -51,3 +82,36 @@ class Output:
     def parts(self) -> tuple[Part, ...]:
         """The content as parts, also where it is a plain text."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
+
+
+_set = object.__setattr__
+
+
+def _check_text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text, got {safe_repr(value)}")
+    return str.__str__(value)  # of a string enum its value
+
+
+def _check_data(value: object, name: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(cast("bytes", value))
+    raise UsageError(f"{name} must be bytes, got {safe_repr(value)}")
+
+
+def _check_content(value: object) -> str | tuple[Part, ...]:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if not isinstance(value, (tuple, list)):
+        raise UsageError(f"Output.content must be text or content parts, got {safe_repr(value)}")
+    return tuple(_check_part(part) for part in cast("Iterable[Any]", value))
+
+
+def _check_part(value: object) -> Part:
+    if isinstance(value, (Text, Image, File)):
+        return value
+    if isinstance(value, str):
+        return Text(value)
+    raise UsageError(f"a content part must be Text, Image or File, got {safe_repr(value)}")

@@ -1,6 +1,7 @@
 """JSON: types, frozen values, compact and canonical text, and the positions of members in text."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, cast
@@ -81,6 +82,42 @@ compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 """Write a value as JSON text without spaces, keys in their order."""
 canonical = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False).encode
 """Write a value as JSON text that is the same for equal values, as digests need it."""
+
+_MAX_DEPTH = 100
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_LONG_NUMBER = re.compile(r"\d{4000}")
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def check_json(value: object) -> Any:
+    """Return a JSON value as plain data that can be stored, sent and read back anywhere; lone surrogates become `?`.
+
+    Raises:
+        ValueError: It is not JSON: a foreign type, a cycle, NaN, a number of thousands of digits, or nested too deep.
+    """
+    if type(value) is str and value.isascii():
+        return value
+    try:
+        text = compact(thaw(value))
+        _check_readable(_QUOTED.sub("", text))
+        return json.loads(text.encode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("nested too deep, or part of itself") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(str(error)) from error
+    except Exception as error:  # whatever a foreign mapping raises when it is read
+        raise ValueError(f"reading it failed with {type(error).__name__}") from error
+
+
+def _check_readable(text: str) -> None:
+    """Refuse what other readers of JSON would refuse, or an interpreter with its usual limits."""
+    if _LONG_NUMBER.search(text):
+        raise ValueError("a number has more than 4,000 digits")
+    depth = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
 
 
 _SPACE = " \t\r\n"

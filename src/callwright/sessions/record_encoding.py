@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from callwright.core import access as accesses, errors
+from callwright.core._fast import make_constructor
 from callwright.core.access import Access
 from callwright.core.calls import Completed, Decline, Failed, Question, Reply, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
@@ -39,6 +40,7 @@ _ERRORS: dict[str, type[ToolError]] = {
 }
 _PLAIN: Any = (str, int, float, bool, tuple, type(None))
 _SHOWN_CHARS = 60
+_output = make_constructor(Output)  # what was read from JSON needs no check
 
 
 class UnreadableRecord(CallwrightError):
@@ -301,7 +303,7 @@ def decode_outcome(data: Data) -> Completed | Failed:
     if "error" in data:
         error = _decode_error(_take(data, "error", dict))
         return Failed(call, error, _take(data, "started", bool), seconds, attempts, repairs)
-    output = Output(decode_content(_take(data, "content", str, list)), data.get("structured"))
+    output = _output(decode_content(_take(data, "content", str, list)), data.get("structured"))
     return Completed(call, output, seconds, attempts, repairs)
 
 

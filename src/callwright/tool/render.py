@@ -7,12 +7,14 @@ from typing import cast
 
 from pydantic_core import from_json, to_json
 
+from callwright.core._fast import make_constructor
 from callwright.core.content import File, Image, Output, Part, Text
-from callwright.core.errors import ToolFailed
+from callwright.core.errors import ToolFailed, safe_str
 from callwright.tool.arguments import clip_value
 from callwright.tool.base import ToolContext
 
 _NOTHING = Output("(no output)")
+_output = make_constructor(Output)  # what was just read from JSON needs no check
 
 
 def render(value: object) -> Output:
@@ -67,9 +69,9 @@ def _render_structured(value: object) -> Output:
     """Return data as compact JSON text for the model and as it is for programs; NaN becomes null."""
     try:
         written = to_json(value, inf_nan_mode="null")
-        return Output(written.decode(), from_json(written))
+        return _output(written.decode(), from_json(written))
     except Exception as error:  # whatever a value's own serialiser raised, it is the output that failed
-        reason = clip_value(str(error))
+        reason = clip_value(safe_str(error))
         raise ToolFailed(f"output serialize: {type(value).__name__} is not JSON: {reason}") from error
 
 
