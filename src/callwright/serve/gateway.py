@@ -376,7 +376,8 @@ def _with_skills(registry: Toolset, skills: Skills | None) -> Toolset:
 
 
 def _limit_listing(tools: Toolset, executor: Executor, listing: ListingOptions) -> Toolset:
-    if listing.budget_tokens is None:
+    # a toolset that tells sessions apart, such as Deferred or CodeMode, decides by itself what it shows
+    if listing.budget_tokens is None or hasattr(tools, "snapshot_for"):
         return tools
     return Deferred(
         tools,
